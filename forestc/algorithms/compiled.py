@@ -39,8 +39,8 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
         return
     ends = sorted({count * piece // (threads * PIECES) for piece in range(threads * PIECES + 1)})
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
-            done.result()
+        for future in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
+            future.result()
 
 
 @contextmanager

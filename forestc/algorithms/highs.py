@@ -25,8 +25,8 @@ def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any
 
 
 def most_nodes(limit: int, entries: int) -> int:
-    """The nodes that a limit of steps allows for a program of so many entries. A step is one entry of the program in
-    one iteration of the simplex method."""
+    """The nodes that a limit of steps allows for a program of `entries` nonzero entries. A step is one entry of the
+    program in one iteration of the simplex method."""
     return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
 
 

@@ -36,7 +36,7 @@ class WalkedTrees(NamedTuple):
 def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> NDArray[np.int64]:
     """(rows, trees): the leaf that each row reaches, counted from the tree's root.
 
-    words: (rows, features), int64 of a quantised forest, else float64.
+    words: (rows, features), int64 of a quantized forest, else float64.
     Time O(rows * trees * depth), on all cores.
     """
     leaves = np.empty((len(words), len(trees.roots)), dtype=np.int64)

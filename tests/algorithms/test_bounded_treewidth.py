@@ -14,7 +14,7 @@ from papers.bounded_treewidth.program import solve
 
 from forestc.algorithms.networks import bounded_treewidth
 from forestc.algorithms.networks.bounded_treewidth import learn
-from forestc.algorithms.networks.elimination import eliminates, make_room, moral_graph
+from forestc.algorithms.networks.elimination import eliminates, make_room, put
 from forestc.algorithms.networks.exact import Outlook, prove
 from forestc.algorithms.networks.family_scores import family_score, make_scorer
 from forestc.algorithms.networks.random_words import seeded
@@ -31,6 +31,15 @@ def learnt(method, table, **options):
     if method in ("search", "exact"):
         return learn(table, method=method, **options)
     return learn_by(method, table, **options)
+
+
+def moral_graph(parents):
+    """Rows of bits: a child and its parents are a clique."""
+    rows = np.zeros((len(parents), -(-len(parents) // 64)), np.uint64)
+    for child, family in enumerate(parents):
+        for u, v in combinations((child, *family), 2):
+            put(rows, u, v)
+    return rows
 
 
 def rows_of(seed, n=5, states=2, rows=80):

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Column, Cover, Priced, Stop, generate, refill
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.column_generation import Priced, generate, refill, stoppable
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 
 
 class Listed:
@@ -91,7 +91,7 @@ def test_refilling_keeps_the_budget_and_is_as_good_as_any_one_column(seed):
         return next(place for place, own in enumerate(selection.columns) if own.key == column.key)
 
     refill(
-        cover, Listed(columns), selection, selection.columns, add, 1.0,
+        Listed(columns), selection, add, 1.0,
         tries=200, until=time.monotonic() + 60, random=np.random.default_rng(seed),
     )  # fmt: skip
     value, chosen = selection.best
@@ -106,7 +106,7 @@ def test_refilling_keeps_the_budget_and_is_as_good_as_any_one_column(seed):
 def test_the_relaxation_is_solved_and_bounds_the_best_cover(seed):
     cover, columns = problem(seed)
     selection = CoverSearch(cover, 0)
-    made = generate(cover, Listed(columns), selection, deadline=time.monotonic() + 30, seed=0)
+    made = generate(Listed(columns), selection, deadline=time.monotonic() + 30, seed=0)
     best = best_of_all(cover, columns)
     assert made.bound <= best <= made.value
     assert made.value == objective(cover, [made.columns[place] for place in made.chosen])
@@ -139,12 +139,12 @@ def endless(flag, work):
 
 def test_compiled_code_ends_at_a_deadline_and_on_ctrl_c():
     work = np.zeros(4, dtype=np.int64)
-    Stop().run(endless, work, deadline=time.monotonic() + 0.01)  # compiled by now
-    assert Stop().run(endless, work, deadline=time.monotonic() + 0.1) > 0
+    stoppable(endless, work, deadline=time.monotonic() + 0.01)  # compiled by now
+    assert stoppable(endless, work, deadline=time.monotonic() + 0.1) > 0
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background start with it ignored
     try:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            Stop().run(endless, work)
+            stoppable(endless, work)
     finally:
         signal.signal(signal.SIGINT, before)

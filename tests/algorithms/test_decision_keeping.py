@@ -11,14 +11,13 @@ from forestc.algorithms.splits.kept_decisions import (
     Decided,
     Leaves,
     collapse,
-    integer_scores,
     mend_leaves,
     slack_against,
     slack_of,
     slacks,
     visits_for,
 )
-from forestc.algorithms.splits.leaf_fitting import sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.mending_trees import added_by, mend
 from forestc.algorithms.splits.pruning import Pruned
 
@@ -52,7 +51,7 @@ def of(random, classes, rows, wide, largest=3):
     """A random ensemble, its present scores, and labels that agree with most of its decisions."""
     trees, splits = problem(random, classes, 4, rows, wide, largest)
     bias = random.integers(-4, 1, classes)
-    scores = integer_scores(trees.leaf, trees.value, trees.start, trees.outputs, bias)
+    scores = integer_scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
     label = decided_class(scores)
     return trees, splits, bias, scores, label
 
@@ -65,12 +64,12 @@ def test_leaves_move_until_rows_are_decided_as_wanted(classes, wide):
         trees, _, bias, _, label = of(random, classes, 60, wide)
         # leaves are disturbed: the values that decide as wanted exist
         value = np.clip(trees.value + random.integers(-1, 2, len(trees.value)), 0, 3)
-        scores = integer_scores(trees.leaf, value, trees.start, trees.outputs, bias)
+        scores = integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
         leaves = Leaves(trees.leaf, value, trees.start, trees.outputs, bias, 3)
         decided = Decided(label, scores, False)
         before = int((slacks(decided) < 0).sum())
         after = mend_leaves(leaves, sorted_by_leaf(trees), decided, visits_for(60, 4), 0)
-        own = integer_scores(trees.leaf, leaves.value, trees.start, trees.outputs, leaves.bias)
+        own = integer_scores(trees.leaf, trees.start, leaves.value, trees.outputs, leaves.bias)
         assert np.array_equal(own, decided.scores) and after == (decided_class(own) != label).sum() <= before
         assert leaves.value.min() >= 0 and leaves.value.max() <= 3
         mended += before - after
@@ -95,12 +94,12 @@ def test_a_subtree_goes_exactly_where_a_value_keeps_all_rows(classes, wide):
         for number in range(4 if width == 1 else 0):  # with several outputs only the mean is tried
             value = trees.value.copy()
             value[shape.start[tree] + slots] = number
-            tried = integer_scores(trees.leaf, value, trees.start, trees.outputs, bias)
+            tried = integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
             possible |= bool((decided_class(tried) == label).all())
         removed = collapse(shape, state, leaves, sorted_by_leaf(trees), decided, np.array([split]))
         if width == 1:
             assert (removed > 0) == possible
-        own = integer_scores(trees.leaf, state.value, trees.start, trees.outputs, bias)
+        own = integer_scores(trees.leaf, trees.start, state.value, trees.outputs, bias)
         assert np.array_equal(own, decided.scores) and np.array_equal(decided_class(own), label)
         assert state.alive.sum() == len(splits.tree) - removed
         gone += removed
@@ -151,7 +150,7 @@ def test_what_is_kept_decides_as_wanted_and_leaves_what_was_found():
         if kept is None:  # rows with the same outcomes and different labels
             continue
         now = kept.pruned
-        after = integer_scores(now.state.leaf, now.value, trees.start, trees.outputs, now.bias)
+        after = integer_scores(now.state.leaf, trees.start, now.value, trees.outputs, now.bias)
         for tree in kept.added:
             after[:, tree.output] += added_by(tree, outcomes_of(holds, 6))
         assert np.array_equal(decided_class(after), label) and now.splits <= len(splits.tree)

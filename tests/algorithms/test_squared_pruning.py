@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from split_problems import problem, shape_of, state_of
 
-from forestc.algorithms.splits.leaf_fitting import sorted_by_leaf
-from forestc.algorithms.splits.squared_pruning import _merged, _sums, prune_squared
+from forestc.algorithms.splits.leaf_fitting import integer_scores, sorted_by_leaf
+from forestc.algorithms.splits.squared_pruning import _merged, prune_squared
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -18,7 +18,7 @@ def test_what_a_removal_costs_is_what_the_error_then_rises_by(wide):
         if not len(splits.tree):
             continue
         target, bias = random.normal(4, 3, (40, 2)), np.array([1, -2])
-        residual = target - _sums(trees.leaf, trees.start, trees.value, trees.outputs, bias)
+        residual = target - integer_scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
         split = int(random.integers(len(splits.tree)))
         own = int(splits.tree[split])
         width = int(np.diff(trees.outputs[own])[0])
@@ -28,14 +28,16 @@ def test_what_a_removal_costs_is_what_the_error_then_rises_by(wide):
         value = trees.value.copy()
         for slot in range(int(splits.first[split]), int(splits.last[split])):
             value[trees.start[own] + slot * width : trees.start[own] + (slot + 1) * width] = chosen
-        after = target - _sums(trees.leaf, trees.start, value, trees.outputs, bias)
+        after = target - integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
         assert rise == pytest.approx((after**2).sum() - (residual**2).sum())
 
 
 def test_a_rising_price_leaves_ever_less_and_small_prices_fit():
     random = np.random.default_rng(1)
     trees, splits = problem(random, 1, 4, 80, True, largest=7)
-    wanted = _sums(trees.leaf, trees.start, random.integers(0, 8, len(trees.value)), trees.outputs, np.array([3]))
+    wanted = integer_scores(
+        trees.leaf, trees.start, random.integers(0, 8, len(trees.value)), trees.outputs, np.array([3])
+    )
     before = len(splits.tree)
     found = list(prune_squared(trees, np.zeros(1, np.int64), wanted, 7, splits, np.geomspace(1e-6, 1e6, 8)))
     assert found[0].loss < 0.5 < found[-1].loss  # the wanted values can be had up to what coordinates can't find

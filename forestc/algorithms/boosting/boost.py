@@ -62,10 +62,10 @@ class _Ledger:
     readers: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        widest = max((len(each) for each in self.charges.cuts), default=0)
+        widest = max((len(costs) for costs in self.charges.cuts), default=0)
         self._full = np.zeros((len(self.charges.cuts), max(widest, 1)))
-        for index, each in enumerate(self.charges.cuts):
-            self._full[index, : len(each)] = each
+        for index, costs in enumerate(self.charges.cuts):
+            self._full[index, : len(costs)] = costs
 
     def book(self, tree: GrownTree, sign: int) -> None:
         """sign: 1 for a tree that comes, -1 for one that goes."""
@@ -76,14 +76,14 @@ class _Ledger:
 
     def prices(self) -> Floats:
         """(columns, cuts) in units of cost, without the splits'."""
-        now = self._full + self.charges.columns[:, None]
+        costs = self._full + self.charges.columns[:, None]
         for column, count in self.readers.items():
             if count:
-                now[column] -= self.charges.columns[column]
+                costs[column] -= self.charges.columns[column]
         for condition, count in self.uses.items():
             if count:
-                now[condition] = 0.0
-        return now
+                costs[condition] = 0.0
+        return costs
 
     def own(self, tree: GrownTree, growth: Growth) -> float:
         """What a tree costs besides thresholds and columns."""
@@ -94,8 +94,8 @@ class _Ledger:
     def of_conditions(self, tree: GrownTree) -> float:
         """What the conditions of a tree that is not booked would cost."""
         columns = {column for column, _ in tree.conditions if not self.readers[column]}
-        new = sum(self._full[each] for each in tree.conditions if not self.uses[each])
-        return float(new + sum(self.charges.columns[each] for each in columns))
+        new = sum(self._full[condition] for condition in tree.conditions if not self.uses[condition])
+        return float(new + sum(self.charges.columns[column] for column in columns))
 
 
 @dataclass
@@ -122,19 +122,19 @@ class _State:
         if self.growth.sampled < 1 and len(columns):
             count = max(1, round(self.growth.sampled * len(columns)))
             columns = np.sort(self.rng.choice(columns, count, replace=False))
-        splits = tuple(self.ledger.price * each for each in self.ledger.charges.splits)
+        splits = tuple(self.ledger.price * cost for cost in self.ledger.charges.splits)
         offer = Offer(columns, self.ledger.price * self.ledger.prices(), splits)
-        found = grow(self.cuts, offer, slopes, self.growth, output)
-        if found is None or found.net <= (fixed := self.ledger.price * self.ledger.charges.tree):
+        grown = grow(self.cuts, offer, slopes, self.growth, output)
+        if grown is None or grown.net <= (fixed := self.ledger.price * self.ledger.charges.tree):
             return None
-        values, _ = leaf_values(found.tree, found.places, slopes, self.growth)
-        return replace(found, tree=replace(found.tree, value=values), net=found.net - fixed)
+        values, _ = leaf_values(grown.tree, grown.places, slopes, self.growth)
+        return replace(grown, tree=replace(grown.tree, value=values), net=grown.net - fixed)
 
-    def add(self, found: Candidate) -> None:
-        self.ledger.book(found.tree, 1)
-        self.scores[found.tree.output] += found.tree.value[found.places]
-        self.trees.append(found.tree)
-        self.places.append(found.places.astype(np.uint16))
+    def add(self, candidate: Candidate) -> None:
+        self.ledger.book(candidate.tree, 1)
+        self.scores[candidate.tree.output] += candidate.tree.value[candidate.places]
+        self.trees.append(candidate.tree)
+        self.places.append(candidate.places.astype(np.uint16))
 
     def revisit(self, index: int) -> None:
         """Takes a tree out and puts back the better of a new tree and the old one with new leaf values."""
@@ -145,9 +145,9 @@ class _State:
         slopes = self.slopes(output)
         values, gained = leaf_values(old, places.astype(np.int64), slopes, self.growth)
         cost = self.ledger.own(old, self.growth) + self.ledger.of_conditions(old)
-        found = self.candidate(slopes, output)
-        if found is not None and found.net > gained - self.ledger.price * cost:
-            self.trees[index], self.places[index] = found.tree, found.places.astype(np.uint16)
+        grown = self.candidate(slopes, output)
+        if grown is not None and grown.net > gained - self.ledger.price * cost:
+            self.trees[index], self.places[index] = grown.tree, grown.places.astype(np.uint16)
         else:
             self.trees[index] = replace(old, value=values)
         self.ledger.book(self.trees[index], 1)
@@ -165,7 +165,7 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
         cuts, y, loss, growth,
         ledger=_Ledger(charges, growth.price * len(y)),
         scores=np.repeat(bias[:, None], len(y), axis=1),
-        columns=np.flatnonzero([len(each) > 0 for each in cuts.thresholds]).astype(np.int64),
+        columns=np.flatnonzero([len(thresholds) > 0 for thresholds in cuts.thresholds]).astype(np.int64),
         rng=np.random.default_rng(growth.seed),
     )  # fmt: skip
     losses: list[float] = []
@@ -173,8 +173,8 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
         before = len(state.trees)
         slopes = [state.slopes(output) for output in range(outputs)]
         for output in range(outputs):
-            if (found := state.candidate(slopes[output], output)) is not None:
-                state.add(found)
+            if (candidate := state.candidate(slopes[output], output)) is not None:
+                state.add(candidate)
         losses.append(_loss(state.scores, y, loss))
         if len(state.trees) == before and growth.sampled == 1:
             break
@@ -200,7 +200,7 @@ def whole_bias(grown: Boosted, growth: Growth) -> NDArray[np.int64]:
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
     whole = grown.bias / growth.unit - top / 2 * trees
     down, up = np.floor(whole + 1e-6), np.ceil(whole - 1e-6)
-    raised = [int((each > each.min()).sum()) for each in (down, up)]
+    raised = [int((rounded > rounded.min()).sum()) for rounded in (down, up)]
     return np.asarray(down if raised[0] <= raised[1] else up).astype(np.int64)
 
 
@@ -218,14 +218,14 @@ def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
 
 def _slopes(scores: Floats, y: Floats, loss: Loss, output: int) -> Slopes:
     """The derivatives of the loss by an output's scores."""
-    own = scores[output]
+    score = scores[output]
     if loss == "squared":
-        return Slopes(own - y, np.ones_like(own))
+        return Slopes(score - y, np.ones_like(score))
     if loss == "logistic":
-        share = 1 / (1 + np.exp(-own))
+        share = 1 / (1 + np.exp(-score))
         return Slopes(share - y, np.maximum(share * (1 - share), 1e-9))
     top = scores.max(axis=0)
-    share = np.exp(own - top) / np.exp(scores - top).sum(axis=0)
+    share = np.exp(score - top) / np.exp(scores - top).sum(axis=0)
     return Slopes(share - (y == output), np.maximum(2 * share * (1 - share), 1e-9))
 
 

@@ -68,9 +68,9 @@ def roundest(low: float, high: float) -> float:
         return 0.0
     exponent = math.frexp(max(abs(low), abs(high)))[1]
     for power in range(exponent, exponent - 54, -1):
-        found = math.ldexp(math.floor(math.ldexp(high, -power)), power)
-        if found > low:
-            return found
+        multiple = math.ldexp(math.floor(math.ldexp(high, -power)), power)
+        if multiple > low:
+            return multiple
     return high
 
 
@@ -101,13 +101,15 @@ def cuts_at(X: NDArray[np.float64], thresholds: Sequence[NDArray[np.float64]]) -
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)
     bits = []
-    for index, found in enumerate(thresholds):
-        if len(found) > MOST_CUTS:
+    for index, column_cuts in enumerate(thresholds):
+        if len(column_cuts) > MOST_CUTS:
             raise OptionError(
-                f"{len(found)} thresholds to choose from", where=f"column {index}", do=f"ask for at most {MOST_CUTS}"
+                f"{len(column_cuts)} thresholds to choose from",
+                where=f"column {index}",
+                do=f"ask for at most {MOST_CUTS}",
             )
-        bits.append(comparator_bits(found, X[np.isfinite(X[:, index]), index]))
-        codes[index] = np.searchsorted(found, X[:, index], side="right")
-    code = max((len(found) for found in thresholds), default=0) + 1
+        bits.append(comparator_bits(column_cuts, X[np.isfinite(X[:, index]), index]))
+        codes[index] = np.searchsorted(column_cuts, X[:, index], side="right")
+    code = max((len(column_cuts) for column_cuts in thresholds), default=0) + 1
     codes[missing.T] = code
     return Cuts(tuple(thresholds), tuple(bits), codes, code, np.asarray(missing.any(axis=0)))

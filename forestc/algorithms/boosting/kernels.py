@@ -87,9 +87,9 @@ def best_level(  # type: ignore[no-untyped-def]
     curvature,
     charges,
     scoring,
-    found,
+    best,
 ):
-    """found[i] becomes (gain less its charge, cut, missing left) of the best condition of column columns[i], for i from
+    """best[i] becomes (gain less its charge, cut, missing left) of the best condition of column columns[i], for i from
     first to past, when it splits every leaf. leaf: (rows,) of each row. scoring: l2, unit, top."""
     l2, unit, top = scoring
     sums = np.empty((leaves, missing + 1, 2))
@@ -98,14 +98,14 @@ def best_level(  # type: ignore[no-untyped-def]
         totals[leaf[row], 0] += gradient[row]
         totals[leaf[row], 1] += curvature[row]
     before = 0.0
-    for each in range(leaves):
-        before += lowered(totals[each, 0], totals[each, 1], l2, unit, top)
-    left = np.empty((leaves, 2))
+    for k in range(leaves):
+        before += lowered(totals[k, 0], totals[k, 1], l2, unit, top)
+    on_left = np.empty((leaves, 2))
     parted = np.empty(leaves)  # how far the two sides of each leaf lower the loss
     for place in range(first, past):
         column = columns[place]
-        found[place, 0] = 0.0
-        found[place, 1] = -1.0
+        best[place, 0] = 0.0
+        best[place, 1] = -1.0
         if counts[column] == 0:
             continue
         line = codes[column]
@@ -114,16 +114,16 @@ def best_level(  # type: ignore[no-untyped-def]
             sums[leaf[row], line[row], 0] += gradient[row]
             sums[leaf[row], line[row], 1] += curvature[row]
         for side in range(2 if has_missing[column] else 1):
-            left[:] = sums[:, missing] if side == 1 else np.zeros((leaves, 2))
+            on_left[:] = sums[:, missing] if side == 1 else np.zeros((leaves, 2))
             for cut in range(counts[column]):
                 gain = -before - charges[column, cut]
-                for each in range(leaves):
-                    if cut == 0 or sums[each, cut, 1] > 0:  # else no row of the leaf lies before this cut alone
-                        left[each, 0] += sums[each, cut, 0]
-                        left[each, 1] += sums[each, cut, 1]
-                        right_g, right_h = totals[each, 0] - left[each, 0], totals[each, 1] - left[each, 1]
-                        parted[each] = lowered(left[each, 0], left[each, 1], l2, unit, top)
-                        parted[each] += lowered(right_g, right_h, l2, unit, top)
-                    gain += parted[each]
-                if gain > found[place, 0]:
-                    found[place, 0], found[place, 1], found[place, 2] = gain, cut, side
+                for k in range(leaves):
+                    if cut == 0 or sums[k, cut, 1] > 0:  # else no row of the leaf lies before this cut alone
+                        on_left[k, 0] += sums[k, cut, 0]
+                        on_left[k, 1] += sums[k, cut, 1]
+                        right_g, right_h = totals[k, 0] - on_left[k, 0], totals[k, 1] - on_left[k, 1]
+                        parted[k] = lowered(on_left[k, 0], on_left[k, 1], l2, unit, top)
+                        parted[k] += lowered(right_g, right_h, l2, unit, top)
+                    gain += parted[k]
+                if gain > best[place, 0]:
+                    best[place, 0], best[place, 1], best[place, 2] = gain, cut, side

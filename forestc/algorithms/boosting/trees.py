@@ -13,7 +13,7 @@ from forestc.algorithms.boosting.cuts import Cuts
 from forestc.algorithms.boosting.kernels import answer, best_level, best_split, lowered, sums_by_code
 from forestc.algorithms.compiled import share_out
 
-LEAF = -1
+LEAF = -1  # in place of a child
 FEW = 2_000_000  # sums for which threads are not worth starting
 Floats = NDArray[np.float64]
 
@@ -138,17 +138,17 @@ def leaf_values(tree: GrownTree, places: NDArray[np.int64], slopes: Slopes, grow
     rate = 1.0 if growth.leaf_bits else growth.rate
     leaves = np.flatnonzero(tree.left == LEAF)
     values = np.zeros(len(tree.left))
-    values[leaves] = [rate * answer(g[each], h[each], *growth.scoring) for each in leaves]
-    gained = sum(lowered(g[each], h[each], *growth.scoring) for each in leaves)
+    values[leaves] = [rate * answer(g[leaf], h[leaf], *growth.scoring) for leaf in leaves]
+    gained = sum(lowered(g[leaf], h[leaf], *growth.scoring) for leaf in leaves)
     return values, gained - lowered(g.sum(), h.sum(), *growth.scoring)
 
 
 def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
     """The tree, with zeros for leaf values; None if no split is worth its price."""
-    found = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
-    if found is None:
+    grown = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
+    if grown is None:
         return None
-    nodes, places, net = found
+    nodes, places, net = grown
     return Candidate(nodes.finished(output), places, net)
 
 
@@ -175,7 +175,7 @@ def _best_first(
     """What a split costs falls when another leaf takes its threshold, so that the open leaves are searched again."""
     split = offer.splits[0]
     prices = offer.prices + split
-    counts = np.array([len(each) for each in cuts.thresholds])
+    counts = np.array([len(column_cuts) for column_cuts in cuts.thresholds])
     search = _node_search(cuts, offer, counts, prices, growth)
     rows = np.arange(len(slopes.gradient))
     places = np.zeros(len(rows), dtype=np.int64)
@@ -202,12 +202,12 @@ def _best_first(
         if taken.depth + 1 < growth.depth:
             few = 0 if len(sides[0]) <= len(sides[1]) else 1
             some = _summed(cuts, offer.columns, sides[few], slopes)
-            for index, own in ((few, some), (1 - few, taken.sums - some)):
-                opened[children[index]] = _Open(sides[index], own, taken.depth + 1, search(own))
+            for index, side_sums in ((few, some), (1 - few, taken.sums - some)):
+                opened[children[index]] = _Open(sides[index], side_sums, taken.depth + 1, search(side_sums))
         if is_new:
             for leaf in opened.values():
                 leaf.best = search(leaf.sums)
-        heap = [(-leaf.best[0], each) for each, leaf in opened.items()]
+        heap = [(-leaf.best[0], node) for node, leaf in opened.items()]
         heapq.heapify(heap)
     return None if leaves == 1 else (nodes, places, net)
 
@@ -216,10 +216,10 @@ def _node_search(
     cuts: Cuts, offer: Offer, counts: NDArray[np.int64], prices: Floats, growth: Growth
 ) -> Callable[[Floats], tuple[float, int, int, bool]]:
     def search(sums: Floats) -> tuple[float, int, int, bool]:
-        found: tuple[float, int, int, bool] = best_split(
+        best: tuple[float, int, int, bool] = best_split(
             sums, offer.columns, counts, cuts.has_missing, cuts.missing, prices, *growth.scoring, growth.least
         )
-        return found
+        return best
 
     return search
 
@@ -237,25 +237,25 @@ def _summed(cuts: Cuts, columns: NDArray[np.int64], rows: NDArray[np.int64], slo
 def _symmetric(
     cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
 ) -> tuple[_Nodes, NDArray[np.int64], float] | None:
-    counts = np.array([len(each) for each in cuts.thresholds])
+    counts = np.array([len(column_cuts) for column_cuts in cuts.thresholds])
     leaf = np.zeros(len(slopes.gradient), dtype=np.int64)
     chosen: list[tuple[int, int, bool]] = []
-    found = np.zeros((len(offer.columns), 3))
+    best_cuts = np.zeros((len(offer.columns), 3))
     net = 0.0
 
     def search(first: int, past: int) -> None:
         best_level(
             cuts.codes, first, past, offer.columns, counts, cuts.has_missing, cuts.missing, leaf, 1 << len(chosen),
-            slopes.gradient, slopes.curvature, offer.prices + offer.splits[len(chosen)], growth.scoring, found,
+            slopes.gradient, slopes.curvature, offer.prices + offer.splits[len(chosen)], growth.scoring, best_cuts,
         )  # fmt: skip
 
-    while len(chosen) < growth.depth and len(found):
-        share_out(len(found), search, few=max(1, FEW // max(1, len(leaf))))
-        best = int(np.argmax(found[:, 0]))
-        if found[best, 1] < 0:
+    while len(chosen) < growth.depth and len(best_cuts):
+        share_out(len(best_cuts), search, few=max(1, FEW // max(1, len(leaf))))
+        best = int(np.argmax(best_cuts[:, 0]))
+        if best_cuts[best, 1] < 0:
             break
-        net += float(found[best, 0])
-        chosen.append((int(offer.columns[best]), int(found[best, 1]), bool(found[best, 2])))
+        net += float(best_cuts[best, 0])
+        chosen.append((int(offer.columns[best]), int(best_cuts[best, 1]), bool(best_cuts[best, 2])))
         leaf = 2 * leaf + ~_goes_left(cuts, chosen[-1], slice(None))
     if not chosen:
         return None

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Floats, Stop
+from forestc.algorithms.covers.column_generation import stoppable
+from forestc.algorithms.covers.selection import Floats
 
 Bits = NDArray[np.bool_]
 ORDERS = 15  # greedy starts for H, and as many for its transpose
@@ -34,7 +35,7 @@ class Biclique:
 
 def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
     """Locally best bicliques of positive weight from 30 greedy starts, distinct, the heaviest first."""
-    found: dict[bytes, Biclique] = {}
+    bicliques: dict[bytes, Biclique] = {}
     for turned in (False, True):
         matrix = np.ascontiguousarray(H.T) if turned else H
         positive = np.maximum(matrix, 0.0).sum(axis=1)
@@ -48,8 +49,8 @@ def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
             rows, columns = (b, a) if turned else (a, b)
             weight = float(H[np.ix_(rows, columns)].sum())
             if weight > 0:
-                found[rows.tobytes() + columns.tobytes()] = Biclique(rows, columns, weight)
-    return sorted(found.values(), key=lambda each: -each.weight)
+                bicliques[rows.tobytes() + columns.tobytes()] = Biclique(rows, columns, weight)
+    return sorted(bicliques.values(), key=lambda biclique: -biclique.weight)
 
 
 def improved(H: Floats, columns: Bits) -> Biclique:
@@ -62,7 +63,7 @@ def heaviest_biclique(
     H: Floats, least: float, steps: int = 10**17, deadline: float = math.inf
 ) -> tuple[list[Biclique], float, bool]:
     """Bicliques heavier than `least`, the heaviest first, and an upper bound on the weight of all bicliques, which is
-    the weight of the first, or `least` if there is none, unless the search ended early: after about so many steps
+    the weight of the first, or `least` if there is none, unless the search ended early: after about `steps` steps
     (additions), or at the deadline (of time.monotonic()). Third, whether it came to its end.
 
     The bound at a node is the sum over rows of max(0, weight so far + positive weights of the undecided columns); see
@@ -70,13 +71,13 @@ def heaviest_biclique(
     """
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)
-    sides, bound, complete = Stop().run(_branched, matrix, least, MOST_KEPT, steps, deadline=deadline)
-    found = []
+    sides, bound, complete = stoppable(_branched, matrix, least, MOST_KEPT, steps, deadline=deadline)
+    bicliques = []
     for side in sides:
         b, a = _alternated(matrix, side)[::-1]
         rows, columns = (b, a) if turned else (a, b)
-        found.append(Biclique(rows, columns, float(H[np.ix_(rows, columns)].sum())))
-    return sorted(found, key=lambda each: -each.weight), max(float(bound), least), bool(complete)
+        bicliques.append(Biclique(rows, columns, float(H[np.ix_(rows, columns)].sum())))
+    return sorted(bicliques, key=lambda biclique: -biclique.weight), max(float(bound), least), bool(complete)
 
 
 @compiled()
@@ -137,10 +138,10 @@ def _branched(flag: Any, H: Any, least: float, most: int, limit: int) -> Any:
     for d in range(m):
         for i in range(n):
             G[d, i] = H[i, order[d]]
-    rest = np.zeros((m + 1, n))  # positive weights of the columns from d on
+    positive = np.zeros((m + 1, n))  # positive weights of the columns from d on
     for d in range(m - 1, -1, -1):
         for i in range(n):
-            rest[d, i] = rest[d + 1, i] + max(0.0, G[d, i])
+            positive[d, i] = positive[d + 1, i] + max(0.0, G[d, i])
     sums = np.zeros((m + 1, n))
     state = np.zeros(m + 1, dtype=np.int8)  # 0: include next, 1: exclude next, 2: done
     taken = np.zeros(m, dtype=np.bool_)
@@ -153,7 +154,7 @@ def _branched(flag: Any, H: Any, least: float, most: int, limit: int) -> Any:
     steps = 0
     complete = True
     for i in range(n):
-        bounds[0] += rest[0, i]
+        bounds[0] += positive[0, i]
     while d >= 0:
         if state[d] == 0 or state[d] == 1:
             steps += n
@@ -172,13 +173,13 @@ def _branched(flag: Any, H: Any, least: float, most: int, limit: int) -> Any:
                     x = sums[d, i] + G[d, i]
                     sums[d + 1, i] = x
                     value += max(0.0, x)
-                    bound += max(0.0, x + rest[d + 1, i])
+                    bound += max(0.0, x + positive[d + 1, i])
             else:
                 for i in range(n):
                     x = sums[d, i]
                     sums[d + 1, i] = x
                     value += max(0.0, x)
-                    bound += max(0.0, x + rest[d + 1, i])
+                    bound += max(0.0, x + positive[d + 1, i])
             taken[order[d]] = include
             if include and value > max(least, CLOSE * best) + 1e-9:
                 at = 0 if value > best else 1 + count % (most - 1)  # the best one is never overwritten

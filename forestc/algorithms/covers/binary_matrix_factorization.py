@@ -25,16 +25,14 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled, interruptible
 from forestc.algorithms.covers.biclique_pricing import Biclique, Bits, greedy_bicliques, heaviest_biclique
 from forestc.algorithms.covers.column_generation import (
-    Column,
-    Cover,
-    Floats,
+    COLUMNS_A_ROUND,
     Generated,
     Priced,
     Progress,
-    Stop,
     generate,
+    stoppable,
 )
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.errors import OptionError, RowsError
 
 HEAT = 0.01  # share of the error that a worse choice may cost, at the start
@@ -55,10 +53,10 @@ def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Fa
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     for place in range(k):
-        found = greedy_bicliques(H, random)
-        if not found:
+        bicliques = greedy_bicliques(H, random)
+        if not bicliques:
             break
-        A[:, place], B[place] = found[0].rows, found[0].columns
+        A[:, place], B[place] = bicliques[0].rows, bicliques[0].columns
         H[np.ix_(A[:, place], B[place])] = 0.0
     return polished(X, weight, A, B)
 
@@ -72,7 +70,7 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
     """Alternating improvement, then `tries` times another factor in place of one (see `HEAT`). Returns
     the best ones met."""
     value = np.where(X, weight, -weight)
-    A, B, error = Stop().run(_searched, value, start.A.copy(), start.B.copy(), tries, seed, deadline=deadline)
+    A, B, error = stoppable(_searched, value, start.A.copy(), start.B.copy(), tries, seed, deadline=deadline)
     return Factors(A, B, float(error))
 
 
@@ -150,9 +148,9 @@ def _regrow(value: Any, A: Any, B: Any, f: int, count: Any) -> None:
         for j in range(m):
             b[j] = count[i, j] == 0 and value[i, j] > 0
     else:
-        one, two = np.random.randint(m), np.random.randint(m)
-        b[one] = True
-        b[two] = True
+        first, second = np.random.randint(m), np.random.randint(m)
+        b[first] = True
+        b[second] = True
     for _ in range(20):
         for i in range(n):
             total = 0.0
@@ -198,10 +196,10 @@ def _searched(flag: Any, value: Any, A: Any, B: Any, tries: int, seed: int) -> A
                 if A[i, f]:
                     count[i, j] += 1 if B[f, j] else -1
         _improve(value, A, B, count)
-        found = _error(value, count)
+        changed = _error(value, count)
         heat = max(HEAT * least, 0.5) * (1.0 - step / tries)  # cools down to 0: worse factors are taken ever less often
-        if found <= error + 1e-9 or np.random.random() < math.exp((error - found) / max(heat, 1e-9)):
-            error = found
+        if changed <= error + 1e-9 or np.random.random() < math.exp((error - changed) / max(heat, 1e-9)):
+            error = changed
             if error < least - 1e-9:
                 least, least_A, least_B = error, A.copy(), B.copy()
         else:
@@ -212,7 +210,6 @@ def _searched(flag: Any, value: Any, A: Any, B: Any, tries: int, seed: int) -> A
 RESTARTS, TRIES = 4, 5000  # of the local search that comes first
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1  # of the time: local search, integer programs, MLP(1 / k)
 OVERLAP_COSTS = (1.0, 0.95)  # rho of the integer programs over the columns found
-COLUMNS_A_ROUND = 20
 
 
 @dataclass(frozen=True)
@@ -272,17 +269,17 @@ def factorize(
     problem, row_of, column_of = _distinct(X)
     k_used = min(k, *problem.X.shape)
     state = _State(problem, k_used, seed, progress)
-    interrupted, bound, made = False, 0.0, None
+    interrupted, bound, generated = False, 0.0, None
     try:
         with interruptible():
             state.search(begin + SEARCH_SHARE * time_limit)
         if state.best.error > 0:
             until = begin + (1 - PROGRAM_SHARE - BOUND_SHARE) * time_limit
-            made = state.generated(rho, until)
-            interrupted = made.interrupted
+            generated = state.generated(rho, until)
+            interrupted = generated.interrupted
             if not interrupted and state.best.error > 0:
-                state.programs(rho, made, begin + (1 - BOUND_SHARE) * time_limit)
-                bound = made.bound if rho <= 1.0 / k_used + 1e-12 else state.bounded(begin + time_limit)
+                state.programs(rho, generated, begin + (1 - BOUND_SHARE) * time_limit)
+                bound = generated.bound if rho <= 1.0 / k_used + 1e-12 else state.bounded(begin + time_limit)
     except KeyboardInterrupt:
         interrupted = True
     best = state.best
@@ -290,10 +287,10 @@ def factorize(
     bound = min(float(error), float(max(0, np.ceil(bound - 1e-6))))
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     A[:, :k_used], B[:k_used] = best.A[row_of], best.B[:, column_of]
-    value, relaxation = (made.value, made.relaxed) if made else (float(error), 0.0)
+    value, relaxation = (generated.value, generated.relaxed) if generated else (float(error), 0.0)
     return Factorization(
-        A, B, error, bound, bound >= error, min(value, state.model_value), made.bound if made else 0.0,
-        relaxation, bool(made and made.complete), interrupted,
+        A, B, error, bound, bound >= error, min(value, state.model_value), generated.bound if generated else 0.0,
+        relaxation, bool(generated and generated.complete), interrupted,
     )  # fmt: skip
 
 
@@ -347,19 +344,19 @@ class _Bicliques:
         cost = self.rho * float(self.problem.weight[inside & ~self.problem.X].sum())
         return Column(rows, cost, 1.0, (a.tobytes(), b.tobytes()))
 
-    def columns(self, found: Sequence[Biclique]) -> list[Column]:
-        return [self.column(each.rows, each.columns) for each in found[:COLUMNS_A_ROUND]]
+    def columns(self, bicliques: Sequence[Biclique]) -> list[Column]:
+        return [self.column(biclique.rows, biclique.columns) for biclique in bicliques[:COLUMNS_A_ROUND]]
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
-        found = greedy_bicliques(self.matrix(duals), self.random)
-        return self.columns([each for each in found if each.weight > price])
+        bicliques = greedy_bicliques(self.matrix(duals), self.random)
+        return self.columns([biclique for biclique in bicliques if biclique.weight > price])
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
         return self.quick(duals, price)  # all are of size 1
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        found, worth, complete = heaviest_biclique(self.matrix(duals), price, steps, deadline)
-        return Priced(self.columns(found), worth, complete)
+        bicliques, worth, complete = heaviest_biclique(self.matrix(duals), price, steps, deadline)
+        return Priced(self.columns(bicliques), worth, complete)
 
 
 def _bits(column: Column) -> tuple[Bits, Bits]:
@@ -379,14 +376,14 @@ class _State:
         self.met: dict[tuple[bytes, bytes], tuple[Bits, Bits]] = {}
         self.model_value = total
 
-    def offer(self, found: Factors) -> None:
+    def offer(self, factors: Factors) -> None:
         """Keeps the factors if they are the best so far, and their bicliques."""
-        for a, b in zip(found.A.T, found.B, strict=True):
+        for a, b in zip(factors.A.T, factors.B, strict=True):
             if a.any() and b.any():
                 self.met[a.tobytes(), b.tobytes()] = (a.copy(), b.copy())
-        if found.error < self.best.error - 1e-9:
-            self.best = found
-        covered = found.A.astype(np.int64) @ found.B.astype(np.int64)
+        if factors.error < self.best.error - 1e-9:
+            self.best = factors
+        covered = factors.A.astype(np.int64) @ factors.B.astype(np.int64)
         weight, X = self.problem.weight, self.problem.X
         value = float(weight[X & (covered == 0)].sum() + (weight * covered)[~X].sum())
         self.model_value = min(self.model_value, value)
@@ -414,12 +411,12 @@ class _State:
         """Column generation on MLP(rho), and its best cover as factors."""
         cover, pricer = self.pricing(rho)
         selection = CoverSearch(cover, self.seed)
-        made = generate(
-            cover, pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
+        generated = generate(
+            pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
             seed=self.seed, progress=self.progress,
         )  # fmt: skip
-        self.take([made.columns[place] for place in made.chosen])
-        return made
+        self.take([generated.columns[place] for place in generated.chosen])
+        return generated
 
     def take(self, columns: Sequence[Column]) -> None:
         """The factors of these columns, improved."""
@@ -433,20 +430,20 @@ class _State:
     def error(self, A: Bits, B: Bits) -> float:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
-    def programs(self, rho: float, made: Generated, deadline: float) -> None:
+    def programs(self, rho: float, generated: Generated, deadline: float) -> None:
         """The integer programs over the columns found, for each cost of overlaps."""
-        bicliques = [*(_bits(column) for column in made.columns), *self.met.values()]
+        bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)
             pool = {column.key: column for column in (pricer.column(a, b) for a, b in bicliques)}
             selection = CoverSearch(cover, self.seed)
             selection.add(list(pool.values()))
-            selection.offer(made.chosen)  # the first columns of the pool are those of `made`
+            selection.offer(generated.chosen)  # the first columns of the pool are those of `generated`
             selection.improve(np.zeros(len(pool)))
-            now = time.monotonic()
-            share = now + (deadline - now) / (2 if cost == OVERLAP_COSTS[0] else 1)
-            selection.solve(share, made.bound if cost == rho else 0.0, self.seed)
-            self.take([selection.columns[each] for each in selection.best[1]])
+            start = time.monotonic()
+            share = start + (deadline - start) / (2 if cost == OVERLAP_COSTS[0] else 1)
+            selection.solve(share, generated.bound if cost == rho else 0.0, self.seed)
+            self.take([selection.columns[place] for place in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:
         """A bound on the true error, by MLP(1 / k)."""

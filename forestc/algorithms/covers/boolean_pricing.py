@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Floats, Stop
+from forestc.algorithms.covers.column_generation import stoppable
+from forestc.algorithms.covers.selection import Floats
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.bool_]
@@ -77,15 +78,15 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> Literals:
     low, high, inverted = np.zeros(many, dtype=np.int64), np.zeros(many, dtype=np.int64), np.zeros(many, dtype=bool)
     pending = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     while pending:
-        own = pending.pop(0)
-        patterns, code = np.unique(bits[:, own], axis=0, return_inverse=True)
+        members = pending.pop(0)
+        patterns, code = np.unique(bits[:, members], axis=0, return_inverse=True)
         order = _ordered(patterns)
         spans = [_span(column) for column in patterns[order].T]
-        known = [(literal, span) for literal, span in zip(own.tolist(), spans, strict=True) if span is not None]
-        if len(known) < len(own):
-            if len(own) == 1:
+        known = [(literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None]
+        if len(known) < len(members):
+            if len(members) == 1:
                 raise AssertionError("one literal is always a span")
-            pending = [np.array([literal]) for literal in own.tolist()] + pending
+            pending = [np.array([literal]) for literal in members.tolist()] + pending
             continue
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
@@ -141,7 +142,7 @@ def best_clauses(
     negative weight is never of use, here or further down. steps: about how many
     additions the search may take.
     """
-    clauses, gain, worth, complete = Stop().run(
+    clauses, gain, worth, complete = stoppable(
         _branched, *literals.arrays, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price), float(worth), bool(complete))
@@ -152,17 +153,17 @@ def all_clauses(
 ) -> Clauses:
     """Every clause with gain - price * size > -slack, but for those that another one is as good as: covers the same
     positive rows or more, negative weight as much or less, and no larger. complete: these are all, at most `most`."""
-    clauses, gain, _, complete = Stop().run(
+    clauses, gain, _, complete = stoppable(
         _branched, *literals.arrays, weight, price, longest, LONG, most, slack, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price, -slack), price, bool(complete))
 
 
 def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> list[tuple[int, ...]]:
-    found = [tuple(sorted(row[row >= 0].tolist())) for row in clauses]
-    reduced = [value - price * (len(clause) + 1) for clause, value in zip(found, gain.tolist(), strict=True)]
+    keys = [tuple(sorted(row[row >= 0].tolist())) for row in clauses]
+    reduced = [value - price * (len(clause) + 1) for clause, value in zip(keys, gain.tolist(), strict=True)]
     order = np.argsort(-np.array(reduced), kind="stable").tolist()
-    return [found[place] for place in order if reduced[place] > least]
+    return [keys[place] for place in order if reduced[place] > least]
 
 
 @compiled()
@@ -227,10 +228,10 @@ def _same(clause: Any, other: Any, length: int) -> Any:
     if length < len(clause) and clause[length] >= 0:
         return False
     for e in range(length):
-        found = False
+        shared = False
         for f in range(length):
-            found = found or (other[f] == clause[e])
-        if not found:
+            shared = shared or (other[f] == clause[e])
+        if not shared:
             return False
     return True
 
@@ -394,11 +395,11 @@ def _branched(
                     at[depth] += 1
             depth -= 1
             continue
-        here = at[depth]
+        place = at[depth]
         at[depth] += 1
-        if bound[depth, here] < 0 or (slack == 0.0 and bound[depth, here] <= worth + 1e-12):
+        if bound[depth, place] < 0 or (slack == 0.0 and bound[depth, place] <= worth + 1e-12):
             continue
-        literal = tail[depth, here]
+        literal = tail[depth, place]
         clause[depth] = literal
         begin = past[depth]
         end = begin
@@ -408,7 +409,7 @@ def _branched(
                 end += 1
         first[depth + 1], past[depth + 1] = begin, end
         out = 0
-        for e in range(here + 1, size[depth]):
+        for e in range(place + 1, size[depth]):
             other = tail[depth, e]
             if not _implies(feature, low, high, inverted, other, literal) and not _implies(
                 feature, low, high, inverted, literal, other

@@ -32,16 +32,15 @@ from forestc.algorithms.covers.boolean_pricing import (
     best_clauses,
     literals_of,
 )
-from forestc.algorithms.covers.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.column_generation import COLUMNS_A_ROUND, Generated, Priced, Progress, generate
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.errors import OptionError, RowsError
 
 Form = Literal["dnf", "cnf"]
 Clause = tuple[int, ...]
 
 WIDTH = 20  # clauses that the beam search keeps of each length
-LONGEST_IN_BEAM = 6
-COLUMNS_A_ROUND = 20
+LONGEST_IN_BEAM = 6  # literals of a clause in the beam search
 MOST_KNOWN = 20_000  # columns that are kept while rules are learnt
 MOST_ROWS, MOST_BITS = 2000, 100_000  # of the samples that are drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # of the search over a sample
@@ -144,21 +143,17 @@ def learn_rules(
         loss = float(cover.penalty.sum())
         return RuleLearning((), form, loss, 0, loss, True, False, 0, ())
     columns = [problem.column(tuple(sorted(set(clause)))) for clause in start]
-    rungs = _rungs(complexity) if not columns else []
+    rungs = [] if columns else [FIRST_RUNG << k for k in range(complexity.bit_length())]
+    rungs = [smaller for smaller in rungs if smaller < complexity]
     ladder = time.monotonic() + LADDER_SHARE * time_limit
     few = RUNG_ROUNDS if rounds is None else min(rounds, RUNG_ROUNDS)
     for place, smaller in enumerate(rungs):
-        now = time.monotonic()
-        until = now + (ladder - now) * smaller / sum(rungs[place:])
+        begin = time.monotonic()
+        until = begin + (ladder - begin) * smaller / sum(rungs[place:])
         rule, columns = _learnt(problem.within(smaller), columns, form, until, seed, few, progress)
         if rule.interrupted:
             return replace(rule, bound=0.0, optimal=rule.loss <= 0)
     return _learnt(problem, columns, form, deadline, seed, rounds, progress)[0]
-
-
-def _rungs(complexity: int) -> list[int]:
-    """The complexities of the smaller rules that are learnt first."""
-    return [FIRST_RUNG << k for k in range(complexity.bit_length()) if FIRST_RUNG << k < complexity]
 
 
 def _learnt(
@@ -173,13 +168,29 @@ def _learnt(
     """A rule, and all columns that are known then, those of the rule first."""
     selection = CoverSearch(problem.cover, seed)
     until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
-    made = generate(
-        problem.cover, problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds
+    generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
+    interrupted, proved = generated.interrupted, False
+    if not interrupted and generated.bound < selection.best[0]:
+        # the integer program over the clauses generated, and where they are few enough, over all that a better rule
+        # may have, which proves it the best
+        try:
+            reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
+            if reachable is not None:
+                known = {column.key for column in selection.columns}
+                selection.add([column for column in reachable if column.key not in known])
+            nodes = None if rounds is None else PROGRAM_NODES
+            proved = selection.solve(deadline, generated.bound, seed, nodes) and reachable is not None
+        except KeyboardInterrupt:
+            interrupted = True
+    loss, chosen = selection.best
+    bound = loss if proved else min(loss, generated.bound)
+    clauses = tuple(sorted(selection.columns[place].key for place in chosen))
+    candidates = *clauses, *(column.key for column in generated.columns if column.key not in clauses)
+    rule = RuleLearning(
+        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
+        interrupted, generated.rounds, candidates,
     )  # fmt: skip
-    nodes = None if rounds is None else PROGRAM_NODES
-    rule = _finished(made, selection, problem, form, deadline, seed, nodes)
-    chosen = set(rule.clauses)
-    return rule, sorted(selection.columns, key=lambda column: column.key not in chosen)
+    return rule, sorted(selection.columns, key=lambda column: column.key not in clauses)
 
 
 @cache
@@ -188,39 +199,9 @@ def _compile() -> None:
     y = np.array([True, False])
     problem = _Problem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)
-    generate(problem.cover, problem, selection, deadline=time.monotonic() + 60, seed=0)
+    generate(problem, selection, deadline=time.monotonic() + 60, seed=0)
     problem.quick(np.ones(1), 0.0)
     selection.improve(np.ones(len(selection.columns)))
-
-
-def _finished(
-    made: Generated,
-    selection: CoverSearch,
-    problem: _Problem,
-    form: Form,
-    deadline: float,
-    seed: int,
-    nodes: int | None,
-) -> RuleLearning:
-    """The integer program over the clauses found, and where they are few enough, over all that a better rule may have,
-    which proves it the best."""
-    interrupted, proved = made.interrupted, False
-    if not interrupted and made.bound < selection.best[0]:
-        try:
-            every = problem.in_reach(made, selection.best[0], deadline) if nodes is None else None
-            if every is not None:
-                known = {column.key for column in selection.columns}
-                selection.add([column for column in every if column.key not in known])
-            proved = selection.solve(deadline, made.bound, seed, nodes) and every is not None
-        except KeyboardInterrupt:
-            interrupted = True
-    loss, chosen = selection.best
-    bound = loss if proved else min(loss, made.bound)
-    clauses = tuple(sorted(selection.columns[place].key for place in chosen))
-    return RuleLearning(
-        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
-        interrupted, made.rounds, (*clauses, *(column.key for column in made.columns if column.key not in clauses)),
-    )  # fmt: skip
 
 
 def _checked(
@@ -315,42 +296,42 @@ class _Problem:
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
         """Columns of clauses over the literals that remain: of those that cover the same rows, the first."""
-        made: dict[bytes, Column] = {}
+        distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.known:
                 if len(self.known) >= MOST_KNOWN:
                     self.known.clear()
                 self.known[clause] = self.column(tuple(self.identity[list(clause)].tolist()))
             column = self.known[clause]
-            made.setdefault(column.rows.tobytes() + str(column.cost).encode(), column)
-            if len(made) == COLUMNS_A_ROUND:
+            distinct.setdefault(column.rows.tobytes() + str(column.cost).encode(), column)
+            if len(distinct) == COLUMNS_A_ROUND:
                 break
-        return list(made.values())
+        return list(distinct.values())
 
-    def in_reach(self, made: Generated, loss: float, deadline: float) -> list[Column] | None:
+    def in_reach(self, generated: Generated, loss: float, deadline: float) -> list[Column] | None:
         """Columns of every clause that a rule of smaller loss may have: a cover costs at least the bound and the
         reduced costs of its columns. None if they are too many to list."""
-        dual_bound = float(made.duals.sum()) - self.cover.budget * made.price
+        dual_bound = float(generated.duals.sum()) - self.cover.budget * generated.price
         slack = (loss - 1 if self.cover.integral else loss) - dual_bound + 1e-6
         until = time.monotonic() + LISTING_SHARE * (deadline - time.monotonic())
-        found = all_clauses(
-            self.literals, self.weights(made.duals), made.price, self.longest, slack, MOST_LISTED, until
+        listed = all_clauses(
+            self.literals, self.weights(generated.duals), generated.price, self.longest, slack, MOST_LISTED, until
         )
-        if not found.complete:
+        if not listed.complete:
             return None
-        return [self.column(tuple(self.identity[list(clause)].tolist())) for clause in found.clauses]
+        return [self.column(tuple(self.identity[list(clause)].tolist())) for clause in listed.clauses]
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
         weight = self.weights(duals)
-        found = beam_search(self.literals, weight, price, min(self.longest, LONGEST_IN_BEAM), WIDTH).clauses
-        return self.columns(found) + self.columns(self.sampled(weight, price))
+        clauses = beam_search(self.literals, weight, price, min(self.longest, LONGEST_IN_BEAM), WIDTH).clauses
+        return self.columns(clauses) + self.columns(self.sampled(weight, price))
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
         longest = min(self.longest, LONGEST_IN_BEAM, int(room) - 1)
         return self.columns(beam_search(self.literals, self.weights(duals), price, longest, WIDTH).clauses)
 
     def sampled(self, weight: Floats, price: float) -> list[Clause]:
-        """Of large tables, clauses from an exact search over some of the rows and literals, drawn anew each time."""
+        """Clauses, for large tables, from an exact search over some of the rows and literals, drawn anew each time."""
         rows, literals = len(weight), len(self.identity)
         if rows <= MOST_ROWS and rows * literals <= MOST_BITS:
             return []
@@ -360,13 +341,13 @@ class _Problem:
         if not len(some) or not len(kept):
             return []
         part = self.literals.of(some, kept)
-        found = best_clauses(part, weight[some] / share, price, self.longest, SAMPLE_STEPS, math.inf).clauses
-        return [tuple(kept[list(clause)].tolist()) for clause in found]
+        clauses = best_clauses(part, weight[some] / share, price, self.longest, SAMPLE_STEPS, math.inf).clauses
+        return [tuple(kept[list(clause)].tolist()) for clause in clauses]
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        found = best_clauses(self.literals, self.weights(duals), price, self.longest, steps, deadline)
-        worth = found.worth if math.isfinite(found.worth) else math.inf
-        return Priced(self.columns(found.clauses), worth, found.complete)
+        best = best_clauses(self.literals, self.weights(duals), price, self.longest, steps, deadline)
+        worth = best.worth if math.isfinite(best.worth) else math.inf
+        return Priced(self.columns(best.clauses), worth, best.complete)
 
 
 @dataclass(frozen=True)
@@ -386,7 +367,7 @@ class RuleSets:
 
     @property
     def complexity(self) -> int:
-        """Of all rules together."""
+        """The complexity of all rules together."""
         return sum(rule.complexity for rule in self.rules)
 
 
@@ -461,10 +442,10 @@ def _priorities(claims: Bits, label: Ints, weight: Floats) -> tuple[tuple[int, .
     best, better = accuracy(order), True
     while better:
         better = False
-        for one, two in combinations(range(len(order)), 2):
-            order[one], order[two] = order[two], order[one]
+        for first, second in combinations(range(len(order)), 2):
+            order[first], order[second] = order[second], order[first]
             if accuracy(order) > best + 1e-9:
                 best, better = accuracy(order), True
             else:
-                order[one], order[two] = order[two], order[one]
+                order[first], order[second] = order[second], order[first]
     return tuple(order), default

@@ -36,47 +36,23 @@ import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import interruptible
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.algorithms.highs import make_highs
 from forestc.errors import InternalError
 
-Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
-MOST_DROPPED = 3
+COLUMNS_A_ROUND = 20  # that one pricing returns at most
+MOST_DROPPED = 3  # columns that leave the best cover in a try of `refill`
 MOST_IN_VAIN = 100  # tries in a row that better nothing, after which the search ends
 PRICES = (0.0, 0.5, 1.0)  # shares of the relaxation's price of the budget
-
-
-@dataclass(frozen=True)
-class Column:
-    """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
-
-    rows: NDArray[np.int32]
-    cost: float
-    size: float
-    key: Any
-
-
-@dataclass(frozen=True)
-class Cover:
-    """The problem without its columns. penalty: (rows,) > 0. least_size: no column is smaller. integral: all penalties
-    and costs are whole numbers, so that bounds may be rounded up."""
-
-    penalty: Floats
-    budget: float
-    least_size: float
-    integral: bool
-
-    def rounded(self, bound: float) -> float:
-        """The bound on covers that follows from a bound on fractional covers."""
-        return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
 @dataclass(frozen=True)
@@ -101,29 +77,8 @@ class Pricer(Protocol):
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """The best column, others, and a bound on the worth of all. It ends after about so many additions,
+        """The best column, others, and a bound on the worth of all. It ends after about `steps` additions,
         or at the deadline (of time.monotonic()), with what is known by then."""
-        ...
-
-
-class Selection(Protocol):
-    """A search for a good cover over given columns; see `selection.CoverSearch`."""
-
-    def add(self, columns: Sequence[Column]) -> None:
-        """More columns to choose from."""
-        ...
-
-    def improve(self, taken: Floats) -> None:
-        """Searches on, first from where the relaxation points to."""
-        ...
-
-    def offer(self, chosen: Sequence[int]) -> None:
-        """A cover found elsewhere, kept if it is better."""
-        ...
-
-    @property
-    def best(self) -> tuple[float, tuple[int, ...]]:
-        """Objective and columns of the best cover so far."""
         ...
 
 
@@ -133,10 +88,9 @@ FREQUENT = 5  # rounds between two local searches for a better incumbent
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # of exact pricing: in every round, and where nothing else finds a column
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time kept for a last exact pricing, which makes the bound
-INACTIVE = -1
-# tries of refilling: now and then, where cheap pricing finds nothing more, and in the end; share of the time for it
-SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
-REFILL_SHARE = 0.1
+INACTIVE = -1  # in place of the rounds that a column was idle
+SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400  # of `refill`: now and then, without cheap columns, in the end
+REFILL_SHARE = 0.1  # of the time that is left, for SOME_TRIES
 MOST_IDLE = 8  # rounds after which an unused column leaves the master
 
 
@@ -156,34 +110,22 @@ class Generated:
     price: float
     rounds: int
     interrupted: bool
-    shares: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def gap(self) -> float:
-        """(value - bound) / value, 0 if proved optimal."""
-        return max(0.0, (self.value - self.bound) / self.value) if self.value > 0 else 0.0
 
 
-class Stop:
-    """A flag that compiled code polls: set on Ctrl-C and at a deadline. The code runs in a thread of its own, since
-    Python can't interrupt it."""
-
-    def __init__(self) -> None:
-        self.flag: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
-
-    def run(self, function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
-        """function(flag, *values), its flag set after the deadline (of time.monotonic()) and on Ctrl-C."""
-        self.flag[0] = 0
-        with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(function, self.flag, *values)
-            try:
-                return future.result(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
-            except TimeoutError:
-                self.flag[0] = 1
-                return future.result()
-            except BaseException:
-                self.flag[0] = 1
-                raise
+def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
+    """function(flag, *values) of compiled code that polls its flag: set after the deadline (of time.monotonic()) and on
+    Ctrl-C. The code runs in a thread of its own, since Python can't interrupt it."""
+    flag: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(function, flag, *values)
+        try:
+            return future.result(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            flag[0] = 1
+            return future.result()
+        except BaseException:
+            flag[0] = 1
+            raise
 
 
 class Master:
@@ -268,10 +210,8 @@ class Relaxed:
 
 
 def refill(
-    cover: Cover,
     pricer: Pricer,
-    selection: Selection,
-    columns: Sequence[Column],
+    selection: CoverSearch,
     add: Callable[[Column], int],
     price: float,
     *,
@@ -279,29 +219,29 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Betters `selection.best` by so many tries, until a time (of time.monotonic()), or until many tries were in vain.
+    """Betters `selection.best` in at most `tries` tries, until a time (of time.monotonic()) or many failures in a row.
 
-    columns: those that the selection chooses from; add puts one more there and returns its place.
+    add: puts a column into the selection and returns its place.
     """
-    vain = 0
+    cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
             return
         before = selection.best
         chosen = random.permutation(np.array(selection.best[1], dtype=np.int64))
         kept = chosen[random.integers(0, min(MOST_DROPPED, len(chosen)) + 1) :].tolist()
-        asked = price * float(random.choice(PRICES))
+        size_price = price * float(random.choice(PRICES))
         open_ = cover.penalty.copy()
         room = cover.budget
         for place in kept:
             open_[columns[place].rows] = 0.0
             room -= columns[place].size
         while room >= cover.least_size:
-            found = [column for column in pricer.fitting(open_, asked, room) if column.size <= room]
-            gains = [float(open_[column.rows].sum()) - column.cost - asked * column.size for column in found]
-            if not found or max(gains) <= 0:
+            fitting = [column for column in pricer.fitting(open_, size_price, room) if column.size <= room]
+            gains = [float(open_[column.rows].sum()) - column.cost - size_price * column.size for column in fitting]
+            if not fitting or max(gains) <= 0:
                 break
-            best = found[int(np.argmax(gains))]
+            best = fitting[int(np.argmax(gains))]
             kept.append(add(best))
             open_[best.rows] = 0.0
             room -= best.size
@@ -310,9 +250,8 @@ def refill(
 
 
 def generate(
-    cover: Cover,
     pricer: Pricer,
-    selection: Selection,
+    selection: CoverSearch,
     *,
     start: Sequence[Column] = (),
     deadline: float,
@@ -320,13 +259,13 @@ def generate(
     progress: Progress | None = None,
     rounds: int | None = None,
 ) -> Generated:
-    """Columns, the best cover that `selection` finds over them, and a bound, by column generation.
+    """Columns, the best cover that `selection`, empty so far, finds over them, and a bound, by column generation.
 
     deadline: of time.monotonic(). Ctrl-C ends the search early, and what is known by then is returned. The same seed
     gives the same columns unless the deadline cuts a pricing short. rounds: the most; the search also ends there.
     start: columns to begin with; the first, the first two and so on are covers to beat, as far as the budget goes.
     """
-    run = _Run(cover, pricer, selection, deadline, seed, progress, rounds)
+    run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
         with interruptible():
@@ -336,9 +275,10 @@ def generate(
     except KeyboardInterrupt:
         interrupted = True
     value, chosen = selection.best
+    bound = min(value, selection.cover.rounded(run.bound))
     return Generated(
-        run.columns, chosen, value, min(value, cover.rounded(run.bound)), run.relaxed, run.complete, run.centre,
-        run.centre_price, run.round, interrupted, run.shares,
+        list(selection.columns), chosen, value, bound, run.relaxed, run.complete, run.centre, run.centre_price,
+        run.round, interrupted,
     )  # fmt: skip
 
 
@@ -346,36 +286,34 @@ class _Run:
     """The state of `generate`."""
 
     def __init__(
-        self, cover: Cover, pricer: Pricer, selection: Selection, deadline: float, seed: int,
-        progress: Progress | None, rounds: int | None,
+        self, pricer: Pricer, selection: CoverSearch, deadline: float, seed: int, progress: Progress | None,
+        rounds: int | None,
     ) -> None:  # fmt: skip
         self.most_rounds = math.inf if rounds is None else rounds
-        self.cover, self.pricer, self.selection, self.progress = cover, pricer, selection, progress
+        self.cover, self.pricer, self.selection, self.progress = selection.cover, pricer, selection, progress
         self.begin, self.deadline = time.monotonic(), deadline
         self.last_call = deadline - LAST_SHARE * max(0.0, deadline - self.begin)
-        self.master = Master(cover, seed)
-        self.columns: list[Column] = []
+        self.master = Master(self.cover, seed)
         self.places: dict[Hashable, int] = {}
-        self.bound, self.relaxed = 0.0, float(cover.penalty.sum())
+        self.bound, self.relaxed = 0.0, float(self.cover.penalty.sum())
         # all duals 0 are the first centre: their bound is 0
-        self.centre, self.centre_price, self.centre_value = np.zeros(len(cover.penalty)), 0.0, 0.0
+        self.centre, self.centre_price, self.centre_value = np.zeros(len(self.cover.penalty)), 0.0, 0.0
         self.complete = False
         self.round, self.wait, self.failures = 0, 0, 0
         self.solved = 0  # columns that the master was last solved with
         self.random = np.random.default_rng(seed)
-        self.shares = {"master": 0.0, "quick": 0.0, "exact": 0.0, "selection": 0.0, "refill": 0.0}
 
     def add(self, columns: Sequence[Column]) -> int:
         """Columns for the master. Those of the pool are activated again."""
+        known = len(self.selection.columns)
         new: list[Column] = []
         again: list[int] = []
         for column in columns:
-            place = self.places.setdefault(column.key, len(self.columns) + len(new))
-            if place == len(self.columns) + len(new):
+            place = self.places.setdefault(column.key, known + len(new))
+            if place == known + len(new):
                 new.append(column)
-            elif place < len(self.columns):
+            elif place < known:
                 again.append(place)
-        self.columns += new
         activated = self.master.activate(again)
         self.master.add(new)
         self.selection.add(new)
@@ -396,27 +334,17 @@ class _Run:
     def refill(self, price: float, tries: int, share: float = REFILL_SHARE) -> None:
         """Tries to better the best cover, for at most this share of the time left."""
         start = time.monotonic()
-        refill(
-            self.cover, self.pricer, self.selection, self.columns, self.place_of, price,
-            tries=tries, until=start + share * (self.last_call - start), random=self.random,
-        )  # fmt: skip
-        self.shares["refill"] += time.monotonic() - start
-
-    def timed(self, part: str, function: Callable[..., Any], *values: Any) -> Any:
-        start = time.monotonic()
-        try:
-            return function(*values)
-        finally:
-            self.shares[part] += time.monotonic() - start
+        until = start + share * (self.last_call - start)
+        refill(self.pricer, self.selection, self.place_of, price, tries=tries, until=until, random=self.random)
 
     def rounds(self) -> None:
-        taken, at_price = np.zeros(len(self.columns)), 0.0
+        taken, at_price = np.zeros(len(self.selection.columns)), 0.0
         while time.monotonic() < self.deadline:
-            at, self.solved = self.timed("master", self.master.solve), len(self.columns)
+            at, self.solved = self.master.solve(), len(self.selection.columns)
             self.relaxed, taken, at_price = at.value, at.taken, at.price
             self.round += 1
             if self.round < FREQUENT or self.round % FREQUENT == 0:
-                self.timed("selection", self.selection.improve, taken)
+                self.selection.improve(taken)
                 self.refill(at_price, SOME_TRIES)
             self.tell()
             if self.closed() or self.round >= self.most_rounds:
@@ -428,7 +356,7 @@ class _Run:
                 break
         if self.cover.rounded(self.bound) < self.selection.best[0] - 1e-9:
             self.refill(at_price, MANY_TRIES, 1.0)
-        self.timed("selection", self.selection.improve, np.append(taken, np.zeros(len(self.columns) - len(taken))))
+        self.selection.improve(np.append(taken, np.zeros(len(self.selection.columns) - len(taken))))
         self.closed()
         self.tell()
 
@@ -446,36 +374,36 @@ class _Run:
             for share in SMOOTHING:
                 duals = share * self.centre + (1 - share) * at.duals
                 price = share * self.centre_price + (1 - share) * at.price
-                found, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
-                added += found
+                count, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
+                added += count
                 if not over:  # the search is long: try again later, and ever later
                     self.failures += 1
                     self.wait = min(20, 2**self.failures)
                     break
                 self.failures = 0
-        added += self.add(self.gaining(self.timed("quick", self.pricer.quick, at.duals, at.price), at))
+        added += self.add(self.gaining(self.pricer.quick(at.duals, at.price), at))
         if not added:
             self.refill(at.price, FEW_TRIES, EXACT_SHARE)
-            added = len(self.gaining(self.columns[self.solved :], at))
+            added = len(self.gaining(self.selection.columns[self.solved :], at))
         if not added:
             # a limit here loses completeness, not the bound
-            now = time.monotonic()
-            until = min(self.last_call, now + max(1.0, EXACT_SHARE * (self.last_call - now)))
+            start = time.monotonic()
+            until = min(self.last_call, start + max(1.0, EXACT_SHARE * (self.last_call - start)))
             added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)
             if not added and not over and time.monotonic() < self.last_call:
                 self.refill(at.price, MANY_TRIES, 0.5)
                 self.priced(at, at.duals, at.price, MANY_STEPS, self.deadline)
-                added = len(self.gaining(self.columns[self.solved :], at))
+                added = len(self.gaining(self.selection.columns[self.solved :], at))
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
         """Exact pricing at these duals: how many columns were added, and whether the search came to its end."""
-        found = self.timed("exact", self.pricer.exact, duals, price, steps, deadline)
-        value = float(duals.sum()) - self.cover.budget * max(0.0, found.worth)
+        pricing = self.pricer.exact(duals, price, steps, deadline)
+        value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.centre_value:
-            self.centre, self.centre_price, self.centre_value = duals, max(0.0, found.worth), value
+            self.centre, self.centre_price, self.centre_value = duals, max(0.0, pricing.worth), value
         self.bound = max(self.bound, value)
-        return self.add(self.gaining(found.columns, at)), found.complete
+        return self.add(self.gaining(pricing.columns, at)), pricing.complete
 
     def gaining(self, columns: Sequence[Column], at: Relaxed) -> list[Column]:
         return [
@@ -488,7 +416,7 @@ class _Run:
         if self.progress is not None:
             value = self.selection.best[0]
             self.progress(
-                f"round {self.round}: {len(self.columns)} columns, relaxation {self.relaxed:.6g}, "
+                f"round {self.round}: {len(self.selection.columns)} columns, relaxation {self.relaxed:.6g}, "
                 f"incumbent {value:.6g}, bound {self.cover.rounded(self.bound):.6g}, "
                 f"{time.monotonic() - self.begin:.1f} s"
             )

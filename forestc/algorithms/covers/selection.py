@@ -1,8 +1,8 @@
 """The best cover over given columns: swap local search, then the integer program.
 
 The problem is that of `column_generation`, restricted to columns that are at hand. The local search adds, drops and
-swaps columns, always by the move that gains most, and escapes by dropping a few at random. Equal objectives are told
-apart by the size that is used: the smaller one wins.
+swaps columns, always by the move that gains most, and escapes by dropping a few at random. Of equal objectives
+the one of smaller size wins.
 """
 
 from __future__ import annotations
@@ -10,17 +10,44 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Column, Cover, Floats
 from forestc.algorithms.highs import make_highs
+
+Floats = NDArray[np.float64]
 
 TRIES = 20  # random escapes of one call of `improve`
 LONGEST = 2.0  # seconds of one call of `improve`
+
+
+@dataclass(frozen=True)
+class Column:
+    """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
+
+    rows: NDArray[np.int32]
+    cost: float
+    size: float
+    key: Any
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The problem without its columns. penalty: (rows,) > 0. least_size: no column is smaller. integral: all penalties
+    and costs are whole numbers, so that bounds may be rounded up."""
+
+    penalty: Floats
+    budget: float
+    least_size: float
+    integral: bool
+
+    def rounded(self, bound: float) -> float:
+        """The bound on covers that follows from a bound on fractional covers."""
+        return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
 class CoverSearch:
@@ -67,10 +94,10 @@ class CoverSearch:
         """A cover found elsewhere, kept if it is better."""
         distinct = sorted(set(map(int, chosen)))
         missed = self.cover.penalty.copy()
-        for each in distinct:
-            missed[self.columns[each].rows] = 0.0
-        value = float(missed.sum()) + sum(self.columns[each].cost for each in distinct)
-        size = sum(self.columns[each].size for each in distinct)
+        for place in distinct:
+            missed[self.columns[place].rows] = 0.0
+        value = float(missed.sum()) + sum(self.columns[place].cost for place in distinct)
+        size = sum(self.columns[place].size for place in distinct)
         if size <= self.cover.budget + 1e-9 and (
             value + self._tie * size < self._value + self._tie * self._size - 0.5 * self._tie
         ):
@@ -82,20 +109,20 @@ class CoverSearch:
         these columns."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True
-        left = deadline - time.monotonic()
-        if left <= 0 or not self.columns:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0 or not self.columns:
             return not self.columns
-        found, proved = _integer_program(self, left, seed, nodes)
-        self.offer(found)
+        columns, proved = _integer_program(self, seconds, seed, nodes)
+        self.offer(columns)
         return proved
 
     def _fitting(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first columns in this order that fit into the budget together."""
-        left, kept = self.cover.budget, []
-        for each in order.tolist():
-            if self.columns[each].size <= left:
-                left -= self.columns[each].size
-                kept.append(each)
+        room, kept = self.cover.budget, []
+        for place in order.tolist():
+            if self.columns[place].size <= room:
+                room -= self.columns[place].size
+                kept.append(place)
         return np.array(kept, dtype=np.int64)
 
     def _search(self, start: NDArray[np.int64]) -> None:

@@ -14,7 +14,7 @@ of entries, 0 of free ones and -inf of zeros. This counts terms built from liter
 still, so the bicliques of the best cover, and those that the relaxation uses, then become a family of sets that
 a local search improves (`improved`). The result is never worse than greedy extraction.
 
-Two bounds are told: one on covers by bicliques, from column generation, and one on any circuit that shares AND gates
+Two bounds are given: one on covers by bicliques, from column generation, and one on any circuit that shares AND gates
 (`least_gates`), which proves results optimal.
 
 A set of literals is an integer, a bit a literal. A clause is the AND of the literals it needs; it may also take those
@@ -36,13 +36,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.covers.biclique_pricing import Bits, heaviest_biclique
-from forestc.algorithms.covers.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.column_generation import COLUMNS_A_ROUND, Generated, Priced, Progress, generate
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.errors import OptionError, RowsError
 
 Mask = int
 MOST_CANDIDATES = 400  # sets that the local search may add in one sweep
-MOST_SWEEPS = 50
+MOST_SWEEPS = 50  # of the local search over its candidates
 
 
 @dataclass(frozen=True)
@@ -76,26 +76,26 @@ class AndTerms:
 
 def bits_of(mask: Mask) -> list[Mask]:
     """The single bits of a mask, ascending."""
-    found = []
+    bits = []
     while mask:
-        found.append(mask & -mask)
+        bits.append(mask & -mask)
         mask &= mask - 1
-    return found
+    return bits
 
 
 def built(clauses: Clauses, family: Iterable[Mask]) -> AndTerms:
     """The clauses built from a family, each from the sets that add most; sets that nothing uses are left out."""
-    ordered = sorted(set(family), key=lambda one: (-one.bit_count(), one))
+    ordered = sorted(set(family), key=lambda mask: (-mask.bit_count(), mask))
     terms: dict[Mask, tuple[Mask, ...]] = {}
     operands = [
-        _covered(need, tuple([one for one in ordered if one & ~allow == 0 and (one & need).bit_count() > 1]))
+        _covered(need, tuple([mask for mask in ordered if mask & ~allow == 0 and (mask & need).bit_count() > 1]))
         for need, allow in zip(clauses.needs, clauses.allows, strict=True)
     ]
-    open_ = [each for own in operands for each in own]
+    open_ = [operand for operands_of in operands for operand in operands_of]
     while open_:
         term = open_.pop()
         if term.bit_count() > 1 and term not in terms:
-            terms[term] = _covered(term, tuple([one for one in ordered if one & ~term == 0 and one != term]))
+            terms[term] = _covered(term, tuple([mask for mask in ordered if mask & ~term == 0 and mask != term]))
             open_ += terms[term]
     return AndTerms(tuple(operands), terms)
 
@@ -104,12 +104,12 @@ def built(clauses: Clauses, family: Iterable[Mask]) -> AndTerms:
 def _covered(need: Mask, usable: Sequence[Mask]) -> tuple[Mask, ...]:
     chosen: list[Mask] = []
     while usable:
-        best = max(usable, key=lambda one: (one & need).bit_count())
+        best = max(usable, key=lambda term: (term & need).bit_count())
         if (best & need).bit_count() < 2:
             break
         chosen.append(best)
         need &= ~best
-        usable = [one for one in usable if (one & need).bit_count() > 1]
+        usable = [term for term in usable if (term & need).bit_count() > 1]
     return tuple(sorted([*chosen, *bits_of(need)]))
 
 
@@ -121,20 +121,21 @@ def most_shared_first(clauses: Clauses) -> AndTerms:
     sets: list[set[Mask]] = [set(bits_of(need)) for need in distinct]
     terms: dict[Mask, set[Mask]] = {}
     while True:
-        users = [own for own in [*sets, *terms.values()] if len(own) > 1]
-        pairs = Counter(pair for own in users for pair in combinations(sorted(own), 2))
-        best = max(pairs.items(), key=lambda one: (one[1], [-x for x in one[0]]), default=((0, 0), 0))
+        users = [used for used in [*sets, *terms.values()] if len(used) > 1]
+        pairs = Counter(pair for used in users for pair in combinations(sorted(used), 2))
+        best = max(pairs.items(), key=lambda item: (item[1], [-x for x in item[0]]), default=((0, 0), 0))
         if best[1] < 2:
             break
         (a, b), _ = best
-        for own in users:
-            if a in own and b in own:
-                own -= {a, b}
-                own.add(a | b)
+        for used in users:
+            if a in used and b in used:
+                used -= {a, b}
+                used.add(a | b)
         terms[a | b] = {a, b}
-    operands = {need: tuple(sorted(own)) for need, own in zip(distinct, sets, strict=True)}
+    operands = {need: tuple(sorted(used)) for need, used in zip(distinct, sets, strict=True)}
     return AndTerms(
-        tuple(operands[need] for need in clauses.needs), {term: tuple(sorted(own)) for term, own in terms.items()}
+        tuple(operands[need] for need in clauses.needs),
+        {term: tuple(sorted(used)) for term, used in terms.items()},
     )
 
 
@@ -150,12 +151,12 @@ def improved(clauses: Clauses, start: AndTerms, more: Sequence[Mask], tries: int
             break
         family = set(best.terms)
         if attempt and pool:
-            for each in random.permutation(np.array(sorted(family), dtype=object))[:2]:
-                family.discard(each)
+            for term in random.permutation(np.array(sorted(family), dtype=object))[:2]:
+                family.discard(term)
             family.add(pool[int(random.integers(len(pool)))])
-        found = _descended(clauses, family, pool, until)
-        if found.gates < best.gates:
-            best = found
+        descended = _descended(clauses, family, pool, until)
+        if descended.gates < best.gates:
+            best = descended
     return best
 
 
@@ -164,11 +165,11 @@ def _candidates(clauses: Clauses, more: Sequence[Mask]) -> list[Mask]:
     needs = list(dict.fromkeys(clauses.needs))
     common = {a & b for a, b in combinations(needs, 2)} | set(needs) | set(more)
     worth: dict[Mask, int] = {}
-    for each in common:
-        users = sum(each & ~allow == 0 and (each & need).bit_count() > 1 for need, allow in _pairs(clauses))
-        if each.bit_count() > 1 and users > 1:
-            worth[each] = (each.bit_count() - 1) * (users - 1)
-    return sorted(worth, key=lambda one: (-worth[one], one))[:MOST_CANDIDATES]
+    for shared in common:
+        users = sum(shared & ~allow == 0 and (shared & need).bit_count() > 1 for need, allow in _pairs(clauses))
+        if shared.bit_count() > 1 and users > 1:
+            worth[shared] = (shared.bit_count() - 1) * (users - 1)
+    return sorted(worth, key=lambda term: (-worth[term], term))[:MOST_CANDIDATES]
 
 
 def _pairs(clauses: Clauses) -> list[tuple[Mask, Mask]]:
@@ -179,13 +180,13 @@ def _descended(clauses: Clauses, family: set[Mask], pool: Sequence[Mask], until:
     best = built(clauses, family)
     for _ in range(MOST_SWEEPS):
         before = best.gates
-        for each in [*pool, *sorted(best.terms)]:
+        for term in [*pool, *sorted(best.terms)]:
             if time.monotonic() > until:
                 return best
-            family = set(best.terms) ^ {each}
-            found = built(clauses, family)
-            if found.gates < best.gates:
-                best = found
+            family = set(best.terms) ^ {term}
+            tried = built(clauses, family)
+            if tried.gates < best.gates:
+                best = tried
         if best.gates == before:
             break
     return best
@@ -196,7 +197,6 @@ ROUNDS = 60  # of column generation
 PROGRAM_NODES = 1  # of the integer program over the columns
 TRIES = 8  # random restarts of the local search
 SHARES = (0.1, 0.5, 0.7)  # of the time: when a first local search, column generation, and the integer program end
-COLUMNS_A_ROUND = 20
 MOST_STARTS = 400  # pairs of literals from which quick pricing starts
 LONGEST_EXACT = 9  # literals of a clause up to which its bound is computed over all its subsets
 LIKELY = 0.01  # share of a column in the relaxation from which its term is tried
@@ -264,8 +264,8 @@ def share_terms(
             interrupted, late = covered.interrupted, late or covered.late
         if best.gates > floor and not interrupted:
             for start in (best, built(clauses, covered.terms)):
-                found = improved(clauses, start, covered.terms, TRIES, seed, until)
-                best = min(best, found, key=lambda one: one.gates)
+                better = improved(clauses, start, covered.terms, TRIES, seed, until)
+                best = min(best, better, key=lambda circuit: circuit.gates)
     except KeyboardInterrupt:
         interrupted = True
     bound = min(max(floor, 0), best.gates)
@@ -281,15 +281,15 @@ def _mask(row: NDArray[np.bool_]) -> Mask:
     return sum(1 << int(place) for place in np.flatnonzero(row))
 
 
-def _numbered(found: AndTerms, count: int) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+def _numbered(circuit: AndTerms, count: int) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
     """Terms, those that others are built from first, and clauses by numbers of their operands."""
-    order = sorted(found.terms, key=lambda one: (one.bit_count(), one))
+    order = sorted(circuit.terms, key=lambda mask: (mask.bit_count(), mask))
     number = {term: count + place for place, term in enumerate(order)}
 
     def numbers(operands: Sequence[Mask]) -> tuple[int, ...]:
-        return tuple(sorted(number.get(one, one.bit_length() - 1) for one in operands))
+        return tuple(sorted(number.get(mask, mask.bit_length() - 1) for mask in operands))
 
-    return tuple(numbers(found.terms[term]) for term in order), tuple(map(numbers, found.clauses))
+    return tuple(numbers(circuit.terms[term]) for term in order), tuple(map(numbers, circuit.clauses))
 
 
 # ---- a bound on all circuits ----------------------------------------------------------------------------
@@ -315,11 +315,11 @@ def least_gates(clauses: Clauses) -> int:
         if mask & (mask - 1) == 0:
             return 0.0
         first, best = mask & -mask, float("inf")
-        rest = mask ^ first
-        part = rest
+        others = mask ^ first
+        part = others
         while part:  # the side without the first literal
             best = min(best, cheapest(part) + cheapest(mask ^ part))
-            part = (part - 1) & rest
+            part = (part - 1) & others
         return best + share(mask)
 
     total = 0.0
@@ -330,12 +330,12 @@ def least_gates(clauses: Clauses) -> int:
 
 def _spanning(literals: Sequence[Mask], share: Any) -> float:
     """The weight of the cheapest spanning tree (Prim)."""
-    near = {one: share(literals[0] | one) for one in literals[1:]}
+    near = {literal: share(literals[0] | literal) for literal in literals[1:]}
     total = 0.0
     while near:
-        taken = min(near, key=lambda one: near[one])
+        taken = min(near, key=lambda literal: near[literal])
         total += near.pop(taken)
-        near = {one: min(old, share(taken | one)) for one, old in near.items()}
+        near = {literal: min(old, share(taken | literal)) for literal, old in near.items()}
     return total
 
 
@@ -357,7 +357,7 @@ def _covered_by_bicliques(
     clauses: Clauses, count: int, begin: float, time_limit: float, seed: int, progress: Progress | None
 ) -> _Covered:
     pairs = {need: allow for need, allow in zip(clauses.needs, clauses.allows, strict=True) if need}
-    ones, free = (np.array([[bool(each >> j & 1) for j in range(count)] for each in masks]) for masks in
+    ones, free = (np.array([[bool(mask >> j & 1) for j in range(count)] for mask in masks]) for masks in
                   (list(pairs), [allow & ~need for need, allow in pairs.items()]))  # fmt: skip
     entries = int(ones.sum())
     # each biclique of a best cover saves a gate, so more than the flat form has are never needed
@@ -365,25 +365,25 @@ def _covered_by_bicliques(
     pricer = _Terms(ones, ones | free)
     selection = CoverSearch(cover, seed)
     start = [column for pair in pricer.pairs() if (column := pricer.column(*pricer.grown(pair, np.ones(entries))))]
-    made = generate(
-        cover, pricer, selection, start=start, deadline=begin + SHARES[1] * time_limit, seed=seed, progress=progress,
+    generated = generate(
+        pricer, selection, start=start, deadline=begin + SHARES[1] * time_limit, seed=seed, progress=progress,
         rounds=ROUNDS,
     )  # fmt: skip
     late = time.monotonic() > begin + SHARES[1] * time_limit
-    if not made.interrupted and selection.best[0] > made.bound:
-        selection.solve(begin + SHARES[2] * time_limit, made.bound, seed, PROGRAM_NODES)
+    if not generated.interrupted and selection.best[0] > generated.bound:
+        selection.solve(begin + SHARES[2] * time_limit, generated.bound, seed, PROGRAM_NODES)
         late = late or time.monotonic() > begin + SHARES[2] * time_limit
     value, chosen = selection.best
-    used = [selection.columns[place] for place in chosen] + _used(made)
+    used = [selection.columns[place] for place in chosen] + _used(generated)
     terms = tuple(dict.fromkeys(_mask(np.frombuffer(column.key[1], dtype=np.bool_)) for column in used))
     gates = round(value) - len(ones)
-    return _Covered(gates, min(gates, round(made.bound) - len(ones)), terms, late, made.interrupted)
+    return _Covered(gates, min(gates, round(generated.bound) - len(ones)), terms, late, generated.interrupted)
 
 
-def _used(made: Generated) -> list[Column]:
+def _used(generated: Generated) -> list[Column]:
     """Columns whose cost the duals of the bound nearly pay."""
-    gains = [float(made.duals[column.rows].sum()) - column.cost for column in made.columns]
-    return [column for column, gain in zip(made.columns, gains, strict=True) if gain > -LIKELY]
+    gains = [float(generated.duals[column.rows].sum()) - column.cost for column in generated.columns]
+    return [column for column, gain in zip(generated.columns, gains, strict=True) if gain > -LIKELY]
 
 
 class _Terms:
@@ -406,12 +406,12 @@ class _Terms:
         together = self.ones.T.astype(np.int64) @ self.ones.astype(np.int64)
         a, b = np.triu_indices(len(together), 1)
         order = np.argsort(-together[a, b], kind="stable")[:MOST_STARTS]
-        found = []
-        for one in order[together[a, b][order] > 1]:
+        pairs = []
+        for place in order[together[a, b][order] > 1]:
             pair = np.zeros(len(together), dtype=bool)
-            pair[[a[one], b[one]]] = True
-            found.append(pair)
-        return found
+            pair[[a[place], b[place]]] = True
+            pairs.append(pair)
+        return pairs
 
     def column(self, rows: Bits, literals: Bits) -> Column | None:
         """The column of a biclique; None if it covers nothing worth a term."""
@@ -437,9 +437,9 @@ class _Terms:
                 return result
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
-        found = [self.column(*self.grown(pair, duals)) for pair in self.pairs()]
-        distinct = {column.key: column for column in found if column is not None}
-        order = sorted(distinct.values(), key=lambda one: one.cost - float(duals[one.rows].sum()))
+        columns = [self.column(*self.grown(pair, duals)) for pair in self.pairs()]
+        distinct = {column.key: column for column in columns if column is not None}
+        order = sorted(distinct.values(), key=lambda column: column.cost - float(duals[column.rows].sum()))
         return order[:COLUMNS_A_ROUND]
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
@@ -449,7 +449,7 @@ class _Terms:
         """For each literal, the best bicliques that have it and none of the literals before it. Their gain, the sum of
         duals - rows - literals + 1, is a weight in the matrix of its clauses and the literals after it, with a column
         of its duals - 1 and a row of -1, whose common entry is so heavy that all bicliques of interest have both."""
-        weights, found, worth, complete = self.weights(duals), list[Column](), price, True
+        weights, columns, worth, complete = self.weights(duals), list[Column](), price, True
         for place, literal in enumerate(self.order):
             rows = np.flatnonzero(self.allowed[:, literal])
             later = self.order[place + 1 :]
@@ -465,11 +465,11 @@ class _Terms:
             matrix[-1, -1] = sure
             bicliques, weight, over = heaviest_biclique(matrix, sure + price, steps, deadline)
             worth, complete = max(worth, weight - sure), complete and over
-            for each in bicliques:
+            for biclique in bicliques:
                 chosen, literals = np.zeros(len(self.ones), dtype=bool), np.zeros(len(self.order), dtype=bool)
-                chosen[rows[each.rows[:-1]]] = True
-                literals[[literal, *others[each.columns[:-1]]]] = True
+                chosen[rows[biclique.rows[:-1]]] = True
+                literals[[literal, *others[biclique.columns[:-1]]]] = True
                 column = self.column(chosen, literals)
-                found += [] if column is None else [column]
-        found.sort(key=lambda one: one.cost - float(duals[one.rows].sum()))
-        return Priced(found[:COLUMNS_A_ROUND], worth, complete)
+                columns += [] if column is None else [column]
+        columns.sort(key=lambda column: column.cost - float(duals[column.rows].sum()))
+        return Priced(columns[:COLUMNS_A_ROUND], worth, complete)

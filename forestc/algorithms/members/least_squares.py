@@ -31,8 +31,8 @@ class Squares:
     @staticmethod
     def of(values: FloatArray, label: FloatArray) -> Squares:
         """values: (members, rows). label: (rows,)."""
-        centred, own = values - values.mean(axis=1, keepdims=True), label - label.mean()
-        return Squares(centred @ centred.T, centred @ own, float(own @ own), len(label))
+        centred, target = values - values.mean(axis=1, keepdims=True), label - label.mean()
+        return Squares(centred @ centred.T, centred @ target, float(target @ target), len(label))
 
     @property
     def members(self) -> int:
@@ -43,27 +43,27 @@ class Squares:
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
         with_all = sums[:-2]
-        own = step * (2 * with_all[member] + step * self.products[member, member])
+        square = step * (2 * with_all[member] + step * self.products[member, member])
         return np.concatenate(
-            [with_all + step * self.products[member], [sums[-2] + step * self.targets[member], sums[-1] + own]]
+            [with_all + step * self.products[member], [sums[-2] + step * self.targets[member], sums[-1] + square]]
         )
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
         return float(self._explained(sums[-2], sums[-1])), 0
 
     def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
-        own = steps * (2 * sums[:-2] + steps * np.diag(self.products))
-        found = self._explained(sums[-2] + steps * self.targets, sums[-1] + own)
-        return np.asarray(np.where(steps == 0, -np.inf, found))
+        squares = steps * (2 * sums[:-2] + steps * np.diag(self.products))
+        values = self._explained(sums[-2] + steps * self.targets, sums[-1] + squares)
+        return np.asarray(np.where(steps == 0, -np.inf, values))
 
     def scale(self, times: IntArray) -> float:
         """What the sum of a choice is multiplied with: at least 0; 0 where no scale betters the mean of the labels."""
-        target, own = float(self.targets @ times), float(times @ self.products @ times)
-        return max(0.0, target) / own if own > 0 else 0.0
+        target, square = float(self.targets @ times), float(times @ self.products @ times)
+        return max(0.0, target) / square if square > 0 else 0.0
 
-    def _explained(self, target: Any, own: Any) -> Any:
-        """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / own."""
-        won = np.divide(np.maximum(target, 0.0) ** 2, own, out=np.zeros_like(own * 1.0), where=own > 1e-12)
+    def _explained(self, target: Any, square: Any) -> Any:
+        """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / square."""
+        won = np.divide(np.maximum(target, 0.0) ** 2, square, out=np.zeros_like(square * 1.0), where=square > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0
 
 
@@ -76,14 +76,14 @@ def refit(
     and between the smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves.
     Time O(sweeps * trees * rows).
     """
-    values = [own.copy() for own in values]
-    low, high = min(int(own.min()) for own in values), max(int(own.max()) for own in values)
-    total = bias + sum(own[at] for own, at in zip(values, leaf, strict=True))
+    values = [leaves.copy() for leaves in values]
+    low, high = min(int(leaves.min()) for leaves in values), max(int(leaves.max()) for leaves in values)
+    total = bias + sum(leaves[at] for leaves, at in zip(values, leaf, strict=True))
     for _ in range(sweeps):
-        for own, at in zip(values, leaf, strict=True):
-            rows = np.bincount(at, minlength=len(own))
-            missing = np.bincount(at, target - total, minlength=len(own))
-            new = np.clip(np.rint(own + missing / (rows + 1)), low, high).astype(np.int64)  # a row of doubt each
-            total = total + (new - own)[at]
-            own[:] = new
+        for leaves, at in zip(values, leaf, strict=True):
+            rows = np.bincount(at, minlength=len(leaves))
+            missing = np.bincount(at, target - total, minlength=len(leaves))
+            new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)  # a row of doubt each
+            total = total + (new - leaves)[at]
+            leaves[:] = new
     return values

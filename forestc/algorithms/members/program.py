@@ -93,9 +93,9 @@ def solve(
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
     solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
     solver.passModel(_model(program))
-    given = highspy.HighsSolution()
-    given.col_value = values.tolist()
-    solver.setSolution(given)
+    first_solution = highspy.HighsSolution()
+    first_solution.col_value = values.tolist()
+    solver.setSolution(first_solution)
     solver.run()
     info = solver.getInfo()
     lost = float(patterns.gain[patterns.gain < 0].sum())  # t counts what is won against deciding all against the wish
@@ -104,9 +104,9 @@ def solve(
     best = start
     if len(solution) and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         times = (solution[:members] > 0.5).astype(np.int64)
-        value, found_threshold = patterns.value(patterns.sums(times))
+        value, best_threshold = patterns.value(patterns.sums(times))
         if value > start.gained and limits.violation(times > 0) <= 0:
-            best = Found(times, found_threshold, value)
+            best = Found(times, best_threshold, value)
     return Solved(best, bound, int(info.mip_node_count))
 
 
@@ -123,7 +123,7 @@ def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> 
         for part in range(len(bill.part)):
             for member in np.flatnonzero(bill.uses[:, part]):
                 program.at_least(0.0, {parts + part: 1.0, int(member): -1.0})
-        terms = {k: -float(own) for k, own in enumerate(bill.own)}
+        terms = {k: -float(cost) for k, cost in enumerate(bill.own)}
         program.at_least(-bill.most, terms | {parts + j: -float(price) for j, price in enumerate(bill.part)})
         if len(bill.part):
             known.append((parts, np.asarray(bill.uses[chosen].any(axis=0), dtype=np.float64)))
@@ -133,12 +133,12 @@ def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> 
 def _add_diversity(program: _Program, diversity: Diversity, chosen: NDArray[np.bool_]) -> Known:
     """Constraints (14)-(18) and (20), and at least two members; a column y for each pair of members."""
     members = len(chosen)
-    one, other = np.triu_indices(members, 1)
-    first = program.columns(len(one))
+    a, b = np.triu_indices(members, 1)
+    first = program.columns(len(a))
     place = np.zeros((members, members), dtype=np.int64)
-    place[one, other] = place[other, one] = first + np.arange(len(one))
+    place[a, b] = place[b, a] = first + np.arange(len(a))
     credits, tau, gamma = diversity.credits, diversity.tau, diversity.gamma
-    for k, m in zip(one.tolist(), other.tolist(), strict=True):
+    for k, m in zip(a.tolist(), b.tolist(), strict=True):
         y = int(place[k, m])
         program.at_least(-1.0, {y: 1.0, k: -1.0, m: -1.0})  # (14)
         program.at_least(0.0, {k: 1.0, y: -1.0})  # (15)
@@ -150,9 +150,9 @@ def _add_diversity(program: _Program, diversity: Diversity, chosen: NDArray[np.b
             terms[k] = -tau - tau * members
             program.at_least(-tau - tau * members, terms)
     if gamma:  # (20)
-        program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(one, other, strict=True)})
+        program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(a, b, strict=True)})
     program.at_least(2.0, dict.fromkeys(range(members), 1.0))
-    return [(first, np.asarray(chosen[one] & chosen[other], dtype=np.float64))]
+    return [(first, np.asarray(chosen[a] & chosen[b], dtype=np.float64))]
 
 
 def _model(program: _Program) -> object:

@@ -17,7 +17,7 @@ from forestc.algorithms.members.vote_patterns import IntArray, Limits, Task
 
 SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
 KICK = 4  # most members that a kick moves
-MEMBERS_A_MOVE = 50  # a scan of all moves is followed by one move for each so many members
+MEMBERS_A_MOVE = 50  # members for which one more move is made after a scan of all moves
 WORK = 1e9  # rows (times classes) times members times moves that are tried, over all starts
 LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
 
@@ -63,20 +63,20 @@ def search(
     scans = min(scans, scans_a_member * task.members)
     best: Found | None = None
     for number, first in enumerate(_starts(task, limits, starts, random, begin)):
-        found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
-        if found is not None and (best is None or _better(found, best, few)):
-            best = found
+        choice = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
+        if choice is not None and (best is None or _better(choice, best, few)):
+            best = choice
         if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
             break
     return best
 
 
-def _better(one: Found, other: Found, few: bool) -> bool:
-    """Whether one is worth more, or the same with fewer (not few: more) members."""
-    gain, least = (one.gained - one.cost) - (other.gained - other.cost), 1e-9 * max(1.0, abs(other.gained))
+def _better(choice: Found, best: Found, few: bool) -> bool:
+    """Whether a choice is worth more, or the same with fewer (not few: more) members."""
+    gain, least = (choice.gained - choice.cost) - (best.gained - best.cost), 1e-9 * max(1.0, abs(best.gained))
     if abs(gain) > least:
         return gain > 0
-    return len(one.members) < len(other.members) if few else len(one.members) > len(other.members)
+    return len(choice.members) < len(best.members) if few else len(choice.members) > len(best.members)
 
 
 def _starts(
@@ -106,17 +106,17 @@ def _climb(
     most_times: int,
     few: bool,
 ) -> Found | None:
-    """The best choice on one walk of so many scans of all moves."""
+    """The best choice on one walk of `scans` scans of all moves."""
     best: Found | None = None
     kept, kept_worth = times, (np.inf, -np.inf)
     while scans > 0:
-        times, worth, made = _ascend(task, limits, times, smooth, most_times, scans)
-        scans -= made
+        times, worth, scanned = _ascend(task, limits, times, smooth, most_times, scans)
+        scans -= scanned
         if worth[0] <= 0:
             value, threshold = task.value(task.sums(times))
-            found = Found(times.copy(), threshold, value, _cost(limits, times > 0))
-            if best is None or _better(found, best, few):
-                best = found
+            choice = Found(times.copy(), threshold, value, _cost(limits, times > 0))
+            if best is None or _better(choice, best, few):
+                best = choice
         if worth[0] < kept_worth[0] or (worth[0] == kept_worth[0] and worth[1] >= kept_worth[1]):
             kept, kept_worth = times, worth
         times = kept.copy()
@@ -172,18 +172,18 @@ def _moves(
     broken_by_flip = limits.violation_after(chosen)
     priced = limits.price if limits.bills else 0.0
     flip_price = priced * limits.bills[0].after(chosen) if priced else np.zeros(len(times))
-    now, now_price = limits.violation(chosen), _cost(limits, chosen)
-    found: list[_Move] = []
+    violation, price = limits.violation(chosen), _cost(limits, chosen)
+    moves: list[_Move] = []
     for direction in (1, -1):
         steps = np.where((times + direction < 0) | (times + direction > most_times), 0, direction)
         if not steps.any():
             continue
         flips = (times == 0) | (times + steps == 0)  # the others change how often a chosen member counts
-        broken = np.where(steps == 0, np.inf, np.where(flips, broken_by_flip, now))
-        worth = task.values_after(sums, steps, smooth) - np.where(flips, flip_price, now_price)
+        broken = np.where(steps == 0, np.inf, np.where(flips, broken_by_flip, violation))
+        worth = task.values_after(sums, steps, smooth) - np.where(flips, flip_price, price)
         for member in np.lexsort((-worth, broken))[: 1 + len(times) // MEMBERS_A_MOVE]:
-            found.append(_Move(float(broken[member]), float(worth[member]), int(member), int(steps[member])))
-    return sorted((move for move in found if move.step), key=lambda move: (move.violation, -move.worth))
+            moves.append(_Move(float(broken[member]), float(worth[member]), int(member), int(steps[member])))
+    return sorted((move for move in moves if move.step), key=lambda move: (move.violation, -move.worth))
 
 
 def _again(task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:

@@ -87,9 +87,9 @@ def diversity_limits(credits: NDArray[np.float64], form: Literal["F1", "F2", "F3
     and the mean of the full ensemble's diversities, F3 also for the least of them from each member (section 5.4)."""
     if form == "F1":
         return 0.0, 0.0
-    own = credits.sum(axis=1) / max(1, len(credits) - 1)
-    gamma = float(own.min() + own.mean()) / 2
-    return (float(own.min()), gamma) if form == "F3" else (0.0, gamma)
+    of_member = credits.sum(axis=1) / max(1, len(credits) - 1)
+    gamma = float(of_member.min() + of_member.mean()) / 2
+    return (float(of_member.min()), gamma) if form == "F3" else (0.0, gamma)
 
 
 def select(
@@ -122,19 +122,19 @@ def select(
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
     cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
     bound = cuts.value
-    found = member_search.search(patterns, limits, starts=starts, seed=seed, enough=cuts.pairs)
-    if found is None:
+    choice = member_search.search(patterns, limits, starts=starts, seed=seed, enough=cuts.pairs)
+    if choice is None:
         raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
-    left = time_limit - (time.perf_counter() - begun)
-    if left > 0 and found.gained < bound - _tiny(patterns):
-        solved = member_program.solve(patterns, limits, found, cuts.sets, left, seed)
-        found, bound = solved.found, min(bound, solved.bound)
-    bound = max(bound, found.gained)
+    seconds = time_limit - (time.perf_counter() - begun)
+    if seconds > 0 and choice.gained < bound - _tiny(patterns):
+        solved = member_program.solve(patterns, limits, choice, cuts.sets, seconds, seed)
+        choice, bound = solved.found, min(bound, solved.bound)
+    bound = max(bound, choice.gained)
     rows = len(votes)
-    objective, best = (base + found.gained) / rows, (base + bound) / rows
+    objective, highest = (base + choice.gained) / rows, (base + bound) / rows
     return Selection(
-        tuple(found.members), found.threshold, objective, best, (best - objective) / max(abs(objective), 1e-12),
-        bound - found.gained <= _tiny(patterns), time.perf_counter() - begun,
+        tuple(choice.members), choice.threshold, objective, highest, (highest - objective) / max(abs(objective), 1e-12),
+        bound - choice.gained <= _tiny(patterns), time.perf_counter() - begun,
     )  # fmt: skip
 
 

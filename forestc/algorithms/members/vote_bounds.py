@@ -20,10 +20,10 @@ from forestc.algorithms.highs import make_highs
 from forestc.algorithms.members.vote_patterns import FloatArray, Patterns
 
 MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
-PAIRS_A_ROUND = 4000
+PAIRS_A_ROUND = 4000  # violated pairs that enter the linear program before it is solved again
 MOST_KEPT = 5000  # sets; of more, those that hold with equality in the linear program are kept
-SETS_A_ROUND = 40
-LEAST_VIOLATION = 1e-6
+SETS_A_ROUND = 40  # larger sets that are looked for before it is solved again
+LEAST_VIOLATION = 1e-6  # of a cut, in lost rows; less is rounding of the solver
 UNITS = 1 << 30  # of the largest multiplier of a set, so that the sums stay below 2^63
 
 
@@ -93,16 +93,16 @@ def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
     wished, unwished = (rows[np.argsort(-np.abs(patterns.gain[rows]), kind="stable")] for rows in (wished, unwished))
     votes = patterns.votes.T.astype(np.float32)
-    found: list[tuple[int, ...]] = [(int(row),) for row in wished if not votes[row].any()]
+    conflicts: list[tuple[int, ...]] = [(int(row),) for row in wished if not votes[row].any()]
     against = 1 - votes[unwished].T
     for first in range(0, len(wished), 512):
         some = wished[first : first + 512]
         some = some[votes[some].any(axis=1)]
-        one, other = np.nonzero(votes[some] @ against == 0)
-        found += zip(some[one].tolist(), unwished[other].tolist(), strict=True)
-        if len(found) > MOST_PAIRS:
+        positive, negative = np.nonzero(votes[some] @ against == 0)
+        conflicts += zip(some[positive].tolist(), unwished[negative].tolist(), strict=True)
+        if len(conflicts) > MOST_PAIRS:
             break
-    return found
+    return conflicts
 
 
 def _sums(pool: list[tuple[int, ...]], share: FloatArray) -> FloatArray:
@@ -139,11 +139,11 @@ class _Systems:
         model.col_lower_, model.col_upper_ = np.zeros(matrix.shape[1]), np.full(matrix.shape[1], infinity)
         model.row_lower_ = np.concatenate([np.full(members, -infinity), [0.0, 1.0]])
         model.row_upper_ = np.concatenate([np.zeros(members), [0.0, 1.0]])
-        held = matrix.T != 0
+        entry = matrix.T != 0
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(held.sum(axis=1))]).astype(np.int32)
-        model.a_matrix_.index_ = np.nonzero(held)[1].astype(np.int32)
-        model.a_matrix_.value_ = matrix.T[held]
+        model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(entry.sum(axis=1))]).astype(np.int32)
+        model.a_matrix_.index_ = np.nonzero(entry)[1].astype(np.int32)
+        model.a_matrix_.value_ = matrix.T[entry]
         self.rows, self.program, self.votes, self.sign = rows, make_highs(), patterns.votes, sign.astype(np.int64)
         self.program.passModel(model)
         self.optimal = highspy.HighsModelStatus.kOptimal
@@ -152,13 +152,13 @@ class _Systems:
 
     def separate(self, share: FloatArray, time_limit: float) -> list[tuple[int, ...]]:
         """Sets whose shares add up to less than 1, which were not found before."""
-        found, until = [], time.perf_counter() + time_limit
+        sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
-        every = np.arange(self.rows, dtype=np.int32)
+        all_rows = np.arange(self.rows, dtype=np.int32)
         for _ in range(SETS_A_ROUND):
             if time.perf_counter() > until:
                 break
-            self.program.changeColsCost(self.rows, every, cost * (1 + 0.05 * self.random.random(self.rows)))
+            self.program.changeColsCost(self.rows, all_rows, cost * (1 + 0.05 * self.random.random(self.rows)))
             self.program.run()
             if self.program.getModelStatus() != self.optimal:
                 break
@@ -167,8 +167,8 @@ class _Systems:
             key = tuple(int(row) for row in rows)
             if key and key not in self.seen and share[rows].sum() < 1 - LEAST_VIOLATION:
                 self.seen.add(key)
-                found.append(key)
-        return found
+                sets.append(key)
+        return sets
 
     def _proved(self, multipliers: FloatArray) -> NDArray[np.int64]:
         """The rows with whole multipliers near these, which prove in exact arithmetic that one of them is lost; none if

@@ -74,14 +74,14 @@ class Patterns:
         return float(above[best]), best
 
     def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
-        found = np.full(self.members, -np.inf)
+        values = np.full(self.members, -np.inf)
         size = self.size + 1
 
         def some(first: int, past: int) -> None:
-            _threshold_values(self.votes, self.gain, sums, steps, smooth, np.zeros(size), found, first, past)
+            _threshold_values(self.votes, self.gain, sums, steps, smooth, np.zeros(size), values, first, past)
 
         _run(some, self.votes.size, self.members)
-        return found
+        return values
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ class Classes:
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
         first, past = self.fed[member]
-        own = self.score[self.begin[member] : self.begin[member + 1]].reshape(-1, past - first)
+        scores = self.score[self.begin[member] : self.begin[member + 1]].reshape(-1, past - first)
         after = sums.copy()
-        after[:, first:past] += step * own[self.leaf[member]]
+        after[:, first:past] += step * scores[self.leaf[member]]
         return after
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
@@ -130,20 +130,20 @@ class Classes:
 
     def _two_best(self, sums: FloatArray) -> tuple[IntArray, IntArray]:
         """(rows,) the class that is decided, and the one that would be without it."""
-        best, rest = self._decided(sums), sums.copy()
-        rest[np.arange(len(rest)), best] = -np.inf
-        return best, self._decided(rest)
+        best, without_best = self._decided(sums), sums.copy()
+        without_best[np.arange(len(without_best)), best] = -np.inf
+        return best, self._decided(without_best)
 
     def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
-        found = np.full(self.members, -np.inf)
+        values = np.full(self.members, -np.inf)
         trees = (self.leaf, self.begin, self.score, self.fed)
         best, second = self._two_best(sums)
 
         def some(first: int, past: int) -> None:
-            _class_values(*trees, self.label, self.weight, self.last, sums, best, second, steps, found, first, past)
+            _class_values(*trees, self.label, self.weight, self.last, sums, best, second, steps, values, first, past)
 
         _run(some, self.leaf.size * sums.shape[1], self.members)
-        return found
+        return values
 
 
 def _run(some: Any, work: int, members: int) -> None:
@@ -180,7 +180,7 @@ def _wins(one: float, one_class: int, other: float, other_class: int, last: bool
 @compiled()
 def _class_values(
     leaf: Any, begin: Any, score: Any, fed: Any, label: Any, weight: Any, last: bool,
-    sums: Any, best: Any, second: Any, steps: Any, found: Any, first: int, past: int,
+    sums: Any, best: Any, second: Any, steps: Any, values: Any, first: int, past: int,
 ) -> None:  # fmt: skip
     """Classes.values_after for the members first .. past - 1. best, second: Classes._two_best of the sums."""
     for member in range(first, past):
@@ -190,28 +190,28 @@ def _class_values(
         low, high = fed[member]
         right = 0.0
         for row in range(len(sums)):
-            own = label[row]
+            true_class = label[row]
             at = begin[member] + leaf[member, row] * (high - low) - low
             if high == low + 1:  # one class moves: it meets the best of the others
                 rival = best[row] if best[row] != low else second[row]
                 moved = sums[row, low] + step * score[at + low]
-                if own == low:
-                    wins = _wins(moved, own, sums[row, rival], rival, last)
+                if true_class == low:
+                    wins = _wins(moved, true_class, sums[row, rival], rival, last)
                 else:
-                    wins = rival == own and _wins(sums[row, own], own, moved, low, last)
+                    wins = rival == true_class and _wins(sums[row, true_class], true_class, moved, low, last)
             else:
                 wins = True
-                mine = sums[row, own] + (step * score[at + own] if low <= own < high else 0.0)
+                mine = sums[row, true_class] + (step * score[at + true_class] if low <= true_class < high else 0.0)
                 for other in range(sums.shape[1]):
-                    if other == own:
+                    if other == true_class:
                         continue
                     theirs = sums[row, other] + (step * score[at + other] if low <= other < high else 0.0)
-                    if not _wins(mine, own, theirs, other, last):
+                    if not _wins(mine, true_class, theirs, other, last):
                         wins = False
                         break
             if wins:
                 right += weight[row]
-        found[member] = right
+        values[member] = right
 
 
 def merged_patterns(votes: NDArray[np.uint8], gain: FloatArray) -> Patterns:
@@ -280,8 +280,8 @@ class Limits:
         if self.diversity is not None:
             credits = self.diversity.credits[np.ix_(chosen, chosen)]
             pairs = max(1, count * (count - 1))
-            own = credits.sum(axis=1) / max(1, count - 1)
-            total += float(np.maximum(0, self.diversity.tau - 1e-12 - own).sum()) + 2.0 * (count < 2)
+            mean_credit = credits.sum(axis=1) / max(1, count - 1)
+            total += float(np.maximum(0, self.diversity.tau - 1e-12 - mean_credit).sum()) + 2.0 * (count < 2)
             total += max(0.0, self.diversity.gamma - 1e-12 - float(credits.sum()) / pairs)
         return total
 
@@ -294,10 +294,11 @@ class Limits:
         if self.diversity is not None:
             credits, sign = self.diversity.credits, np.where(chosen, -1.0, 1.0)
             inside = credits @ chosen  # credits of each member with the chosen ones
-            others = np.maximum(1, count - 1)
-            own = (inside[None, :] + sign[:, None] * credits) / others[:, None]  # row: the move, column: the member
-            kept = np.broadcast_to(chosen, own.shape) ^ np.eye(len(chosen), dtype=bool)
-            short = np.maximum(0.0, self.diversity.tau - 1e-12 - own)
+            partners = np.maximum(1, count - 1)
+            # row: the move, column: the member
+            mean_credit = (inside[None, :] + sign[:, None] * credits) / partners[:, None]
+            kept = np.broadcast_to(chosen, mean_credit.shape) ^ np.eye(len(chosen), dtype=bool)
+            short = np.maximum(0.0, self.diversity.tau - 1e-12 - mean_credit)
             total += np.where(kept, short, 0.0).sum(axis=1) + 2.0 * (count < 2)
             mean = (inside[chosen].sum() + 2 * sign * inside) / np.maximum(1, count * (count - 1))
             total += np.maximum(0.0, self.diversity.gamma - 1e-12 - mean)

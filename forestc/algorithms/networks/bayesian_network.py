@@ -91,8 +91,8 @@ class BayesianNetwork:
         configurations of the parents and r states."""
         table = self.tables[i]
         q, r = table.shape
-        found: NDArray[np.float64] = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
-        return found
+        shares: NDArray[np.float64] = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
+        return shares
 
     def log_likelihood(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
         """The natural logarithm of the probability of each row. rows: (rows, variables) states. Raises RowsError."""
@@ -129,7 +129,7 @@ def counted(
     bits: (rows, variables) states, uint8. parents: of each variable, in any order. order: see `BayesianNetwork`. Raises
     RowsError for rows that do not fit and ModelError for what is not a structure.
     """
-    sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, those))) for those in parents)
+    sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, family))) for family in parents)
     check_structure(sizes, structure)
     columns = np.ascontiguousarray(checked_rows(bits, sizes).T)
     tables = []
@@ -185,11 +185,11 @@ def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> 
         if not 1 <= r <= MOST_STATES:
             raise ModelError(f"{r} states, possible are 1 to {MOST_STATES}", where=f"variable {i}")
     total = 0
-    for i, those in enumerate(parents):
-        if list(those) != sorted(set(those)):
-            raise ModelError(f"parents {list(those)} are not increasing", where=f"variable {i}")
-        if i in those or (those and not 0 <= those[0] <= those[-1] < len(states)):
-            raise ModelError(f"parents {list(those)} are not other variables of the network", where=f"variable {i}")
+    for i, family in enumerate(parents):
+        if list(family) != sorted(set(family)):
+            raise ModelError(f"parents {list(family)} are not increasing", where=f"variable {i}")
+        if i in family or (family and not 0 <= family[0] <= family[-1] < len(states)):
+            raise ModelError(f"parents {list(family)} are not other variables of the network", where=f"variable {i}")
         total += prod(table_shape(states, parents, i))
         if total > MOST_CELLS:
             raise ModelError(
@@ -199,10 +199,10 @@ def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> 
 
 
 def _check_acyclic(parents: Sequence[Sequence[int]]) -> None:
-    waiting = [len(those) for those in parents]
+    waiting = [len(family) for family in parents]
     children: list[list[int]] = [[] for _ in parents]
-    for child, those in enumerate(parents):
-        for parent in those:
+    for child, family in enumerate(parents):
+        for parent in family:
             children[parent].append(child)
     ready = [i for i, count in enumerate(waiting) if not count]
     for i in ready:

@@ -25,8 +25,8 @@ from forestc.errors import OptionError, RowsError
 
 Method = Literal["auto", "search", "exact"]
 
-MOST_COLUMNS = 8192
-MOST_STATES = 256
+MOST_COLUMNS = 8192  # of the rows that a network is learnt from
+MOST_STATES = 256  # of a column: its states are bytes
 SEARCH_SHARE = 0.2  # of the time limit of "exact", after a proof that did not end
 PROBE = 0.05  # share of the time limit of "auto" after which a proof that is out of reach gives way to the search
 PROOF_SHARE = 0.5  # the share after which any proof does
@@ -67,10 +67,10 @@ def learn(
     _compile(chosen)
     begin = time.monotonic()
 
-    def tell(found: Found, bound: float = math.inf) -> None:
+    def tell(network: Found, bound: float = math.inf) -> None:
         if progress is not None:
             proved = f", at most {bound:,.2f}" if math.isfinite(bound) else ""
-            progress(f"score {found.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
+            progress(f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
 
     scorer = make_scorer(cells, sizes, min(max_parents, k) + 1, ess)
     solved = _solved(scorer, k, min(max_parents, k), chosen, begin + time_limit, samples, seed, tell)
@@ -86,16 +86,12 @@ def _chosen(method: Method, n: int) -> Method:
     return method
 
 
-def _silent(_found: Found, _bound: float) -> None:
-    """Tells nothing."""
-
-
 @cache
 def _compile(method: Method) -> None:
     """Compiles the functions of a method on a few rows, so that the time limit is left for the search."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
-    _solved(scorer, 1, 1, method, time.monotonic() + 0.01, 1, 0, _silent)
+    _solved(scorer, 1, 1, method, time.monotonic() + 0.01, 1, 0, lambda _network, _bound: None)
 
 
 def _solved(
@@ -111,26 +107,26 @@ def _solved(
     """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""  # fmt: skip
     n = len(scorer.states)
 
-    def better(found: Found) -> None:
-        tell(found, math.inf)
+    def better(network: Found) -> None:
+        tell(network, math.inf)
 
     if most == 0 or n == 1:
         room = np.zeros(1, np.int64)
         score = sum(float(family_score(scorer, child, room, 0)) for child in range(n))
         return Proof(Found(score, ((),) * n, tuple(range(n))), score, 0)
-    now = time.monotonic()
-    first = end - now
+    start = time.monotonic()
+    first = end - start
     if method != "search":
         first = min(SEARCH_SHARE * first, FIRST_SEARCH)
-    found = search(scorer, k, most, end=now + first, samples=samples, seed=seed, better=better)
+    network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better)
     if method == "search":
-        return Proof(found, math.inf, 0)
-    last = SEARCH_SHARE * (end - now) if samples is None else 0.0  # for another search
+        return Proof(network, math.inf, 0)
+    last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # for another search
     until, outlook = end - last, None
     if method == "auto" and samples is None:
-        until = now + PROOF_SHARE * (end - now)
-        outlook = Outlook(now + PROBE * (end - now), until)
-    proof = prove(scorer, k, most, found, end=until, better=tell, outlook=outlook)
+        until = start + PROOF_SHARE * (end - start)
+        outlook = Outlook(start + PROBE * (end - start), until)
+    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook)
     if proof.found.score < proof.bound and time.monotonic() < end and samples is None:
         again = search(scorer, k, most, end=end, seed=seed + 1, better=better)
         return proof._replace(found=max(proof.found, again))

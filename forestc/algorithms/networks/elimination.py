@@ -8,7 +8,6 @@ neighbours are a clique, or would be one but for a single vertex, may be elimina
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,13 +71,13 @@ def degree(rows: Words, v: int) -> int:
 
 
 @compiled()
-def neighbours(rows: Words, v: int, found: Ints) -> int:
-    """Writes the neighbours of v to `found`; how many there are."""
+def neighbours(rows: Words, v: int, near: Ints) -> int:
+    """Writes the neighbours of v to `near`; how many there are."""
     count = 0
     for word in range(rows.shape[1]):
         rest = rows[v, word]
         while rest:
-            found[count] = 64 * word + _lowest(rest)
+            near[count] = 64 * word + _lowest(rest)
             count += 1
             rest &= rest - ONE
     return count
@@ -142,8 +141,8 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
     top = n
     for v in range(n):
         room.stack[v] = n - 1 - v
-    done = 0
-    while done < n:
+    eliminated = 0
+    while eliminated < n:
         while top > 0:
             top -= 1
             v = room.stack[top]
@@ -153,10 +152,10 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
             count = neighbours(rows, v, near)
             fill, most = _missing(rows, near, count, v)
             if fill == most:  # a clique, or one but for a single vertex
-                room.order[done] = v
-                done += 1
+                room.order[eliminated] = v
+                eliminated += 1
                 top = _eliminate(room, v, count, fill, top)
-        if done == n:
+        if eliminated == n:
             break
         best, least = -1, n * n
         for v in range(n):
@@ -167,8 +166,8 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
                     best, least = v, fill
         if best < 0:
             return False
-        room.order[done] = best
-        done += 1
+        room.order[eliminated] = best
+        eliminated += 1
         count = neighbours(rows, best, near)
         top = _eliminate(room, best, count, least, top)
     return True
@@ -181,16 +180,3 @@ def complete(room: Room, chordal: Words) -> None:
     for v in range(len(chordal)):
         for place in range(neighbours(room.rows, v, room.near)):
             put(chordal, v, room.near[place])
-
-
-def moral_graph(parents: Sequence[Sequence[int]]) -> Words:
-    """Rows of bits: a child and its parents are a clique."""
-    n = len(parents)
-    rows = np.zeros((n, -(-n // 64)), np.uint64)
-    for child, family in enumerate(parents):
-        members = (child, *family)
-        for at, u in enumerate(members):
-            for v in members[:at]:
-                rows[u, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-                rows[v, u >> 6] |= np.uint64(1) << np.uint64(u & 63)
-    return rows

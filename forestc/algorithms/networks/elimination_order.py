@@ -13,14 +13,14 @@ from itertools import combinations
 
 from forestc.errors import ModelError
 
-MOST_WIDTH = 20  # a clique of so many bits and one more has two million states
+MOST_WIDTH = 20  # bits of a separator: its clique has one more, and two million states
 
 
 def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
     """The neighbours of each variable of a Bayesian network: its parents, its children, and their other parents."""
     neighbours: list[set[int]] = [set() for _ in parents]
-    for child, those in enumerate(parents):
-        family = {child, *those}
+    for child, parents_of in enumerate(parents):
+        family = {child, *parents_of}
         for member in family:
             neighbours[member] |= family - {member}
     return neighbours
@@ -32,19 +32,19 @@ def min_fill_order(neighbours: Sequence[set[int]]) -> tuple[int, ...]:
     neighbours: of each variable. Raises ModelError if the order found has a width above 20. A heuristic: the width may
     be above the treewidth.
     """
-    graph = [set(those) for those in neighbours]
+    graph = [set(around) for around in neighbours]
     keys = [_fill(graph, variable) for variable in range(len(graph))]
     heap = [(key, variable) for variable, key in enumerate(keys)]
     heapify(heap)
-    left, order = set(range(len(graph))), []
+    remaining, order = set(range(len(graph))), []
     while heap:
         key, variable = heappop(heap)
-        if variable not in left or keys[variable] != key:
+        if variable not in remaining or keys[variable] != key:
             continue  # an outdated entry
         around = graph[variable]
         if len(around) > MOST_WIDTH:
             raise too_wide(len(around))
-        left.remove(variable)
+        remaining.remove(variable)
         order.append(variable)
         changed = set(around)
         for a, b in combinations(sorted(around), 2):
@@ -80,15 +80,15 @@ def separators(neighbours: Sequence[set[int]], order: Sequence[int]) -> tuple[tu
     for k, variable in enumerate(order):
         place[variable] = k
     inherited: list[set[int]] = [set() for _ in order]
-    found = []
+    scopes = []
     for k, variable in enumerate(order):
         later = inherited[k] | {place[other] for other in neighbours[variable] if place[other] > k}
         if len(later) > MOST_WIDTH:
             raise too_wide(len(later))
-        found.append(tuple(sorted(later)))
+        scopes.append(tuple(sorted(later)))
         if later:
-            inherited[found[-1][0]] |= later - {found[-1][0]}
-    return tuple(found)
+            inherited[scopes[-1][0]] |= later - {scopes[-1][0]}
+    return tuple(scopes)
 
 
 def too_wide(width: int) -> ModelError:

@@ -59,6 +59,15 @@ def make_families(scorer: Scorer, most: int) -> Families:
 
 
 @compiled()
+def _may_be(family: int, forbidden: Ints) -> bool:
+    """Whether no edge among the members of a family, a mask, is forbidden."""
+    for v in range(len(forbidden)):  # noqa: SIM110, numba compiles no generators
+        if family >> v & 1 and forbidden[v] & family:
+            return False
+    return True
+
+
+@compiled()
 def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
     """The best score of a network of any treewidth whose moral graph lacks the forbidden edges.
 
@@ -71,13 +80,7 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
     for child in range(n):
         end = first[child]
         for at in range(first[child], first[child + 1]):
-            family = masks[at] | 1 << child
-            fine = True
-            for v in range(n):
-                if family >> v & 1 and forbidden[v] & family:
-                    fine = False
-                    break
-            if fine:
+            if _may_be(masks[at] | 1 << child, forbidden):
                 allowed[end] = at
                 end += 1
         ends[child] = end
@@ -192,14 +195,8 @@ def blame(
                 if family >> v & 1:
                     pair = 1 << u | 1 << v
                     for at in range(chosen[child], first[child + 1]):
-                        other = masks[at] | 1 << child
-                        if other & pair == pair:
-                            continue
-                        fine = True
-                        for w in range(n):
-                            if other >> w & 1 and forbidden[w] & other:
-                                fine = False
-                        if fine:
+                        without = masks[at] | 1 << child
+                        if without & pair != pair and _may_be(without, forbidden):
                             loss[u, v] += scores[chosen[child]] - scores[at]
                             break
     if treewidth_at_most(moral, k, space, mark):
@@ -330,14 +327,14 @@ def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ..
             near = int(graph[v])
             if v in order or _count(near) > k:
                 continue
-            rest = graph.copy()
+            after = graph.copy()
             for u in range(n):
                 if near >> u & 1:
-                    rest[u] = (rest[u] | near) & ~(1 << u) & ~(1 << v)
-            rest[v] = 0
-            if treewidth_at_most(rest, k, space, 1 + len(order) * n + v):
+                    after[u] = (after[u] | near) & ~(1 << u) & ~(1 << v)
+            after[v] = 0
+            if treewidth_at_most(after, k, space, 1 + len(order) * n + v):
                 order.append(v)
-                graph = rest
+                graph = after
                 break
     return tuple(order)
 

@@ -187,6 +187,13 @@ def _general_value(scorer: Scorer, members: Ints, size: int) -> float:
 
 
 @compiled()
+def _counted_value(scorer: Scorer, members: Ints, size: int) -> float:
+    """f of the first `size` members; their counts stay in scorer.counts."""
+    binary = len(scorer.multiplicity) > 0
+    return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
+
+
+@compiled()
 def set_value(scorer: Scorer, members: Ints, size: int) -> float:
     """f of the first `size` members, which ascend; from the cache if it is there."""
     if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
@@ -199,10 +206,7 @@ def set_value(scorer: Scorer, members: Ints, size: int) -> float:
     slot = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (len(scorer.keys) - 1)
     if scorer.keys[slot] == key:
         return float(scorer.values[slot])
-    if len(scorer.multiplicity):
-        value = _binary_value(scorer, members, size)
-    else:
-        value = _general_value(scorer, members, size)
+    value = _counted_value(scorer, members, size)
     scorer.keys[slot] = key
     scorer.values[slot] = value
     return float(value)
@@ -230,7 +234,7 @@ def family_score(scorer: Scorer, child: int, parents: Ints, count: int) -> float
 
 @compiled()
 def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
-    """Of each column from first to past - 1, the columns that gain most as its only parent, the best first.
+    """Finds, for each column from first to past - 1, the columns that gain most as its only parent, the best first.
 
     partners: (columns, most) and gains, of the same shape, are filled. The gain is f(i, j) - f(i) - f(j) + f(), the
     same for both; values of pairs are not cached.
@@ -248,10 +252,7 @@ def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: 
             if other == column:
                 continue
             pair[0], pair[1] = min(column, other), max(column, other)
-            if len(scorer.multiplicity):
-                value = _binary_value(scorer, pair, 2)
-            else:
-                value = _general_value(scorer, pair, 2)
+            value = _counted_value(scorer, pair, 2)
             value += nothing - alone[column] - alone[other]
             if value <= gains[column, most - 1]:
                 continue
@@ -277,19 +278,16 @@ def count_table(bits: Cells, states: Ints, child: int, parents: tuple[int, ...])
 @compiled()
 def _observed(scorer: Scorer, members: Ints, size: int) -> int:
     """How many configurations of the first `size` members occur."""
-    if len(scorer.multiplicity):
-        _binary_value(scorer, members, size)
-    else:
-        _general_value(scorer, members, size)
+    _counted_value(scorer, members, size)
     cells = 1
     for place in range(size):
         cells *= scorer.states[members[place]]
         if cells > MOST_CELLS:
             return 0
-    found = 0
+    occurring = 0
     for cell in range(cells):
-        found += scorer.counts[cell] > 0
-    return found
+        occurring += scorer.counts[cell] > 0
+    return occurring
 
 
 def useful_parent_sets(scorer: Scorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:

@@ -158,9 +158,9 @@ def draw(cliques: Any, sums: Any, uniform: Any, drawn: Any, first: int, past: in
 
 @compiled()
 def event_probabilities(
-    cliques: Any, conditional: Any, joint: Any, events: Any, found: Any, first: int, past: int
+    cliques: Any, conditional: Any, joint: Any, events: Any, probability: Any, first: int, past: int
 ) -> None:
-    """Writes the probabilities of the events first .. past - 1 to `found`, (events,).
+    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,).
 
     Only the smallest subtree that holds the cliques of an event's variables takes part: what hangs below it sums to 1,
     and its top starts from the joint probabilities, which account for what lies above. All factors are at most 1, so
@@ -168,13 +168,13 @@ def event_probabilities(
     """
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # the tables multiplied by the messages that came so far
-    reached, begun, done = np.full(n, -1), np.full(n, -1), np.full(n, -1)  # the last event for which it was so
+    reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)  # the last event for which it was so
     waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
     message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))
     for event in range(first, past):
         begin, end = events.start[event], events.start[event + 1]
         if begin == end:
-            found[event] = 1.0
+            probability[event] = 1.0
             continue
         top = events.place[begin]
         for k in range(begin + 1, end):  # the lowest common ancestor; parents have later places
@@ -194,8 +194,8 @@ def event_probabilities(
                 waiting[place] += 1
         for k in range(begin, end):
             place = events.place[k]
-            while waiting[place] == 0 and done[place] != event:
-                done[place] = event
+            while waiting[place] == 0 and passed[place] != event:
+                passed[place] = event
                 r = cliques.states[place]
                 entries = cliques.message[place + 1] - cliques.message[place]
                 values = work if begun[place] == event else (joint if place == top else conditional)
@@ -208,7 +208,7 @@ def event_probabilities(
                         for entry in range(entries):
                             message[entry] += table[entry * r + state]
                 if place == top:
-                    found[event] = np.sum(message[:entries])
+                    probability[event] = np.sum(message[:entries])
                     break
                 above = cliques.parent[place]
                 values = work if begun[above] == event else (joint if above == top else conditional)
@@ -333,10 +333,10 @@ class JunctionTree:
         best = float(collect(cliques, logs, True)[-1])
         if best == -np.inf:
             raise _impossible()
-        found = np.zeros(len(cliques.parent), dtype=np.int64)
-        for place in range(len(found) - 1, -1, -1):
-            found[place] = np.argmax(self._table(logs, place)[tuple(found[self._members(place)[:-1]])])
-        return found[self._place].astype(np.uint8), best
+        state = np.zeros(len(cliques.parent), dtype=np.int64)
+        for place in range(len(state) - 1, -1, -1):
+            state[place] = np.argmax(self._table(logs, place)[tuple(state[self._members(place)[:-1]])])
+        return state[self._place].astype(np.uint8), best
 
     def log_likelihood(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
         """See `BayesianNetwork.log_likelihood`: of the network, whatever the evidence."""
@@ -417,14 +417,14 @@ class JunctionTree:
         return Events(start, self._place[variable], np.arange(len(options)), allowed)
 
     def _answer(self, events: Events) -> NDArray[np.float64]:
-        found = np.empty(len(events.start) - 1)
-        if len(found):
+        probability = np.empty(len(events.start) - 1)
+        if len(probability):
             share_out(
-                len(found),
-                partial(event_probabilities, self._cliques, self._conditional, self._joint, events, found),
+                len(probability),
+                partial(event_probabilities, self._cliques, self._conditional, self._joint, events, probability),
                 few=_FEW,
             )
-        return found
+        return probability
 
 
 def _impossible() -> OptionError:
@@ -457,7 +457,7 @@ def _cliques(network: BayesianNetwork) -> Cliques:
         states=states,
         table=_starts(cells),
         message=_starts(sizes),
-        projection=_starts([len(one) for one in projected]),
+        projection=_starts(list(map(len, projected))),
         projected=np.concatenate([np.zeros(0, dtype=np.uint32), *projected]),
         scope=_starts([len(scope) for scope in scopes]),
         member=np.fromiter(chain.from_iterable(scopes), dtype=np.int64),
@@ -470,7 +470,7 @@ def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _strides(states: NDArray[np.int64]) -> list[int]:
-    """Of each axis of a table of these states, the first slowest."""
+    """The stride of each axis of a table of these states, the first the largest."""
     sizes = states.tolist()
     return [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
 

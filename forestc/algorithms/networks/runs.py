@@ -72,8 +72,8 @@ class Runs:
         with ThreadPoolExecutor(self.threads) as pool:
             waiting = [pool.submit(with_scorer, job) for job in jobs]
             try:
-                for each in waiting:
-                    each.result()
+                for future in waiting:
+                    future.result()
             except KeyboardInterrupt:  # the best so far is an answer, too
                 self.stop.set()
         return self.best

@@ -34,14 +34,12 @@ from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Found, Runs, found_in
 
 MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
-HOT_SHARE, COLD = (
-    0.3,
-    0.1,
-)  # the first temperature, as a share of the gain of the best partner; the last, in nats
+HOT_SHARE = 0.3  # the first temperature, as a share of the gain of the best partner
+COLD = 0.1  # the last temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # of the time limit, for the runs of a thread, one after the other
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000  # moves of a run where the number of runs is given instead of a time
-FEW_STEPS = 2000  # moves a column; a run of fewer begins at a grown network, and less hot, by WARM_SHARE
-WARM_SHARE = 0.03
+FEW_STEPS = 2000  # moves a column; a run of fewer begins at a grown network, and less hot
+WARM_SHARE = 0.03  # of `hot`, the first temperature of such a run
 SLICE, SLICE_SECONDS = 2000, 0.01  # most moves, and time, between two looks at the clock
 FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbours in the chordal graph
 
@@ -191,10 +189,10 @@ def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot
         temperature *= cooling
         child = int(draw(random) * n)
         count = state.sizes[child]
-        what = draw(random)
+        kind = draw(random)
         fresh, gone = -1, -1  # the parent that comes, and the one that goes
         turned = False
-        if what < 0.55 or count == 0:
+        if kind < 0.55 or count == 0:
             if draw(random) < FROM_CHORDAL:
                 around = neighbours(state.chordal, child, near)
                 if around == 0:
@@ -202,11 +200,11 @@ def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot
                 fresh = near[int(draw(random) * around)]
             else:
                 fresh = partners[child, int(draw(random) * partners.shape[1])]
-            if count == most or (count > 0 and what < 0.3):
+            if count == most or (count > 0 and kind < 0.3):
                 gone = int(draw(random) * count)
         else:
             gone = int(draw(random) * count)
-            turned = what > 0.75
+            turned = kind > 0.75
         size = 0
         double = False
         for place in range(count):

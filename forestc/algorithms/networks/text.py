@@ -33,8 +33,8 @@ from forestc.algorithms.networks.bayesian_network import (
 from forestc.algorithms.networks.elimination_order import MOST_WIDTH
 from forestc.errors import ModelError
 
-VERSION = 1
-MOST_VARIABLES = 2**16
+VERSION = 1  # of the text form
+MOST_VARIABLES = 2**16  # that a text may name
 
 _FLOAT = r"-?(?:\d[-+.\de]{0,30}|inf)|nan"
 _HEADER = {

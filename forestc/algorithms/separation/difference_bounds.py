@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-NO_BOUND = -(1 << 40)
+NO_BOUND = -(1 << 40)  # below any bound on integers of 32 bits; sums of two still fit into int64
 
 
 def closed(bounds: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -42,7 +42,7 @@ class TreeBoxes:
 
     @cached_property
     def narrow(self) -> list[int]:
-        """The features that leaves are told apart by."""
+        """The features in which leaves differ."""
         differs = (self.low != self.low[0]).any(axis=0) | (self.high != self.high[0]).any(axis=0)
         return [int(feature) for feature in np.flatnonzero(differs)]
 
@@ -190,8 +190,8 @@ def separate(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limi
 
 def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
     low, high = (np.ascontiguousarray(ends.T) for ends in (problem.low, problem.high))
-    rest = (problem.tree, problem.value, problem.start, problem.single, problem.box, max(0, limit))
-    return separation_search.search(low, high, *rest)
+    arguments = (problem.tree, problem.value, problem.start, problem.single, problem.box, max(0, limit))
+    return separation_search.search(low, high, *arguments)
 
 
 def differ(before: Ensemble, after: Ensemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
@@ -205,15 +205,15 @@ def problems(before: Ensemble, after: Ensemble, decider: Decider, box: Box) -> I
     leaves = _joint(before, after, box)
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(leaves.tree, prepend=-1))
-    for one, other in decider.pairs(outputs):
-        factors, constants = decider.demands(one, outputs, True)
-        new_factors, new_constants = decider.demands(other, outputs, False)
+    for old_class, new_class in decider.pairs(outputs):
+        factors, constants = decider.demands(old_class, outputs, True)
+        new_factors, new_constants = decider.demands(new_class, outputs, False)
         old, new = leaves.old @ factors.T, leaves.new @ new_factors.T
         start = factors @ before.bias + constants
         new_start = new_factors @ after.bias + new_constants
-        # the joint bounds weigh the demand that `one` beats `other` against the one that `other` beats `one`
-        rank = 0 if decider.threshold is not None else other - (other > one)
-        new_rank = 0 if decider.threshold is not None else one - (one > other)
+        # the joint bounds weigh the demand that the old class beats the new one against the reverse demand
+        rank = 0 if decider.threshold is not None else new_class - (new_class > old_class)
+        new_rank = 0 if decider.threshold is not None else old_class - (old_class > new_class)
         mixed = [(k * old[:, rank] + (4 - k) * new[:, new_rank])[:, np.newaxis] for k in SHARES]
         mixed_start = [k * start[rank] + (4 - k) * new_start[new_rank] for k in SHARES]
         value = np.concatenate([old, new, *mixed], axis=1)
@@ -256,12 +256,11 @@ def _overlaid(old: TreeBoxes, new: TreeBoxes) -> Sequence[_Joint]:
     """A tree in two forms: as the boxes where a leaf of one meets a leaf of the other."""
     nothing: Any = np.zeros(0, dtype=np.int32)
     if len(old.value) * len(new.value) > MOST_OVERLAID:
-        zero, other = np.zeros_like(old.value), np.zeros_like(new.value)
         return [
-            _Joint(old.low, old.high, nothing, old.value, zero),
-            _Joint(new.low, new.high, nothing, other, new.value),
+            _Joint(old.low, old.high, nothing, old.value, np.zeros_like(old.value)),
+            _Joint(new.low, new.high, nothing, np.zeros_like(new.value), new.value),
         ]
     low = np.maximum(old.low[:, np.newaxis], new.low)
     high = np.minimum(old.high[:, np.newaxis], new.high)
-    one, other = np.nonzero((low < high).all(axis=2))
-    return [_Joint(low[one, other], high[one, other], nothing, old.value[one], new.value[other])]
+    i, k = np.nonzero((low < high).all(axis=2))
+    return [_Joint(low[i, k], high[i, k], nothing, old.value[i], new.value[k])]

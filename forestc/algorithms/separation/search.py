@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 
-NONE, FOUND, STOPPED = 0, 1, 2
+NONE, FOUND, STOPPED = 0, 1, 2  # states of a search
 TREES_TRIED = 4  # trees whose leaves offer cuts
-CUTS_TRIED = 10
+CUTS_TRIED = 10  # beside the leaves of each of these trees
 
 
 def search(
@@ -33,19 +33,19 @@ def search(
     """Returns NONE, FOUND or STOPPED; the cells (features,) of the input that was found; and the steps taken.
 
     low, high: (features, leaves) the cells low <= cell < high of each leaf. tree: (leaves,) its tree, ascending. value:
-    (leaves, sums) what the leaf adds to each sum. start: (sums,) the sums without trees. single: the first so many sums
-    must be at least 0; the others are sums of these, and only bound. box: the cells to search. limit: of the steps, one
-    for each leaf looked at for each sum.
+    (leaves, sums) what the leaf adds to each sum. start: (sums,) the sums without trees. single: the first `single`
+    sums must be at least 0; the others are sums of these, and only bound. box: the cells to search. limit: of the
+    steps, one for each leaf looked at for each sum.
     """
-    found = np.zeros(len(low), dtype=np.int32)
-    state, steps = _search(low, high, tree, value, start, single, box[0], box[1], limit, found)
-    return int(state), found, int(steps)
+    cells = np.zeros(len(low), dtype=np.int32)
+    state, steps = _search(low, high, tree, value, start, single, box[0], box[1], limit, cells)
+    return int(state), cells, int(steps)
 
 
 @compiled()
 def _search(
     low: Any, high: Any, tree: Any, value: Any, start: Any, single: Any, first_low: Any, first_high: Any, limit: Any,
-    found: Any,
+    cells: Any,
 ) -> Any:  # fmt: skip
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
     # a stack of open boxes; the leaves that meet a box lie in `kept` at begin .. begin + count - 1
@@ -64,12 +64,12 @@ def _search(
         kept[leaf] = leaf
     open_boxes, steps = 1, 0
     while open_boxes:
-        here = open_boxes - 1
-        first, n = begin[here], count[here]
+        box_at = open_boxes - 1
+        first, n = begin[box_at], count[box_at]
         steps += (n + 1) * sums
         # bounds of all sums; trees of a single leaf move into the base
         upper[:], lower[:] = 0, 0
-        at, left = first, first
+        at, kept_end = first, first
         while at < first + n:
             end = at + 1
             most[:] = value[kept[at]]
@@ -87,16 +87,16 @@ def _search(
                 upper += most
                 lower += least
                 for place in range(at, end):
-                    kept[left] = kept[place]
-                    left += 1
+                    kept[kept_end] = kept[place]
+                    kept_end += 1
             else:
-                base[here] += most
+                base[box_at] += most
             at = end
-        n = left - first
+        n = kept_end - first
         closed, holds, chosen = False, True, -1
         for s in range(sums):
-            upper[s] += base[here, s]
-            lower[s] += base[here, s]
+            upper[s] += base[box_at, s]
+            lower[s] += base[box_at, s]
             closed |= upper[s] < 0
             holds &= s >= single or lower[s] >= 0
             if upper[s] > lower[s] and (chosen < 0 or upper[s] < upper[chosen]):
@@ -105,7 +105,7 @@ def _search(
             open_boxes -= 1
             continue
         if holds:
-            found[:] = box_low[here]
+            cells[:] = box_low[box_at]
             return FOUND, steps
         if steps > limit:
             return STOPPED, steps
@@ -137,17 +137,17 @@ def _search(
             for feature in range(features):
                 for side in range(2):
                     cut = low[feature, best[rank]] if side == 0 else high[feature, best[rank]]
-                    if not box_low[here, feature] < cut < box_high[here, feature]:
+                    if not box_low[box_at, feature] < cut < box_high[box_at, feature]:
                         continue
                     if tried >= CUTS_TRIED * (rank + 1):
                         continue
                     tried += 1
-                    on_left = on_right = base[here, chosen]
+                    on_left = on_right = base[box_at, chosen]
                     at = first
                     while at < first + n:
-                        own = tree[kept[at]]
+                        current = tree[kept[at]]
                         most_left = most_right = np.int64(-(1 << 62))
-                        while at < first + n and tree[kept[at]] == own:
+                        while at < first + n and tree[kept[at]] == current:
                             leaf = kept[at]
                             if low[feature, leaf] < cut:
                                 most_left = max(most_left, value[leaf, chosen])
@@ -175,16 +175,16 @@ def _search(
             more = np.empty(2 * (len(kept) + leaves), np.int32)
             more[: len(kept)] = kept
             kept = more
-        if here + 2 > room:
+        if box_at + 2 > room:
             room *= 2
             box_low, box_high = _longer(box_low, room), _longer(box_high, room)
             base = _longer(base, room)
             begin, count = _longer(begin, room), _longer(count, room)
-        box_low[here + 1], box_high[here + 1], base[here + 1] = box_low[here], box_high[here], base[here]
+        box_low[box_at + 1], box_high[box_at + 1], base[box_at + 1] = box_low[box_at], box_high[box_at], base[box_at]
         # the half with the larger bound is looked at next: an input is more likely there
-        place_left, place_right = (here + 1, here) if larger_left else (here, here + 1)
+        place_left, place_right = (box_at + 1, box_at) if larger_left else (box_at, box_at + 1)
         count[place_left], count[place_right] = n_left, n_right
-        begin[here], begin[here + 1] = first, first + count[here]
+        begin[box_at], begin[box_at + 1] = first, first + count[box_at]
         for place in range(n_left):
             kept[begin[place_left] + place] = halves[0, place]
         for place in range(n_right):

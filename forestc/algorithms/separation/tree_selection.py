@@ -21,7 +21,7 @@ def select(
     seconds: float,
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], bool] | None, int]:
     """The trees to keep, (trees,) of 0 and 1, and shifts, from -reach to reach, with
-    `trees @ kept + shifts @ found >= least`, such that the cost of the kept trees is least.
+    `trees @ kept + shifts @ shift >= least`, such that the cost of the kept trees is least.
 
     trees: (demands, trees). shifts: (demands, shifts). cost: (trees,) whole numbers. limit: of steps, see
     `highs.most_nodes`. seconds: further limit. Returns kept, shifts, and whether no cheaper choice exists, or
@@ -54,7 +54,7 @@ def select(
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None, steps
     whole = np.rint(values).astype(np.int64)
-    kept, found = whole[:count], whole[count:]
-    if (trees @ kept + shifts @ found < least).any():  # rounding of the solver
+    kept, shift = whole[:count], whole[count:]
+    if (trees @ kept + shifts @ shift < least).any():  # rounding of the solver
         return None, steps
-    return (kept, found, solver.getModelStatus() == highspy.HighsModelStatus.kOptimal), steps
+    return (kept, shift, solver.getModelStatus() == highspy.HighsModelStatus.kOptimal), steps

@@ -15,12 +15,11 @@ from forestc.algorithms.splits.kept_decisions import (
     Decided,
     Leaves,
     collapse,
-    integer_scores,
     mend_leaves,
     slacks,
     visits_for,
 )
-from forestc.algorithms.splits.leaf_fitting import Trees, sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.mending_trees import MendingTree, mend
 from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, grouped, spread
 from forestc.algorithms.splits.state import Outcomes, Shape, State
@@ -78,7 +77,7 @@ def keep_decisions(
     )  # fmt: skip
     bias, widths = found.bias.copy(), shape.outputs[:, 1] - shape.outputs[:, 0]
     leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
-    scores = integer_scores(state.leaf, state.value, shape.start, shape.outputs, bias)
+    scores = integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
     decided = Decided(wanted.label, scores, wanted.last)
     wrong = int((slacks(decided) < 0).sum())
     if wrong > HOPELESS * wanted.mended + HOPELESS:
@@ -93,14 +92,15 @@ def keep_decisions(
     added = mend(decided, outcomes._replace(code=outcomes.code[:rows]), splits.cost, used) if wrong else ()
     if added is None:
         return None
-    own = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)
+    added_conditions = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)
     for _ in range(PASSES):
         if not collapse(shape, state, leaves, order, decided, np.argsort(-shape.size, kind="stable")):
             break
         grouped(state, shape.slots)
         order = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
     read = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
-    cost = cost_of(shape, state, splits) + float(splits.cost[own[~read[own]]].sum()) + sum(map(wanted.cost, added))
+    unread = added_conditions[~read[added_conditions]]
+    cost = cost_of(shape, state, splits) + float(splits.cost[unread].sum()) + sum(map(wanted.cost, added))
     pruned = replace(
         found, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.state import merge
+from forestc.algorithms.splits.leaf_fitting import integer_scores
+from forestc.algorithms.splits.state import mean_leaf, merge
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
-MOST_VISITS = 1 << 28
-UNBOUNDED = 1 << 40
+MOST_VISITS = 1 << 28  # rows looked at in that search, whatever the numbers of rows and trees
+UNBOUNDED = 1 << 40  # units of score: more than any sum of leaves
 
 
 class Decided(NamedTuple):
@@ -45,21 +46,6 @@ class Leaves(NamedTuple):
 
 
 @compiled()
-def integer_scores(leaf: Any, value: Any, start: Any, outputs: Any, bias: Any) -> Any:
-    """(rows, outputs): the sums of leaf values and biases."""
-    scores = np.empty((leaf.shape[1], len(bias)), np.int64)
-    for row in range(leaf.shape[1]):
-        scores[row] = bias
-    for tree in range(leaf.shape[0]):
-        first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
-        for row in range(leaf.shape[1]):
-            at = start[tree] + leaf[tree, row] * width
-            for k in range(width):
-                scores[row, first + k] += value[at + k]
-    return scores
-
-
-@compiled()
 def slack_against(scores: Any, label: int, rival: int, last: bool) -> Any:
     """The slack of a decision for `label` against one other class."""
     if len(scores) == 1:
@@ -76,20 +62,17 @@ def slack_of(scores: Any, label: int, last: bool) -> Any:
     least = UNBOUNDED
     for rival in range(len(scores)):
         if rival != label:
-            wins_ties = label > rival if last else label < rival
-            here = scores[label] - scores[rival] - (0 if wins_ties else 1)
-            if here < least:
-                least = here
+            least = min(least, slack_against(scores, label, rival, last))
     return least
 
 
 @compiled()
 def slacks(decided: Any) -> Any:
     """(rows,) the slack of each row."""
-    found = np.empty(len(decided.label), np.int64)
-    for row in range(len(found)):
-        found[row] = slack_of(decided.scores[row], decided.label[row], decided.last)
-    return found
+    slack = np.empty(len(decided.label), np.int64)
+    for row in range(len(slack)):
+        slack[row] = slack_of(decided.scores[row], decided.label[row], decided.last)
+    return slack
 
 
 @compiled()
@@ -99,15 +82,13 @@ def _moved_slack(scores: Any, label: int, last: bool, slack: int, output: int, s
         return slack + step if label == 1 else slack - step
     if output == label:
         return slack + step
-    wins_ties = label > output if last else label < output
-    here = scores[label] - scores[output] - (0 if wins_ties else 1)
-    if step > 0 or here > slack:
-        return min(slack, here - step)
-    before = scores[output]
+    against = slack_against(scores, label, output, last)
+    if step > 0 or against > slack:
+        return min(slack, against - step)
     scores[output] += step
-    found = slack_of(scores, label, last)
-    scores[output] = before
-    return found
+    least = slack_of(scores, label, last)
+    scores[output] -= step
+    return least
 
 
 @compiled()
@@ -134,7 +115,7 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
             violated[wrong], place[row] = row, wrong
             wrong += 1
     least, best_value, best_bias = wrong, leaves.value.copy(), leaves.bias.copy()
-    everyone = np.arange(count).astype(np.int32)
+    all_rows = np.arange(count).astype(np.int32)
     outputs = len(leaves.bias)
     state = np.uint64(seed * 2 + 1)
     while wrong and visits > 0:
@@ -146,7 +127,7 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
             first = 0 if tree < 0 else leaves.outputs[tree, 0]
             width = outputs if tree < 0 else leaves.outputs[tree, 1] - first
             slot = 0 if tree < 0 else leaves.leaf[tree, row]
-            here = everyone if tree < 0 else rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
+            reached = all_rows if tree < 0 else rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
             for k in range(width):
                 output = first + k
                 if outputs == 1:
@@ -159,8 +140,8 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
                     continue
                 if tree >= 0 and not 0 <= leaves.value[leaves.start[tree] + slot * width + k] + step <= leaves.largest:
                     continue
-                change = _change(decided, slack, weight, here, output, step)
-                visits -= len(here)
+                change = _change(decided, slack, weight, reached, output, step)
+                visits -= len(reached)
                 if change < best:
                     best, chosen, chosen_output, chosen_step = change, tree, output, step
         if chosen == -2:
@@ -168,15 +149,15 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
                 weight[violated[at]] += 1
             visits -= wrong
             continue
-        here = everyone
+        reached = all_rows
         if chosen < 0:
             leaves.bias[chosen_output] += chosen_step
         else:
             first = leaves.outputs[chosen, 0]
             slot, width = leaves.leaf[chosen, row], leaves.outputs[chosen, 1] - first
             leaves.value[leaves.start[chosen] + slot * width + chosen_output - first] += chosen_step
-            here = rows.order[chosen, rows.begins[chosen, slot] : rows.begins[chosen, slot + 1]]
-        for moved in here:
+            reached = rows.order[chosen, rows.begins[chosen, slot] : rows.begins[chosen, slot + 1]]
+        for moved in reached:
             scores = decided.scores[moved]
             slack[moved] = _moved_slack(
                 scores, decided.label[moved], decided.last, slack[moved], chosen_output, chosen_step
@@ -187,15 +168,15 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
                 wrong += 1
             elif slack[moved] >= 0 and place[moved] >= 0:
                 wrong -= 1
-                other = violated[wrong]
-                violated[place[moved]], place[other] = other, place[moved]
+                final = violated[wrong]
+                violated[place[moved]], place[final] = final, place[moved]
                 place[moved] = -1
         if wrong < least:
             least = wrong
             best_value[:], best_bias[:] = leaves.value, leaves.bias
     if wrong > least:
         leaves.value[:], leaves.bias[:] = best_value, best_bias
-        decided.scores[:] = integer_scores(leaves.leaf, leaves.value, leaves.start, leaves.outputs, leaves.bias)
+        decided.scores[:] = integer_scores(leaves.leaf, leaves.start, leaves.value, leaves.outputs, leaves.bias)
     return least
 
 
@@ -216,28 +197,19 @@ def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order
         base, output = shape.start[tree], shape.outputs[tree, 0]
         width = shape.outputs[tree, 1] - output
         slots = range(shape.first[split], shape.last[split])
-        chosen = np.zeros(width, np.int64)
-        reached = 0
-        for k in range(width):
-            mean = 0.0
-            reached = 0
-            for slot in slots:
-                here = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
-                mean += here * state.value[base + slot * width + k]
-                reached += here
-            chosen[k] = int(np.floor(mean / max(reached, 1) + 0.5))
+        chosen = mean_leaf(shape, state, rows, split)
         if width == 1:
             low, high = 0, leaves.largest
             for slot in slots:
-                now = state.value[base + slot]
+                value = state.value[base + slot]
                 for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
                     scores, label = decided.scores[row], decided.label[row]
                     if len(scores) == 1 and label != 1:
-                        high = min(high, now + slack_of(scores, label, decided.last))
+                        high = min(high, value + slack_of(scores, label, decided.last))
                     elif len(scores) == 1 or label == output:
-                        low = max(low, now - slack_of(scores, label, decided.last))
+                        low = max(low, value - slack_of(scores, label, decided.last))
                     else:
-                        high = min(high, now + slack_against(scores, label, output, decided.last))
+                        high = min(high, value + slack_against(scores, label, output, decided.last))
                 if low > high:
                     break
             if low > high:

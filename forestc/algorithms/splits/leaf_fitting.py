@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Slope, change_of, move, odds_of
 
-SWEEPS = 30
+SWEEPS = 30  # over all leaves, at most
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
 
 
@@ -102,19 +102,23 @@ def _sort(leaf: Any, rows: Any, first: int, last: int) -> None:
 
 
 @compiled()
-def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
-    """(rows, outputs): the sums of leaf values and biases; with one output plus 0.5."""
-    scores = np.empty((leaf.shape[1], len(bias)))
+def integer_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
+    """(rows, outputs): the sums of leaf values and biases."""
+    scores = np.empty((leaf.shape[1], len(bias)), np.int64)
     for row in range(leaf.shape[1]):
-        for k in range(len(bias)):
-            scores[row, k] = bias[k]
+        scores[row] = bias
     for tree in range(leaf.shape[0]):
-        width = outputs[tree, 1] - outputs[tree, 0]
+        first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
         for row in range(leaf.shape[1]):
             at = start[tree] + leaf[tree, row] * width
             for k in range(width):
-                scores[row, outputs[tree, 0] + k] += value[at + k]
-    return scores + 0.5 if len(bias) == 1 else scores  # integers decided at >= 0: -1 and 0 become -0.5 and 0.5
+                scores[row, first + k] += value[at + k]
+    return scores
+
+
+def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> NDArray[np.float64]:
+    """`integer_scores`, with one output plus 0.5: integers are decided at >= 0, and -1 and 0 become -0.5 and 0.5."""
+    return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 
 
 @compiled()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.highs import make_highs
 
-ROUNDS = 24
+ROUNDS = 24  # of solving and adding violated sums, at most
 MOST_NODES = 200  # of the solver, for each round: a limit in seconds would make results differ from run to run
 WRONG = 1e4  # cost of a unit by which a sum stays on the wrong side, against 1 for a unit of a nudge
 

@@ -45,36 +45,36 @@ def mend(
 ) -> list[MendingTree] | None:
     """Trees after which no row is violated; decided.scores follow, in place. None if conditions can't tell the rows
     apart. cost: of each condition. used: conditions that cost nothing more; grows in place."""
-    found: list[MendingTree] = []
+    trees: list[MendingTree] = []
     outputs = decided.scores.shape[1]
     while True:
         slack = slacks(decided)
         wrong = slack < 0
         if not wrong.any():
-            return found
+            return trees
         if outputs == 1:
             output = 0
             low = np.where(decided.label == 1, -decided.scores[:, 0], -UNBOUNDED)
             high = np.where(decided.label == 1, UNBOUNDED, -1 - decided.scores[:, 0])
         else:
             output = int(np.bincount(decided.label[wrong], minlength=outputs).argmax())
-            own = decided.label == output
-            low = np.where(own, -slack, -UNBOUNDED)
-            high = np.where(own, UNBOUNDED, _rooms(decided, output))
-            high = np.where(own, high, np.maximum(high, 0))  # others' violations do not become worse
+            of_class = decided.label == output
+            low = np.where(of_class, -slack, -UNBOUNDED)
+            high = np.where(of_class, UNBOUNDED, _rooms(decided, output))
+            high = np.where(of_class, high, np.maximum(high, 0))  # others' violations do not become worse
         grown = _grown(low, high, outcomes, cost, used, output)
         if grown is None:
             return None
-        made, added = grown
+        tree, added = grown
         decided.scores[:, output] += added
-        found.append(made)
+        trees.append(tree)
 
 
 def _rooms(decided: Decided, output: int) -> NDArray[np.int64]:
     """How far the score of one output may grow before each row of another class is decided as that class."""
-    own = decided.scores[np.arange(len(decided.label)), decided.label]
+    score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
-    return np.asarray(own - decided.scores[:, output] - np.where(ties, 0, 1))
+    return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))
 
 
 def _grown(
@@ -118,12 +118,12 @@ def added_by(tree: MendingTree, outcomes: Outcomes) -> NDArray[np.int64]:
     """(rows,) the value of the leaf that each row reaches."""
     node = np.zeros(len(outcomes.code), dtype=np.int64)
     condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
-    here = np.flatnonzero(condition[node] >= 0)
-    while len(here):
-        test = condition[node[here]]
-        goes_left = outcomes.code[here, outcomes.column[test]] < outcomes.cut[test]
-        node[here] = np.where(goes_left, left[node[here]], right[node[here]])
-        here = here[condition[node[here]] >= 0]
+    open_rows = np.flatnonzero(condition[node] >= 0)
+    while len(open_rows):
+        test = condition[node[open_rows]]
+        goes_left = outcomes.code[open_rows, outcomes.column[test]] < outcomes.cut[test]
+        node[open_rows] = np.where(goes_left, left[node[open_rows]], right[node[open_rows]])
+        open_rows = open_rows[condition[node[open_rows]] >= 0]
     return np.array(tree.value)[node]
 
 

@@ -20,7 +20,7 @@ from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
-from forestc.algorithms.splits.state import Outcomes, Shape, State, merge
+from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge
 
 MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
 ROUNDS = 4  # rounds of pruning and fitting at each price
@@ -92,8 +92,7 @@ def prune(
     """
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     shape, state = as_given(trees, splits)
-    slots = shape.slots
-    outcomes = splits.outcomes
+    slots, outcomes = shape.slots, splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest, least_loss)
     for price in prices.tolist():
@@ -115,12 +114,12 @@ def prune(
             removed = _round(shape, state, splits, merged, odds_of(scores, unit, label), unit, price)
             if not removed and not rewired:
                 break
-        alive, cost = state.alive, cost_of(shape, state, splits)
         grouped(state, slots)
         scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
         yield Pruned(
             state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
-            int(alive.sum()), cost, price, Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit, state,
+            int(state.alive.sum()), cost_of(shape, state, splits), price,
+            Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit, state,
         )  # fmt: skip
 
 
@@ -259,14 +258,9 @@ def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int)
     counts = np.zeros(last - first)
     tried = np.zeros((MOST_CANDIDATES + 1, width), np.int64)
     for slot in range(first, last):
-        here = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
-        counts[state.group[shape.slots[tree] + slot] - first] += here
-    all_rows = counts.sum()
-    for k in range(width):
-        mean = 0.0
-        for slot in range(first, last):
-            mean += (rows.begins[tree, slot + 1] - rows.begins[tree, slot]) * state.value[base + slot * width + k]
-        tried[0, k] = int(np.floor(mean / max(all_rows, 1.0) + 0.5))
+        reached = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
+        counts[state.group[shape.slots[tree] + slot] - first] += reached
+    tried[0] = mean_leaf(shape, state, rows, split)
     best, chosen = np.inf, 0
     for attempt in range(MOST_CANDIDATES + 1):
         if attempt:

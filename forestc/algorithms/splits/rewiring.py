@@ -68,37 +68,37 @@ def rewire(
         if not state.alive[split]:
             continue
         reach = order[begins[split] : ends[split]]
-        now, way = state.condition[split], state.flipped[split]
-        best, turned = now, way
-        if now < pool and len(reach):
-            candidates, each = whole_pool, 1.0
+        present, way = state.condition[split], state.flipped[split]
+        best, turned = present, way
+        if present < pool and len(reach):
+            candidates, spacing = whole_pool, 1.0
             some = reach
             if sample and len(reach) > LOOK * sample:
-                each = len(reach) / (LOOK * sample)
+                spacing = len(reach) / (LOOK * sample)
                 some = spare[: LOOK * sample]
                 for k in range(len(some)):
-                    some[k] = reach[int((k + 0.5) * each)]
+                    some[k] = reach[int((k + 0.5) * spacing)]
             _rises(shape, state, outcomes, odds, unit, factors, children, split, some, there, rise)
-            if sample and (each > 1 or np.count_nonzero(rise[: len(some)]) > 2 * sample):
-                chosen, weighted, squared = _drawn(some, rise[: len(some)], each, sample)
-                gain, square = _add_up(outcomes, columns, bins, now, chosen, weighted, squared, votes, moved)
+            if sample and (spacing > 1 or np.count_nonzero(rise[: len(some)]) > 2 * sample):
+                chosen, weighted, squared = _drawn(some, rise[: len(some)], spacing, sample)
+                gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, votes, moved)
                 least, _, _ = _best(shape, state, split, price, doubt, whole_pool, gain, square, votes, moved, score)
                 candidates = np.sort(np.argsort(score)[:CHOSEN])
                 candidates = candidates[score[candidates] < least]
                 if len(candidates):
-                    if each > 1:
+                    if spacing > 1:
                         _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
-                    gain, square = _add_up_few(outcomes, candidates, now, reach, rise, votes, moved)
+                    gain, square = _add_up_few(outcomes, candidates, present, reach, rise, votes, moved)
             else:
                 rises = rise[: len(some)]
-                gain, square = _add_up(outcomes, columns, bins, now, some, rises, rises * rises, votes, moved)
+                gain, square = _add_up(outcomes, columns, bins, present, some, rises, rises * rises, votes, moved)
             if len(candidates):
                 _, best, turned = _best(
                     shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
                 )
-        if best != now or turned != way:
+        if best != present or turned != way:
             changed += 1
-            state.uses[now] -= 1
+            state.uses[present] -= 1
             state.uses[best] += 1
             state.condition[split], state.flipped[split] = best, turned
             _follow(shape, state, outcomes, odds, unit, factors, split, reach, there)
@@ -146,9 +146,9 @@ def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: An
 @compiled()
 def _rises(
     shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, children: Any, split: int, reach: Any,
-    there: Any, rise: Any,
+    new_leaf: Any, rise: Any,
 ) -> None:  # fmt: skip
-    """Fills in, for each row, the leaf it reaches on the other side (there), and its loss on the left minus that on
+    """Fills in, for each row, the leaf it reaches on the other side (new_leaf), and its loss on the left minus that on
     the right (rise)."""
     tree = shape.tree[split]
     base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
@@ -162,34 +162,34 @@ def _rises(
     flipped = state.flipped[low : split + 1].astype(np.int64)
     for k in range(len(reach)):
         row = reach[k]
-        here = leaf[row]
-        at = children[split, 0 if here < middle else 1]
+        leaf_now = leaf[row]
+        at = children[split, 0 if leaf_now < middle else 1]
         while at >= 0:
             inner = at - low
             at = children[at, (1 if code[row, column[inner]] < cut[inner] else 0) ^ flipped[inner]]
-        other = -1 - at
-        there[k] = other
+        across = -1 - at
+        new_leaf[k] = across
         more, gained = 0.0, 0
         for j in range(width):
-            step = value[other * width + j] - value[here * width + j]
+            step = value[across * width + j] - value[leaf_now * width + j]
             if step != 0:
                 more += power[row, output + j] * factors[step + span]
                 if label[row] == wanted + j:
                     gained = step
         if more != 0.0 or gained != 0:
             change = np.log(max(1 + more / total[row], 1e-15)) - unit * gained
-            rise[k] = -change if here < middle else change
+            rise[k] = -change if leaf_now < middle else change
         else:
             rise[k] = 0.0
 
 
 @compiled()
-def _drawn(some: Any, rise: Any, each: float, sample: int) -> Any:
+def _drawn(some: Any, rise: Any, spacing: float, sample: int) -> Any:
     """A systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and squared
     rises, both weighted by the inverse of the probability of being drawn."""
     mean = np.abs(rise).sum() / sample
     chosen, weighted, squared = np.empty(2 * sample + 1, np.int64), np.empty(2 * sample + 1), np.empty(2 * sample + 1)
-    found, passed = 0, 0.5
+    count, passed = 0, 0.5
     for k in range(len(rise)):
         if rise[k] == 0.0:
             continue
@@ -197,21 +197,21 @@ def _drawn(some: Any, rise: Any, each: float, sample: int) -> Any:
         passed += share
         if passed >= 1:
             passed -= 1
-            chosen[found] = some[k]
-            weighted[found] = rise[k] * each / share
-            squared[found] = rise[k] * weighted[found]
-            found += 1
-    return chosen[:found], weighted[:found], squared[:found]
+            chosen[count] = some[k]
+            weighted[count] = rise[k] * spacing / share
+            squared[count] = rise[k] * weighted[count]
+            count += 1
+    return chosen[:count], weighted[:count], squared[:count]
 
 
 @compiled()
 def _add_up(
-    outcomes: Any, columns: Any, bins: Any, now: int, rows: Any, rise: Any, squared: Any, votes: Any, moved: Any
+    outcomes: Any, columns: Any, bins: Any, present: int, rows: Any, rise: Any, squared: Any, votes: Any, moved: Any
 ) -> Any:  # fmt: skip
     """Fills in, for each condition of the pool, the loss minus that with all rows going right (votes), and the summed
     squares of the rows that would change sides (moved). Returns both sums over all rows."""
     code, begins = outcomes.code, outcomes.begins
-    column_now, cut_now = outcomes.column[now], outcomes.cut[now]
+    column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
     all_gain, all_square, leaving = 0.0, 0.0, 0.0
     for k in range(len(rows)):
@@ -234,7 +234,7 @@ def _add_up(
     for c in range(len(votes)):
         at = outcomes.begins[outcomes.column[c]] + outcomes.cut[c] - 1
         votes[c] = bins[at, 0]
-        moved[c] = 0.0 if c == now else leaving + bins[at, 1]
+        moved[c] = 0.0 if c == present else leaving + bins[at, 1]
     return all_gain, all_square
 
 
@@ -271,28 +271,28 @@ def _best(
 ) -> Any:  # fmt: skip
     """The loss plus price that a change must beat, and the best condition and whether it is flipped: the present ones
     if no candidate beats them. score: filled in for each candidate, loss plus price plus doubt."""
-    now, way = state.condition[split], state.flipped[split]
-    worth = (all_gain - votes[now] if way else votes[now]) - LEAST
-    worth += price * shape.cost[now] if state.uses[now] == 1 else 0.0
-    least, best, turned = worth, now, way
+    present, way = state.condition[split], state.flipped[split]
+    worth = (all_gain - votes[present] if way else votes[present]) - LEAST
+    worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0
+    least, best, turned = worth, present, way
     for c in candidates:
-        extra = price * shape.cost[c] if state.uses[c] == (1 if c == now else 0) else 0.0
+        extra = price * shape.cost[c] if state.uses[c] == (1 if c == present else 0) else 0.0
         same, other = moved[c], all_square - moved[c]
         if way:
             same, other = other, same
-        here = votes[c] + extra + doubt * np.sqrt(max(same, 0.0))
-        if here < least:
-            least, best, turned = here, c, False
-        back = all_gain - votes[c] + extra + doubt * np.sqrt(max(other, 0.0))
-        if back < least:
-            least, best, turned = back, c, True
-        score[c] = min(here, back)
+        unflipped = votes[c] + extra + doubt * np.sqrt(max(same, 0.0))
+        if unflipped < least:
+            least, best, turned = unflipped, c, False
+        flipped_score = all_gain - votes[c] + extra + doubt * np.sqrt(max(other, 0.0))
+        if flipped_score < least:
+            least, best, turned = flipped_score, c, True
+        score[c] = min(unflipped, flipped_score)
     return worth, best, turned
 
 
 @compiled()
 def _follow(
-    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, there: Any,
+    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, new_leaf: Any,
 ) -> None:  # fmt: skip
     """Moves the rows that changed sides to their other leaf and updates their odds, in place."""
     tree = shape.tree[split]
@@ -302,11 +302,11 @@ def _follow(
     leaf, value, code, power, total = state.leaf[tree], state.value, outcomes.code, odds.power, odds.total
     for k in range(len(reach)):
         row = reach[k]
-        here = leaf[row]
-        if ((code[row, column] < cut) != turned) == (here < middle):
+        old_leaf = leaf[row]
+        if ((code[row, column] < cut) != turned) == (old_leaf < middle):
             continue
         for at in range(width):
-            step = value[base + there[k] * width + at] - value[base + here * width + at]
+            step = value[base + new_leaf[k] * width + at] - value[base + old_leaf * width + at]
             if step != 0:
                 move(power, total, row, output + at, factors[step + span] + 1)
-        leaf[row] = there[k]
+        leaf[row] = new_leaf[k]

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.leaf_fitting import Trees, sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, cost_of, grouped, saved_by, spread
 from forestc.algorithms.splits.state import merge
 
-SWEEPS = 20
+SWEEPS = 20  # over all leaves, at most
 CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
 ROUNDS = 3  # rounds of pruning and fitting at each price
 
@@ -45,14 +45,14 @@ def prune_squared(
         for _ in range(ROUNDS):
             grouped(state, shape.slots)
             rows = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
-            residual = target - _sums(state.leaf, shape.start, state.value, shape.outputs, bias)
+            residual = target - integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
             before = float((residual**2).sum())
             for _ in range(SWEEPS):
                 _sweep(rows, shape.start, state.value, shape.outputs, bias, residual, largest)
-                now = float((residual**2).sum())
-                if before - now <= CONVERGED * now:
+                after = float((residual**2).sum())
+                if before - after <= CONVERGED * after:
                     break
-                before = now
+                before = after
             state.value[:] = spread(state.value, state.group, shape.slots, shape.start, widths)
             arguments = (shape, state, rows, residual, splits.node, splits.sum, largest)
             ratio = np.full(len(shape.tree), np.inf)
@@ -65,22 +65,6 @@ def prune_squared(
             state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
             int(state.alive.sum()), cost_of(shape, state, splits), price, error, 1.0, state,
         )  # fmt: skip
-
-
-@compiled()
-def _sums(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
-    """(rows, outputs): the sums of leaf values and biases."""
-    sums = np.empty((leaf.shape[1], len(bias)))
-    for row in range(leaf.shape[1]):
-        for k in range(len(bias)):
-            sums[row, k] = bias[k]
-    for tree in range(leaf.shape[0]):
-        width = outputs[tree, 1] - outputs[tree, 0]
-        for row in range(leaf.shape[1]):
-            at = start[tree] + leaf[tree, row] * width
-            for k in range(width):
-                sums[row, outputs[tree, 0] + k] += value[at + k]
-    return sums
 
 
 @compiled()
@@ -117,18 +101,18 @@ def _merged(shape: Any, state: Any, rows: Any, residual: Any, largest: int, spli
     width = shape.outputs[tree, 1] - first
     rise = 0.0
     for k in range(width):
-        total, squared, now, count = 0.0, 0.0, 0.0, 0
+        total, squared, present, count = 0.0, 0.0, 0.0, 0
         for slot in range(shape.first[split], shape.last[split]):
-            held = state.value[base + slot * width + k]
+            old = state.value[base + slot * width + k]
             for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
                 error = residual[rows.order[tree, at], first + k]
-                total += error + held
-                squared += (error + held) ** 2
-                now += error**2
+                total += error + old
+                squared += (error + old) ** 2
+                present += error**2
                 count += 1
         value = min(max(int(np.floor(total / max(count, 1) + 0.5)), 0), largest)
         chosen[k] = value
-        rise += squared - 2 * value * total + count * value**2 - now
+        rise += squared - 2 * value * total + count * value**2 - present
     return rise
 
 

@@ -70,6 +70,21 @@ def right_of(shape: Any, split: int) -> Any:
 
 
 @compiled()
+def mean_leaf(shape: Any, state: Any, rows: Any, split: int) -> Any:
+    """(outputs of the tree,) the mean of what the leaves of a subtree hold over its rows, rounded. rows: see
+    `leaf_fitting.Sorted`."""
+    tree = shape.tree[split]
+    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    total, count = np.zeros(width), 0
+    for slot in range(shape.first[split], shape.last[split]):
+        reached = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
+        at = shape.start[tree] + slot * width
+        total += reached * state.value[at : at + width]
+        count += reached
+    return np.floor(total / max(count, 1) + 0.5).astype(np.int64)
+
+
+@compiled()
 def merge(shape: Any, state: Any, split: int) -> Any:
     """Makes a subtree one leaf, in place: its leaves are one group, and its splits are gone. Returns how many went. The
     values of the leaves, and the rows' scores, are the caller's."""

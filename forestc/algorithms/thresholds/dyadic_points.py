@@ -109,7 +109,7 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
     begin, end = 0, 1
     choice, gain, origin = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     for point in range(count):
-        found = 0
+        candidates = 0
         for state in range(begin, end):
             limit = ends[0] if point == 0 else ends[np.searchsorted(low, word[state])]
             previous = limit + 1
@@ -120,7 +120,7 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
                 if value == previous:
                     continue
                 previous = value
-                if found == len(choice):
+                if candidates == len(choice):
                     choice, gain = np.append(choice, choice), np.append(gain, gain)
                     origin = np.append(origin, origin)
                 digits = level  # trailing zero bits
@@ -128,14 +128,14 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
                     digits += 1
                 zeros_here = zeros[state] + digits
                 # insertion sort by zeros, then by how far right: there are a handful
-                at = found
+                at = candidates
                 while at > 0 and (gain[at - 1] < zeros_here or (gain[at - 1] == zeros_here and choice[at - 1] < value)):
                     choice[at], gain[at], origin[at] = choice[at - 1], gain[at - 1], origin[at - 1]
                     at -= 1
                 choice[at], gain[at], origin[at] = value, zeros_here, state
-                found += 1
+                candidates += 1
         kept = end
-        for i in range(found):  # the Pareto front: further right than every candidate with more zeros
+        for i in range(candidates):  # the Pareto front: further right than every candidate with more zeros
             if i == 0 or choice[i] > word[kept - 1]:
                 if kept == room:
                     word, zeros, parent = np.append(word, word), np.append(zeros, zeros), np.append(parent, parent)

@@ -41,9 +41,8 @@ class Stabbing:
 def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
     """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
     order = np.argsort(low)
-    group = _groups(low[order], high[order])
     point = np.empty(len(low), dtype=np.int64)
-    point[order] = group
+    point[order] = _sweep(low[order], high[order])
     return _stabbing(low, high, point, np.zeros(len(low), dtype=bool), int(point.max(initial=-1)) + 1)
 
 
@@ -59,19 +58,15 @@ def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: i
         chosen = np.array([len(ends) // 2])
     else:
         chosen = _chosen(_counter(start[order], len(ends) + 1), prefix, len(low), exceptions)
-    found = take(low, high, ends[chosen])
-    used = np.unique(found.point)  # a point that no interval takes is dropped
-    return found if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
-
-
-def _groups(low: Any, high: Any) -> NDArray[np.int64]:
-    """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
-    past the smallest end so far."""
-    return np.asarray(_sweep(low, high))
+    stabbing = take(low, high, ends[chosen])
+    used = np.unique(stabbing.point)  # a point that no interval takes is dropped
+    return stabbing if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
 
 
 @compiled()
 def _sweep(low: Any, high: Any) -> Any:
+    """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
+    past the smallest end so far. (p,) the point of each interval."""
     group = np.empty(len(low), dtype=np.int64)
     current, end = -1, -np.inf
     for i in range(len(low)):
@@ -140,12 +135,12 @@ def _at_least(zeros: Any, first: int, least: int) -> Any:
     begin, length, count = 0, first, 0
     for row in range(bits):
         before = zeros[row, begin]
-        here = zeros[row, begin + length] - before
+        zeros_inside = zeros[row, begin + length] - before
         if least >> (bits - 1 - row) & 1:
-            begin, length = zeros[row, total] + begin - before, length - here
+            begin, length = zeros[row, total] + begin - before, length - zeros_inside
         else:
-            count += length - here
-            begin, length = before, here
+            count += length - zeros_inside
+            begin, length = before, zeros_inside
     return count + length
 
 

@@ -261,8 +261,8 @@ def _arrange(
                 depth += 1
 
 
-DIGIT = 4  # bits
-DIGITS = 1 << DIGIT
+DIGIT = 4  # bits of a digit of the radix selection
+DIGITS = 1 << DIGIT  # values of a digit
 
 
 @dataclass

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
 
+ROUNDS = 8  # of `settled`
+CANDIDATES = 64  # right ends that `settled` tries for each point
+
 
 @dataclass(frozen=True)
 class NodeValues:
@@ -81,8 +84,8 @@ def cheapest(
 ) -> NDArray[np.int64]:
     """The point that each node takes, (m,) indices: one within its bounds if there is one, else the one that costs
     least. points: of one feature, ascending."""
-    found = _cheapest(points, nodes, trees.threshold, bounds.low, bounds.high, *_arrays(rows))
-    return np.asarray(found, dtype=np.int64)
+    taken = _cheapest(points, nodes, trees.threshold, bounds.low, bounds.high, *_arrays(rows))
+    return np.asarray(taken, dtype=np.int64)
 
 
 def _arrays(rows: NodeValues) -> tuple[Any, ...]:
@@ -232,10 +235,6 @@ def settled(
             break
         points = moved
     return points
-
-
-ROUNDS = 8
-CANDIDATES = 64
 
 
 @compiled()
