@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from forestc.algorithms.separation.oracle import Decider
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.builder import changed, make_tree
+from forestc.forest.builder import changed
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, round_to, to_words
 from forestc.parameters import Choice, Parameter, Whole
+from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import FLAG, Rule, check_options, is_number, one_of, whole
@@ -268,24 +269,12 @@ def _tree(tree: Tree, edits: Edits, index: int) -> Tree:
             stack += reversed(children(tree, edits, node))
     place = {node: rank for rank, node in enumerate(kept)}
     leaves = [node for node in kept if is_leaf(tree, edits, node)]
-    sides = [
-        (LEAF, LEAF) if is_leaf(tree, edits, node) else tuple(place[child] for child in children(tree, edits, node))
-        for node in kept
-    ]
-    at = np.array(kept)
-    return make_tree(
-        where=f"tree {index}",
-        feature=tree.feature[at],
-        threshold=tree.threshold[at],
-        left=[left for left, _ in sides],
-        right=[right for _, right in sides],
-        values=np.array([leaf_value(tree, edits, node) for node in leaves]),
-        outputs=tree.outputs,
-        missing_left=tree.missing_left[at],
-        set_index=tree.set_index[at],
-        sets=tree.sets,
-        cover=None if tree.cover is None else tree.cover[at],
-        ids=tree.ids[at],
-        drawn=tree.drawn,
-        quantised=True,
-    )
+    sides = []
+    for node in kept:
+        if is_leaf(tree, edits, node):
+            sides.append((LEAF, LEAF))
+        else:
+            left, right = children(tree, edits, node)
+            sides.append((place[left], place[right]))
+    values = np.array([leaf_value(tree, edits, node) for node in leaves])
+    return tree_of_nodes(tree, kept, sides, values, f"tree {index}", quantised=True)
