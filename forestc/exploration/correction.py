@@ -15,12 +15,12 @@ from forestc.exploration.study import Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
 PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth
-SLOPES = (0.5, 1.5)
+SLOPES = (0.5, 1.5)  # bounds of the slope
 
 
 @dataclass(frozen=True)
 class Correction:
-    """corrected = factor * estimate ** slope, from so many designs."""
+    """corrected = factor * estimate ** slope, fitted to a number of designs."""
 
     factor: float
     slope: float

@@ -27,7 +27,7 @@ SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-
 # What they make of leaves needs none of quantize.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
-LATENCIES = 6
+LATENCIES = 6  # clock cycles up to which the latency is searched
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
 LAYOUTS = ("nodes", "branches", "calls", "masks", "mixed")
 # Leaves that prune-splits fits again need no more bits than this before.
@@ -91,16 +91,16 @@ def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
 
 
 def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
-    own = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
-    if name == "share-thresholds" and (own.get("exceptions") or own.get("path_change")):
-        own["tolerance"] = ANY_LOSS
+    settings = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
+    if name == "share-thresholds" and (settings.get("exceptions") or settings.get("path_change")):
+        settings["tolerance"] = ANY_LOSS
     if name == "quantize":
-        own = {"leaf_bits": BITS_BEFORE_FITTING, **own, "tolerance": ANY_LOSS}
+        settings = {"leaf_bits": BITS_BEFORE_FITTING, **settings, "tolerance": ANY_LOSS}
     if name in ("prune-splits", "prune-trees", "regrow-trees"):
-        own |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
+        settings |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
     if name == "extract-rules":
-        own |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 20.0}
-    return PASSES[name](**own)
+        settings |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 20.0}
+    return PASSES[name](**settings)
 
 
 def cost_of(options: Mapping[str, Any], asked: Asked) -> str:

@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 from forestc.errors import ForestcError
 from forestc.notebook import notebook_html
 
-FORMAT = 1
+FORMAT = 1  # version of study.json
 LARGEST = 1e15  # a number beyond it is no figure, option or limit of a study
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]

@@ -20,7 +20,7 @@ from forestc.rows.files import TableRows
 
 S = TypeVar("S")
 
-RETRIES = 3
+RETRIES = 3  # of a part or a merge whose worker fails or dies
 FAN_IN = 8  # states merged by one task
 WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 

@@ -44,9 +44,9 @@ from forestc.rows.labels import (
     truth_of,
 )
 
-BLOCK_BYTES = 8 << 20
-BATCH_ROWS = 16384
-BATCH_VALUES = 1 << 24
+BLOCK_BYTES = 8 << 20  # bytes of a CSV file that pyarrow parses at a time
+BATCH_ROWS = 16384  # rows of a batch, at most
+BATCH_VALUES = 1 << 24  # values of a batch, at most: 128 MB as float64
 # The texts of missing values in a CSV file: those that pandas reads as missing.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
 NULLS = ("", "#N/A N/A", *_NULLS.split())

@@ -71,8 +71,8 @@ class Range:
 
     def snapped(self, values: FloatArray, raw: Any, random: np.random.Generator) -> FloatArray:
         """The values, each moved to one next to it that the range holds. NaN stays."""
-        own = self.rounded(raw)
-        inside = np.clip(values, own.smallest, own.largest)
+        limits = self.rounded(raw)
+        inside = np.clip(values, limits.smallest, limits.largest)
         if not self.step:
             return round_to(inside, raw)
         with np.errstate(invalid="ignore"):
@@ -82,7 +82,7 @@ class Range:
             if math.isfinite(self.largest):
                 place = np.minimum(place, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
             moved = round_to(self.origin + place * self.step, raw)
-        return np.where(np.isfinite(inside), np.clip(moved, own.smallest, own.largest), inside)
+        return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def as_json(self) -> dict[str, Any]:
         """The range with None for an end that is infinite."""
@@ -91,11 +91,11 @@ class Range:
         return {**finite, "step": self.step, "missing": self.missing}
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Range:
+    def from_json(record: Mapping[str, Any]) -> Range:
         """What `as_json` wrote."""
-        low, high = told["smallest"], told["largest"]
+        low, high = record["smallest"], record["largest"]
         return Range(
-            -math.inf if low is None else low, math.inf if high is None else high, told["step"], told["missing"]
+            -math.inf if low is None else low, math.inf if high is None else high, record["step"], record["missing"]
         )
 
 

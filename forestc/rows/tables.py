@@ -20,7 +20,7 @@ from forestc.rows.files import NULLS
 from forestc.rows.frames import frame_labels
 from forestc.rows.labels import is_number, label_position
 
-MOST_CLASSES = 1000
+MOST_CLASSES = 1000  # more different labels are refused: they are likely values
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def _table(X: NDArray[np.float64], y: NDArray[Any], names: tuple[str, ...], wher
         if label is None or label != label or not str(label).strip():
             raise RowsError("a label is missing", where=f"{where}, row {row}", do="remove that row")
     texts = np.array([_text(label) for label in y.tolist()], dtype=object)
-    found = set(texts.tolist())
-    classes = sorted(found, key=float) if all(map(is_number, found)) else sorted(found)
+    distinct = set(texts.tolist())
+    classes = sorted(distinct, key=float) if all(map(is_number, distinct)) else sorted(distinct)
     if len(classes) < 2:
         raise RowsError(f"all labels are {classes[0]!r}: one class alone", where=where, do="give rows of two or more")
     if len(classes) > min(MOST_CLASSES, len(X) // 2):

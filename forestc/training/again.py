@@ -28,7 +28,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
-FOLDS = ((4000, 5), (1 << 62, 3))  # fewer rows than the first number: so many folds
+FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than these
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
 OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE)"

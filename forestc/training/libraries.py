@@ -40,7 +40,7 @@ class Library:
     train: Callable[[Task, NDArray[np.float64], Options], Any]
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """input_bits: the rows are rounded down to a grid of about so many bits before training; None: they are not."""
+        """input_bits: bits of the grid to which the rows are rounded down before training, about; None: no grid."""
         return (*self.parameters, INPUT_BITS)
 
     def starts(self, task: Task) -> tuple[Options, ...]:

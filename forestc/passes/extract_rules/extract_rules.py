@@ -185,7 +185,7 @@ class RuleLadder:
     options: ExtractRules
 
     def branches(self) -> list[Branch]:
-        return [Branch(tuple(replace(self.options, complexity=each) for each in COMPLEXITIES), grows=True)]
+        return [Branch(tuple(replace(self.options, complexity=complexity) for complexity in COMPLEXITIES), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in cast(Sequence[ExtractRules], steps):
@@ -258,9 +258,9 @@ class _Learner:
             "weight": class_weights(self.label) if self.options.balanced else None,
         }  # fmt: skip
         if len(self.forest.classes) == 2:
-            one = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
-            self.candidates = one.candidates
-            found = _of([one], Rules(form, {1: one.clauses}, (1,), 0))
+            learning = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
+            self.candidates = learning.candidates
+            result = _of([learning], Rules(form, {1: learning.clauses}, (1,), 0))
         else:
             several = learn_rule_sets(self.bits, self.label, **asked)
             classes = [int(label) for label in several.classes]
@@ -271,9 +271,9 @@ class _Learner:
             if order and order[-1] == default:  # who reaches it last has it without a rule
                 del clauses[default]
                 order = order[:-1]
-            found = _of(list(learnt.values()), Rules(form, clauses, order, default))
+            result = _of(list(learnt.values()), Rules(form, clauses, order, default))
         self.late |= time.monotonic() - begin > 0.7 * limit
-        return found
+        return result
 
 
 def _of(learnt: list[RuleLearning], rules: Rules) -> _Learnt:

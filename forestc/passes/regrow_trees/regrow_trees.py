@@ -145,8 +145,8 @@ class RegrowTrees:
         if self.fixed:
             best, tried = next(ladder.rungs([self])), 1
         else:
-            own = required(judge, self)
-            best, tried = climb(ladder, lambda rung: own.of(rung.forest).within(self.tolerance), ladder.before)
+            held_out = required(judge, self)
+            best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance), ladder.before)
         report = (ladder.unchanged if best is None else best.report) | {"tried": tried, "chosen_on_held_out": tried > 1}
         if best is None:
             return PassResult(forest, (Exact(),), report)
