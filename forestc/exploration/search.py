@@ -20,7 +20,7 @@ from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.pool import Pool
 from forestc.exploration.space import LEVEL, starts
-from forestc.exploration.study import Limit, Rung, Study, Trial, open_study, write_trial
+from forestc.exploration.study import Goal, Limit, Rung, Study, Trial, open_study, write_trial
 
 LAG = 6  # trials under way that a choice does not know; more only where there are more workers
 NEAR = (0.9, 1.0)  # near the front: on it at this share of the costs, and with this many standard errors more accuracy
@@ -266,17 +266,16 @@ def unreachable(study: Study) -> tuple[Limit, float | None] | None:
     return None
 
 
-def _costs(trial: Trial, goals: Sequence[Any], share: float = 1.0, errors: float = 0.0) -> tuple[float, ...]:
+def _costs(trial: Trial, goals: Sequence[Goal], share: float = 1.0, errors: float = 0.0) -> tuple[float, ...]:
     """One number a goal, smaller is better, a little better than it is."""
     costs = []
     for goal in goals:
         value = trial.figure(goal.figure)
-        if value is None:
-            costs.append(float("inf"))
-        elif goal.figure == "accuracy":
-            costs.append(-(value + errors * (trial.validation.standard_error if trial.validation else 0.0)))
-        else:
-            costs.append(-value / share if goal.maximise else value * share)
+        if goal.figure == "accuracy" and trial.validation is not None:
+            value = trial.validation.value + errors * trial.validation.standard_error
+        elif value is not None:
+            value = value / share if goal.maximise else value * share
+        costs.append(goal.cost(value))
     return tuple(costs)
 
 

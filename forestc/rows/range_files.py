@@ -60,10 +60,8 @@ def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, 
     if isinstance(given, str | Path):
         where, lines = str(given), _read(Path(given))
     elif isinstance(given, Mapping):
-        where, lines = (
-            PYTHON,
-            [_Line(str(name), _mapping(value, str(name), PYTHON), PYTHON) for name, value in given.items()],
-        )
+        where = PYTHON
+        lines = [_Line(str(name), _mapping(value, str(name), where), where) for name, value in given.items()]
     else:
         raise RowsError(f"ranges are a path or a mapping, not {type(given).__name__}", do='give {"age": (0, 120)}')
     if not lines:
@@ -97,13 +95,11 @@ def ranges_told(given: Any, ranges: Ranges, model: Forest) -> dict[str, Any]:
         for feature in model.features
         if feature.column in ranges.columns
     }
+    named: dict[str, Any] = {}
+    content = json.dumps(by_feature, sort_keys=True).encode()
     if isinstance(given, str | Path):
-        return {
-            "file": Path(given).name,
-            "sha256": hashlib.sha256(Path(given).read_bytes()).hexdigest(),
-            "ranges": by_feature,
-        }
-    return {"sha256": hashlib.sha256(json.dumps(by_feature, sort_keys=True).encode()).hexdigest(), "ranges": by_feature}
+        named, content = {"file": Path(given).name}, Path(given).read_bytes()
+    return {**named, "sha256": hashlib.sha256(content).hexdigest(), "ranges": by_feature}
 
 
 def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:

@@ -30,16 +30,16 @@ from forestc.algorithms.covers.boolean_rules import (
     learn_rule_sets,
     learn_rules,
 )
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Whole
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
 from forestc.passes.quick_evaluation import answers_to, evaluate_quickly
 from forestc.rows.batches import Rows
@@ -60,7 +60,7 @@ _RULES = {
     "seconds": Rule(lambda value: is_number(value) and 0 < value < 1e6, "use a number of seconds above 0"),
     "copies": whole(0, 100),
     "mix": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -116,10 +116,7 @@ class ExtractRules:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`. Raises OptionError, also if no rules tried are within the tolerance or all rows are of one
         class, and ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("extract-rules works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         learner = _Learner(forest, rows, self)
         if judge is None and self.complexity != "auto":
             learnt = learner.learn(int(self.complexity), 1)

@@ -23,7 +23,7 @@ from forestc.parameters import Choice, Parameter, Whole
 from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
-from forestc.passes.option_rules import FLAG, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Promise, SameDecisions, Span
 from forestc.passes.prune_exact.cells import Edits, cells_of, children, is_leaf, leaf_value, whole_span
 from forestc.passes.prune_exact.nodes import hoist, merge
@@ -48,7 +48,7 @@ _RULES = {
     "time_limit": Rule(
         lambda value: value is None or (is_number(value) and 0 < value < 1e9), "use null or a number of seconds"
     ),
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 

@@ -19,13 +19,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, check_options, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.passes.quantize.fit_leaves import outputs_follow
@@ -47,17 +47,14 @@ BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
 _RULES = {
     "keep": one_of("accuracy", "decisions", EITHER),
     "tolerance": SHARE,
-    "price": Rule(
-        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
-        "use auto or a number above 0, such as 0.1",
-    ),
+    "price": PRICE,
     "stride": whole(1, 6),
     "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
     "rewire": FLAG,
     "copies": whole(0, 100),
     "mix": SHARE,
     "mended": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -143,10 +140,7 @@ class PruneSplits:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
         or ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("prune-splits works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
         for keep in either if self.keep == EITHER else (self.keep,):
             result = replace(self, keep=keep)._pruned(forest, rows, judge)

@@ -26,15 +26,15 @@ from forestc.algorithms.members.search import Found, search
 from forestc.algorithms.members.selection import Weights, diversity_of
 from forestc.algorithms.members.vote_patterns import Limits, Patterns
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ForestcError, ModelError, OptionError
+from forestc.errors import ForestcError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, whole
+from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Promise, Within
 from forestc.passes.prune_trees.selectable import Selectable, differences, selectable, two_classes
 from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
@@ -60,10 +60,7 @@ _RULES = {
         ),
         "use accuracy, balanced, or four numbers: of true positives, false negatives, true and false positives",
     ),
-    "price": Rule(
-        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
-        "use auto or a number above 0, such as 0.1",
-    ),
+    "price": PRICE,
     "share": Rule(
         lambda value: value == "auto" or (is_number(value) and 0 < value <= 1), "use auto or a share up to 1"
     ),
@@ -75,7 +72,7 @@ _RULES = {
     "seconds": Rule(lambda value: is_number(value) and 0 <= value < 1e6, "use a number of seconds"),
     "copies": whole(0, 100),
     "mix": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -166,10 +163,7 @@ class PruneTrees:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one another
         or that no choice within the tolerance keeps, and ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("prune-trees works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         ladder = self.ladder(forest, rows)
         lost = ""
 
