@@ -61,7 +61,7 @@ class ClusterRows:
         return state
 
 
-def _of_part(task: Any, part: TableRows, first: int) -> Any:
+def _of_part(task: Reduction[S], part: TableRows, first: int) -> S:
     state = task.start()
     for batch in part.batches():
         task.update(state, batch, first)
@@ -69,7 +69,7 @@ def _of_part(task: Any, part: TableRows, first: int) -> Any:
     return state
 
 
-def _merged(task: Any, states: list[Any]) -> Any:
+def _merged(task: Reduction[S], states: list[S]) -> S:
     merged = task.start()  # the states are results of other tasks and must not be changed
     for state in states:
         task.merge(merged, state)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
 from forestc.rows.columns import some_names, unique_names
-from forestc.rows.files import NULLS
+from forestc.rows.files import NULLS, column_numbers
 from forestc.rows.frames import frame_labels
 from forestc.rows.labels import is_number, label_position
 
@@ -118,14 +118,9 @@ def _csv(path: Path, label: str) -> pa.Table:
 
 def _values(column: pa.ChunkedArray, name: str, where: str, *, text: bool = False) -> NDArray[Any]:
     """A column as float64, NaN where a value is missing; with text as it is."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if text:
         return np.array(column.to_pylist(), dtype=object)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise RowsError(f"column {name!r} holds {kind}, not numbers", where=where, do="encode it as numbers")
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return column_numbers(column, name, where, do="encode it as numbers")
 
 
 def _table(X: NDArray[np.float64], y: NDArray[Any], names: tuple[str, ...], where: str, regression: bool) -> Table:

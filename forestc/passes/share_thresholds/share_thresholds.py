@@ -23,7 +23,7 @@ from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import FLOAT32, word_bits
+from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
@@ -186,7 +186,7 @@ class ShareThresholds:
     def _search(self, task: Observe, bounds: NodeBounds, rows: Rows, judge: Judge) -> Search:
         few_bits = self.prefer == "few-bits"
 
-        def placed(low: Any, high: Any, present: Any, feature: int) -> NDArray[np.float64]:
+        def placed(low: FloatArray, high: FloatArray, present: FloatArray, feature: int) -> FloatArray:
             return place(low, high, present, few_bits, task.forest.features[feature].number == FLOAT32)[0]
 
         return Search.of(task, bounds, rows, judge, placed)

@@ -16,6 +16,7 @@ from forestc.errors import OptionError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
+from forestc.forest.numbers import FloatArray
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.share_thresholds.observation import Observe, columns_of, finite_nodes
 from forestc.rows.accuracy import answers_of
@@ -26,7 +27,7 @@ MOST_JUDGED = 1 << 20  # most rows that a candidate is judged on
 STEP = 0.85  # ratio of successive numbers of comparators that are tried
 GIVE_UP = 5  # successive candidates beyond the tolerance after which the search ends
 
-Placed: TypeAlias = Callable[[Any, Any, Any, int], NDArray[np.float64]]
+Placed: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int], FloatArray]
 
 
 @dataclass(frozen=True)
