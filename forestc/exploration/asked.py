@@ -23,8 +23,8 @@ Top = Literal["estimate", "synthesis", "placed", "measured"]
 _NOT_KEPT = ("goals", "limits", "out", "resume", "progress")  # in study.json beside the rest, or not at all
 HIDDEN = "***"  # stands for a password
 FEW_ROWS = 2000  # below which candidates are cross-validated
-FOLDS = 5
-HELD_OUT = 0.2
+FOLDS = 5  # of the cross-validation; without one, candidates are judged on the first fold
+HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: those of the first fold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +88,12 @@ class Asked(ExploreOptions):
     def reachable(self) -> tuple[Rung, ...]:
         """The rungs that the goals' and limits' figures have, from the lowest."""
         needed = {FIGURES[name].needs for name in self.figures}
-        found: list[Rung] = ["estimate"]
+        rungs: list[Rung] = ["estimate"]
         if self.device and "device" in needed:
-            found += ["synthesis", "placed"] if DEVICES[self.device].nextpnr else ["synthesis"]
+            rungs += ["synthesis", "placed"] if DEVICES[self.device].nextpnr else ["synthesis"]
         if self.cpu and "cpu" in needed:
-            found += ["measured"]
-        return tuple(found)
+            rungs += ["measured"]
+        return tuple(rungs)
 
     @property
     def targets(self) -> str:
@@ -103,11 +103,11 @@ class Asked(ExploreOptions):
     def as_dict(self) -> dict[str, Any]:
         """For study.json: files by their paths, Python objects as None."""
         renamed = {"rungs": "top"}
-        found = {renamed.get(one.name, one.name): _plain(getattr(self, one.name)) for one in fields(self)}
-        found["top"] = self.top
-        found["storage"] = None if self.storage is None else masked(self.storage)
-        found["label"] = self.label if isinstance(self.label, str | int) else None  # a list holds the rows' labels
-        return {name: value for name, value in found.items() if name not in _NOT_KEPT}
+        record = {renamed.get(option.name, option.name): _plain(getattr(self, option.name)) for option in fields(self)}
+        record["top"] = self.top
+        record["storage"] = None if self.storage is None else masked(self.storage)
+        record["label"] = self.label if isinstance(self.label, str | int) else None  # a list holds the rows' labels
+        return {name: value for name, value in record.items() if name not in _NOT_KEPT}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
         """Raises OptionError if a study that is resumed was asked for something else."""
@@ -135,7 +135,7 @@ def masked(address: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, tuple | list) and all(isinstance(each, str | int | float) for each in value):
+    if isinstance(value, tuple | list) and all(isinstance(item, str | int | float) for item in value):
         return list(value)
     return value if isinstance(value, str | int | float | bool | None) else None
 

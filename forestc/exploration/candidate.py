@@ -24,7 +24,7 @@ from forestc.costs.estimate import estimate
 from forestc.errors import MissingToolError, OptionError
 from forestc.exploration.material import ALL, Material
 from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
-from forestc.exploration.study import DESIGN, TRIALS, Score, Trial
+from forestc.exploration.study import DESIGN, TRIALS, Goal, Score, Trial
 from forestc.forest.ir import Forest
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -35,10 +35,8 @@ from forestc.passes.base import Pass, print_pass
 from forestc.passes.judge import Judge, errors_of
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
-from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.rows.accuracy import answers_of
+from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows
-from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
@@ -93,8 +91,8 @@ class Bench:
             while len(self._kept) > KEPT * len(self.material.folds):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        found: T = self._kept[key]
-        return found
+        kept: T = self._kept[key]
+        return kept
 
     @property
     def first(self) -> int:
@@ -145,8 +143,7 @@ class Bench:
         """The forest after the passes, whose promises are checked when its folder is written. What several choices
         have in common runs once."""
         material = self.material
-        place = material.folds[max(fold, 0)]
-        rows, held_out = material.rows(place.fit), material.rows(place.judged)
+        rows, held_out = material.fit_and_held_out(fold)
         judge = Judge(model, held_out)
         passes: Sequence[Pass] = (
             self._of_level(int(options[LEVEL]), model, fold, number)
@@ -165,8 +162,7 @@ class Bench:
     def _of_level(self, level: int, model: Forest, fold: int, number: int) -> Sequence[Pass]:
         """The passes of a level, judged on the fold's rows where the level searches."""
         material = self.material
-        place = material.folds[max(fold, 0)]
-        rows, held_out = material.rows(place.fit), material.rows(place.judged)
+        rows, held_out = material.fit_and_held_out(fold)
         if level not in SEARCHING or refused(level, model, rows, None) is not None:
             return plan(None, level, model, rows, held_out).passes
         asked = material.asked
@@ -182,10 +178,10 @@ class Bench:
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
         """The estimates, and what was chosen for limits and goals once the forest was known: latency and layout."""
-        asked, found, chosen = self.material.asked, dict[str, float](), dict[str, Any]()
+        asked, figures, chosen = self.material.asked, dict[str, float](), dict[str, Any]()
         if asked.device:
-            told, latency = self._of_device(forest, options.get("latency"))
-            found |= {name: float(value) for name, value in told.items() if value is not None}
+            known, latency = self._of_device(forest, options.get("latency"))
+            figures |= {name: float(value) for name, value in known.items() if value is not None}
             if latency:
                 chosen["latency"] = latency
         if asked.cpu:
@@ -193,14 +189,14 @@ class Bench:
             wanted = options.get("c_layout")
             if wanted is not None and wanted not in layouts:
                 raise OptionError(f"c: layout={wanted} does not hold the forest")
-            each = {
-                name: {"flash": one.flash, "ram": one.ram, "instructions": one.worst, "mean_instructions": one.mean}
-                for name, one in layouts.items()
+            costs = {
+                name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
+                for name, cost in layouts.items()
             }
-            best = wanted or min(each, key=lambda name: self._cost(each[name]))
-            found |= {name: float(value) for name, value in each[best].items()}
+            best = wanted or min(costs, key=lambda name: self._cost(costs[name]))
+            figures |= {name: float(value) for name, value in costs[best].items()}
             chosen["c_layout"] = best
-        return found, chosen
+        return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
         """For the choice of a layout: broken limits first, then the first goal that is of firmware, then bytes."""
@@ -216,8 +212,8 @@ class Bench:
         best: tuple[dict[str, Any], int] | None = None
         for stages in range(MOST_STAGES + 1) if latency is None and wanted else (latency or 0,):
             netlist = lower(forest, LoweringOptions(stages, "auto", family_of(asked.device)))
-            told = estimate(netlist, asked.device)
-            kept = {name: told[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
+            figures = estimate(netlist, asked.device)
+            kept = {name: figures[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
             if best is None or (kept["fmax_mhz"] or 0) > (best[0]["fmax_mhz"] or 0):
                 best = kept, stages
             if (kept["fmax_mhz"] or 0) >= wanted:
@@ -255,14 +251,14 @@ class Bench:
 
     def keywords(self, trial: Trial) -> dict[str, Any]:
         asked = self.material.asked
-        found = {"label": asked.label, "held_out": self.material.held_out, "targets": asked.targets}
+        keywords = {"label": asked.label, "held_out": self.material.held_out, "targets": asked.targets}
         if asked.device and trial.options.get("latency"):
-            found |= {"device": asked.device, "no_synth": True}
+            keywords |= {"device": asked.device, "no_synth": True}
         if asked.classes:
-            found["classes"] = asked.classes
+            keywords["classes"] = asked.classes
         if asked.trust_pickle and asked.model is not None:
-            found["trust_pickle"] = True
-        return found | spelt(trial.options, asked)
+            keywords["trust_pickle"] = True
+        return keywords | spelt(trial.options, asked)
 
     def design(self, trial: Trial, clock: _Seconds) -> Path:
         """The compiled folder of a trial, written if it is not there."""
@@ -282,27 +278,22 @@ class Bench:
             self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial))
         return folder
 
-    def synthesised(self, job: Job, clock: _Seconds) -> Trial:
-        return self._built(job, clock, place=False)
-
-    def placed(self, job: Job, clock: _Seconds) -> Trial:
-        return self._built(job, clock, place=True)
-
-    def _built(self, job: Job, clock: _Seconds, *, place: bool) -> Trial:
+    def built(self, job: Job, clock: _Seconds) -> Trial:
+        """The trial after synthesis, and after placing and routing where the job says so."""
         asked = self.material.asked
         assert asked.device is not None
-        trial = job.trial
+        trial, place = job.trial, job.stage == "placed"
         for more in range(MORE_STAGES + 1):
             folder = self.design(trial, clock)
             with clock.of(job.stage):
-                told = self.commands.synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
-            if not place or more == MORE_STAGES or not self._too_slow(told["fmax_mhz"]):
+                report = self.commands.synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
+            if not place or more == MORE_STAGES or not self._too_slow(report["fmax_mhz"]):
                 break
             shutil.rmtree(folder)
             trial = replace(trial, options={**trial.options, "latency": int(trial.options.get("latency", 0)) + 1})
         names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * place
-        found = {name: float(told[name]) for name in names if told[name] is not None}
-        return replace(trial, figures={**trial.figures, job.stage: found}, has_design=True)
+        figures = {name: float(report[name]) for name in names if report[name] is not None}
+        return replace(trial, figures={**trial.figures, job.stage: figures}, has_design=True)
 
     def _too_slow(self, fmax: float | None) -> bool:
         """Whether a placed design misses the wanted clock, and its latency is not for the search to choose."""
@@ -317,18 +308,14 @@ class Bench:
         folder = self.design(job.trial, clock)
         rows = self.material.X[self.material.folds[0].judged]
         with clock.of("measured"):
-            told = self.commands.measure(
-                folder, asked.cpu, rows, entries=["predict" if self._decides(folder) else "scores"]
-            )
-        taken = told["cycles"] or told["instructions"]
-        found = {"flash": float(told["flash"]), "ram": float(told["ram"] + (told["stack"] or 0))}
+            entry = "predict" if open_design(folder).forest.decides else "scores"
+            report = self.commands.measure(folder, asked.cpu, rows, entries=[entry])
+        taken = report["cycles"] or report["instructions"]
+        figures = {"flash": float(report["flash"]), "ram": float(report["ram"] + (report["stack"] or 0))}
         if taken is not None:
-            most = taken["max_of_all"] if told["worst_case"] is None else told["worst_case"]
-            found |= {"instructions": float(most), "mean_instructions": float(taken["mean"])}
-        return replace(job.trial, figures={**job.trial.figures, "measured": found}, has_design=True)
-
-    def _decides(self, folder: Path) -> bool:
-        return open_design(folder).forest.decides
+            most = taken["max_of_all"] if report["worst_case"] is None else report["worst_case"]
+            figures |= {"instructions": float(most), "mean_instructions": float(taken["mean"])}
+        return replace(job.trial, figures={**job.trial.figures, "measured": figures}, has_design=True)
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:
         """A design of the front: its folder, checked, proved where it is small enough, and scored on the test rows."""
@@ -356,20 +343,16 @@ class Bench:
 
 _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
     "estimate": Bench.estimated,
-    "synthesis": Bench.synthesised,
-    "placed": Bench.placed,
+    "synthesis": Bench.built,
+    "placed": Bench.built,
     "measured": Bench.measured,
     "finish": Bench.finished,
 }
 
 
-def costs_of(goals: Sequence[Any], figures: Mapping[str, float]) -> tuple[float, ...]:
+def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float, ...]:
     """The goals but accuracy, smaller is better; unknown ones cost most."""
-    return tuple(
-        math.inf if goal.figure not in figures else figures[goal.figure] * (-1 if goal.maximise else 1)
-        for goal in goals
-        if goal.figure != "accuracy"
-    )
+    return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
 def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
@@ -387,7 +370,7 @@ def errors_on(forest: Forest, rows: ArrayRows) -> NDArray[np.float64]:
     """(rows,) the errors of a forest, as the judge counts them."""
     return np.concatenate(
         [
-            errors_of(forest, answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))), batch.truth)
+            errors_of(forest, answers_to(forest, batch.X), batch.truth)
             for batch in rows.batches()
             if batch.truth is not None
         ]

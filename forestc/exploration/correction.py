@@ -15,12 +15,12 @@ from forestc.exploration.study import Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
 PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth
-SLOPES = (0.5, 1.5)
+SLOPES = (0.5, 1.5)  # bounds of the slope
 
 
 @dataclass(frozen=True)
 class Correction:
-    """corrected = factor * estimate ** slope, from so many designs."""
+    """corrected = factor * estimate ** slope, fitted to a number of designs."""
 
     factor: float
     slope: float
@@ -32,21 +32,18 @@ class Correction:
 
 def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
     """By figure, from the trials that were measured."""
-    found = {}
+    lines = {}
     for name in CORRECTED:
         pairs = [
             (math.log(max(estimated, 1.0)), math.log(max(known, 1.0)))
-            for trial in trials_with(trials, name)
+            for trial in trials
+            if name in trial.figures.get("estimate", {})
             for estimated, known in [(trial.figures["estimate"][name], _measured(trial, name))]
             if known is not None
         ]
         if pairs:
-            found[name] = _line(pairs)
-    return found
-
-
-def trials_with(trials: Iterable[Trial], name: str) -> list[Trial]:
-    return [trial for trial in trials if name in trial.figures.get("estimate", {})]
+            lines[name] = _line(pairs)
+    return lines
 
 
 def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +32,7 @@ def row_of(study: Study, trial: Trial) -> dict[str, Any]:
         "reason": trial.reason,
         "command": trial.command,
         **{f"option:{name}": value for name, value in trial.options.items()},
-        **{f"{rung}:{name}": value for rung, found in trial.figures.items() for name, value in found.items()},
+        **{f"{rung}:{name}": value for rung, figures in trial.figures.items() for name, value in figures.items()},
         "seconds": round(sum(trial.seconds.values()), 3),
         "design": str(study.design(trial).relative_to(study.folder)) if trial.has_design else "",
     }
@@ -42,25 +41,24 @@ def row_of(study: Study, trial: Trial) -> dict[str, Any]:
 def equals(study: Study) -> dict[int, int]:
     """For points of the front, another that is better in every other goal and no worse in accuracy but for less than
     a standard error: the two are equal there."""
-    found: dict[int, int] = {}
+    equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 
     def costs(trial: Trial) -> list[float]:
-        values = [(goal, trial.figure(goal.figure)) for goal in others]
-        return [math.inf if value is None else -value if goal.maximise else value for goal, value in values]
+        return [goal.cost(trial.figure(goal.figure)) for goal in others]
 
     numbered = {trial.number: trial for trial in study.front}
-    for one in study.front:
+    for trial in study.front:
         for other in study.front:
-            if one is other or one.validation is None or other.validation is None:
+            if trial is other or trial.validation is None or other.validation is None:
                 continue
-            error = max(one.validation.standard_error, other.validation.standard_error)
-            near = 0 <= one.validation.value - other.validation.value < error
-            smaller = all(a >= b for a, b in zip(costs(one), costs(other), strict=True))
-            best = found.get(one.number)
+            error = max(trial.validation.standard_error, other.validation.standard_error)
+            near = 0 <= trial.validation.value - other.validation.value < error
+            smaller = all(a >= b for a, b in zip(costs(trial), costs(other), strict=True))
+            best = equal.get(trial.number)
             if near and smaller and (best is None or costs(other) < costs(numbered[best])):
-                found[one.number] = other.number
-    return found
+                equal[trial.number] = other.number
+    return equal
 
 
 def write_front(study: Study) -> None:
@@ -72,9 +70,9 @@ def write_front(study: Study) -> None:
     writer.writeheader()
     writer.writerows(rows)
     (study.folder / FRONT).write_text(text.getvalue(), encoding="utf-8")
-    every = [row_of(study, trial) for trial in study.trials]
-    names = list(dict.fromkeys(key for row in every for key in row))
-    table = {name: _column([row.get(name) for row in every]) for name in names}
+    rows = [row_of(study, trial) for trial in study.trials]
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    table = {name: _column([row.get(name) for row in rows]) for name in names}
     pyarrow.parquet.write_table(pa.table(table), study.folder / ALL)
 
 
@@ -96,5 +94,5 @@ def summary(study: Study) -> dict[str, Any]:
     }
     front = [row_of(study, trial) | {"equal_to": same.get(trial.number)} for trial in study.front]
     kept = ("device", "cpu", "seed", "validation", "corrections", "notes", "stopped", "command")
-    told = {name: study.asked.get(name) for name in kept}
-    return {"out": str(study.folder), "trials": dict(states), "front": front, **told}
+    asked = {name: study.asked.get(name) for name in kept}
+    return {"out": str(study.folder), "trials": dict(states), "front": front, **asked}

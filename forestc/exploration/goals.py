@@ -47,35 +47,35 @@ def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | N
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
     if not names:
         names = ["lut" if device else "flash", "accuracy"]
-    found = [_figure(name, "goal", device, cpu) for name in names]
-    if len(set(found)) < len(found):
+    figures = [_figure(name, "goal", device, cpu) for name in names]
+    if len(set(figures)) < len(figures):
         raise OptionError(f"goals name one figure twice: {', '.join(names)}", do="remove one")
-    if len(found) < 2:
-        raise OptionError(f"one goal alone, {found[0]}", do="give two or more, such as lut,accuracy, and limits")
-    return tuple(Goal(name, FIGURES[name].maximise, FIGURES[name].unit) for name in found)
+    if len(figures) < 2:
+        raise OptionError(f"one goal alone, {figures[0]}", do="give two or more, such as lut,accuracy, and limits")
+    return tuple(Goal(name, FIGURES[name].maximise, FIGURES[name].unit) for name in figures)
 
 
 def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:
     """Limits such as `fmax>=150`. Raises OptionError."""
-    found = []
-    for one in given:
-        if isinstance(one, Limit):
-            if not math.isfinite(one.value):
-                raise OptionError(f"the limit of {one.figure} is no number", do="give a finite one")
-            found.append(replace(one, figure=_figure(one.figure, "limit", device, cpu)))
+    limits = []
+    for text in given:
+        if isinstance(text, Limit):
+            if not math.isfinite(text.value):
+                raise OptionError(f"the limit of {text.figure} is no number", do="give a finite one")
+            limits.append(replace(text, figure=_figure(text.figure, "limit", device, cpu)))
             continue
-        parts = _LIMIT.fullmatch(one)
+        parts = _LIMIT.fullmatch(text)
         try:
             value = float(parts[3]) if parts else float("nan")
         except ValueError:
             value = float("nan")
         if parts is None or not math.isfinite(value):
-            raise OptionError(f"can't read the limit {one!r}", do="write figure>=number or figure<=number")
-        found.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
-    for limit in found:
+            raise OptionError(f"can't read the limit {text!r}", do="write figure>=number or figure<=number")
+        limits.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
+    for limit in limits:
         if limit.figure == "accuracy" and limit.value > 1:
             raise OptionError(f"accuracy is a share, at most 1: {told(limit)}", do="write it as in accuracy>=0.95")
-    return tuple(found)
+    return tuple(limits)
 
 
 def told(limit: Limit) -> str:

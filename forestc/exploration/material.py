@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError, RowsError
 from forestc.exploration.asked import FEW_ROWS, FOLDS, HELD_OUT, Asked
-from forestc.exploration.space import compile_space, cost_of
+from forestc.exploration.space import compile_space, cost_of, first_value
 from forestc.forest.ir import Forest
 from forestc.frontends import load
 from forestc.parameters import Choice, Parameter, used
-from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.rows.accuracy import answers_of
+from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import adopt_names, name_classes
-from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
 from forestc.rows.given import rows_for_model, share_of
 from forestc.rows.tables import read_table
@@ -76,6 +74,11 @@ class Material:
     def rows(self, places: NDArray[np.int64]) -> ArrayRows:
         return ArrayRows(self.X[places], self.y[places])
 
+    def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
+        """The rows that passes see, and those that candidates are judged on. fold: ALL takes those of the first."""
+        parts = self.folds[max(fold, 0)]
+        return self.rows(parts.fit), self.rows(parts.judged)
+
     def task(self, fold: int) -> Task:
         """What a trainer is given. fold: ALL for all rows."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
@@ -85,23 +88,23 @@ class Material:
     def space(self) -> tuple[Parameter, ...]:
         """All that a search may try; parameters come after those they depend on. Raises ForestcError."""
         task, several = self.task(0), len(self.trainers) > 1
-        found: list[Parameter] = [Choice(TRAIN, tuple(trainer.name for trainer in self.trainers))] * several
+        parameters: list[Parameter] = [Choice(TRAIN, tuple(trainer.name for trainer in self.trainers))] * several
         for trainer in self.trainers:
             prefix = f"{trainer.name}-" if several else ""
-            found += [_renamed(one, prefix, trainer.name) for one in trainer.space(task)]
+            parameters += [_renamed(parameter, prefix, trainer.name) for parameter in trainer.space(task)]
         source = self.forest or self.example
-        fit, judged = self.rows(self.folds[0].fit), self.rows(self.folds[0].judged)
-        return (*found, *compile_space(self.asked, source, fit, judged))
+        return (*parameters, *compile_space(self.asked, source, *self.fit_and_held_out(0)))
 
     @cached_property
     def training_starts(self) -> tuple[dict[str, Any], ...]:
         """What the trainers advise to try first."""
-        found: list[dict[str, Any]] = []
+        starts: list[dict[str, Any]] = []
         for trainer in self.trainers:
-            prefix, own = (f"{trainer.name}-", {TRAIN: trainer.name}) if len(self.trainers) > 1 else ("", {})
-            for start in trainer.starts(self.task(0)):
-                found.append(own | {prefix + key: value for key, value in start.items()})
-        return tuple(found)
+            prefix, named = (f"{trainer.name}-", {TRAIN: trainer.name}) if len(self.trainers) > 1 else ("", {})
+            starts += [
+                named | {prefix + key: value for key, value in start.items()} for start in trainer.starts(self.task(0))
+            ]
+        return tuple(starts)
 
     @cached_property
     def example(self) -> Forest | None:
@@ -109,9 +112,9 @@ class Material:
         if not self.trainers:
             return None
         chosen: dict[str, Any] = {}
-        for one in self.trainers[0].space(self.task(0)):
-            if used(one, chosen):
-                chosen[one.name] = one.values[0] if isinstance(one, Choice) else one.low
+        for parameter in self.trainers[0].space(self.task(0)):
+            if used(parameter, chosen):
+                chosen[parameter.name] = first_value(parameter)
         return self.named(load(self.trainers[0].fit(self.task(0), chosen)))
 
     def training(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,19 +123,19 @@ class Material:
             return {}
         name = options.get(TRAIN, self.trainers[0].name)
         prefix = f"{name}-" if len(self.trainers) > 1 else ""
-        known = {prefix + one.name: one.name for one in TRAINERS[name].space(self.task(0))}
+        known = {prefix + parameter.name: parameter.name for parameter in TRAINERS[name].space(self.task(0))}
         return {TRAIN: name} | {known[key]: value for key, value in options.items() if key in known}
 
     def train(self, options: Mapping[str, Any], fold: int) -> Forest:
         """The model of a choice, trained on a fold's rows or on ALL. Raises ForestcError, and what libraries raise."""
-        own = self.training(options)
-        trainer = TRAINERS[own.pop(TRAIN)]
-        return self.named(load(trainer.fit(self.task(fold), own)))
+        training = self.training(options)
+        trainer = TRAINERS[training.pop(TRAIN)]
+        return self.named(load(trainer.fit(self.task(fold), training)))
 
     def named(self, forest: Forest) -> Forest:
         """A trained forest with the rows' names of columns and classes."""
-        own = {feature.name for feature in forest.features if feature.named}
-        if len(self.names) == forest.columns and not (len(own) == len(forest.features) and own <= set(self.names)):
+        names = {feature.name for feature in forest.features if feature.named}
+        if len(self.names) == forest.columns and not (len(names) == len(forest.features) and names <= set(self.names)):
             forest = adopt_names(forest, self.names)
         if not self.classes or [str(label) for label in forest.classes] == list(self.classes):
             return forest
@@ -142,11 +145,11 @@ class Material:
         raise ModelError(f"the trained model has other classes ({known}) than the rows ({wanted})")
 
 
-def _renamed(one: Parameter, prefix: str, trainer: str) -> Parameter:
+def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
     if not prefix:
-        return one
-    when = {prefix + name: values for name, values in (one.when or {}).items()} | {TRAIN: (trainer,)}
-    return replace(one, name=prefix + one.name, when=when)
+        return parameter
+    when = {prefix + name: values for name, values in (parameter.when or {}).items()} | {TRAIN: (trainer,)}
+    return replace(parameter, name=prefix + parameter.name, when=when)
 
 
 def material_of(asked: Asked, folder: Path) -> Material:
@@ -178,7 +181,8 @@ def _of_model(asked: Asked, folder: Path) -> Material:
     X, y, labelled = _arrays(opened, forest)
     held_out: Any = HELD_OUT
     if asked.validation is not None and share_of(asked.validation) is None:
-        other, labels, _ = _arrays(_validation_rows(asked, forest), forest)
+        rows, labels = _labelled(asked)
+        other, labels, _ = _arrays(rows_from(rows, forest, labels), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
         seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
@@ -205,15 +209,7 @@ _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design 
 
 def _labelled(asked: Asked) -> tuple[Any, Any]:
     """The validation rows, and their labels or the column of these."""
-    given: tuple[Any, Any] = (
-        asked.validation if isinstance(asked.validation, tuple) else (asked.validation, asked.label)
-    )
-    return given
-
-
-def _validation_rows(asked: Asked, forest: Forest) -> Rows:
-    rows, labels = _labelled(asked)
-    return rows_from(rows, forest, labels)
+    return asked.validation if isinstance(asked.validation, tuple) else (asked.validation, asked.label)
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
@@ -221,9 +217,8 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
     X, y, labelled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
-        own = batch.truth
-        labelled = own is not None
-        y.append(answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))) if own is None else own)
+        labelled = batch.truth is not None
+        y.append(answers_to(forest, batch.X) if batch.truth is None else batch.truth)
     return np.concatenate(X), np.concatenate(y), labelled
 
 

@@ -114,7 +114,7 @@ class LocalPool:
         return self._jobs - sum(worker.job is not None for worker in self._workers)
 
     def give(self, job: Job) -> None:
-        worker = next((one for one in self._workers if one.job is None), None)
+        worker = next((worker for worker in self._workers if worker.job is None), None)
         if worker is None:
             worker = _Worker(self._bench)
             self._workers.append(worker)
@@ -128,30 +128,30 @@ class LocalPool:
 
     def take(self) -> list[Trial]:
         busy = [worker for worker in self._workers if worker.job is not None]
-        found: list[Trial] = []
-        while busy and not found:
-            ready = wait([each for one in busy for each in (one.pipe, one.process.sentinel)], LOOK)
+        trials: list[Trial] = []
+        while busy and not trials:
+            ready = wait([end for worker in busy for end in (worker.pipe, worker.process.sentinel)], LOOK)
             for worker in busy:
                 if worker.pipe in ready or worker.process.sentinel in ready:
-                    found += self._taken(worker)
+                    trials += self._taken(worker)
                 elif (why := self._beyond(worker)) != "":
-                    found.append(self._lost(worker, why))
-        return found
+                    trials.append(self._lost(worker, why))
+        return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
         """The trial that a worker ended or lost; none if it has only just begun."""
         try:
-            said: Trial | str = worker.pipe.recv()
+            message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):
             worker.process.join(GRACE)
             code = worker.process.exitcode
             how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
             return [self._lost(worker, f"its process ended with {how}")]
-        if isinstance(said, str):
+        if isinstance(message, str):
             worker.ready, worker.since = True, time.monotonic()
             return []
         worker.job = None
-        return [said]
+        return [message]
 
     def _beyond(self, worker: _Worker) -> str:
         """Which limit a trial exceeds; "" for none."""
@@ -249,16 +249,16 @@ class DaskPool:
             return []
         with self._client.as_current():
             self._distributed.wait(list(self._jobs), return_when="FIRST_COMPLETED")
-        found = []
-        for future in [each for each in self._jobs if each.done()]:
+        trials = []
+        for future in [future for future in self._jobs if future.done()]:
             job = self._jobs.pop(future)
             try:
-                found.append(future.result())
+                trials.append(future.result())
             except Exception as error:  # noqa: BLE001 - whatever Dask raises for a worker that died
                 trial = failed(job, f"its worker was lost ({type(error).__name__})")
                 write_trial(self._folder, trial)
-                found.append(trial)
-        return found
+                trials.append(trial)
+        return trials
 
     def close(self) -> None:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Which designs are tried: Optuna's multi-objective TPE, asked and told by the process that leads the search."""
+"""Which designs are tried: Optuna's multi-objective TPE, in the process that leads the search."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ UNKNOWN = 1e9  # by how much a limit is broken whose figure is not known
 def optuna() -> Any:
     """The library, quiet. Raises MissingExtraError."""
     try:
-        found: Any = importlib.import_module("optuna")
+        library: Any = importlib.import_module("optuna")
     except ImportError:
         raise MissingExtraError("optuna", "explore") from None
-    found.logging.set_verbosity(found.logging.WARNING)
-    warnings.filterwarnings("ignore", category=found.exceptions.ExperimentalWarning)
-    return found
+    library.logging.set_verbosity(library.logging.WARNING)
+    warnings.filterwarnings("ignore", category=library.exceptions.ExperimentalWarning)
+    return library
 
 
 def sampler(seed: int, number: int) -> Any:
-    """A sampler whose next trial depends on the seed, its number and the trials that were told, and on nothing else;
+    """A sampler whose next trial depends on the seed, its number and the trials that it knows, and on nothing else;
     so a study that was interrupted goes on as it would have."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -50,16 +50,16 @@ def sampler(seed: int, number: int) -> Any:
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
     """The Optuna study. address: of a database; None for a journal in the folder. Raises ForestcError."""
-    found = optuna()
+    library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:
         if address is not None and resume:  # it holds what was tried; a new one would begin again
-            return found.load_study(storage=address, study_name=name_of(folder, address), sampler=sampler(seed, 0))
-        return found.create_study(
+            return library.load_study(storage=address, study_name=name_of(folder, address), sampler=sampler(seed, 0))
+        return library.create_study(
             storage=_storage(folder, address), study_name=name_of(folder, address), sampler=sampler(seed, 0),
             directions=["maximize" if goal.maximise else "minimize" for goal in goals], load_if_exists=resume,
         )  # fmt: skip
-    except found.exceptions.DuplicatedStudyError:
+    except library.exceptions.DuplicatedStudyError:
         what = f"the storage has a study named {name_of(folder, address)}"
         raise ForestcError(
             what, where=named, do="name the folder otherwise, or resume in that study's folder"
@@ -116,28 +116,28 @@ def trial_of(folder: str, address: str, identity: int) -> Any:
 def chosen(trial: Any, space: Sequence[Parameter], start: Mapping[str, Any] | None) -> dict[str, Any]:
     """A value for each parameter in use, drawn by the sampler unless a start fixes it. A level has passes of its own:
     only the training is drawn."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     level = (start or {}).get(LEVEL)
-    for one in space:
-        if level is not None and not training(one, space):
+    for parameter in space:
+        if level is not None and not training(parameter, space):
             break
-        if used(one, found):
-            found[one.name] = _suggested(trial, one)
-    return found if level is None else {**found, LEVEL: level}
+        if used(parameter, values):
+            values[parameter.name] = _suggested(trial, parameter)
+    return values if level is None else {**values, LEVEL: level}
 
 
-def training(one: Parameter, space: Sequence[Parameter]) -> bool:
+def training(parameter: Parameter, space: Sequence[Parameter]) -> bool:
     """Whether a parameter comes before those of the compilation."""
-    names = [each.name for each in space]
-    return names.index(one.name) < names.index("shrink")
+    names = [other.name for other in space]
+    return names.index(parameter.name) < names.index("shrink")
 
 
-def _suggested(trial: Any, one: Parameter) -> Any:
-    if isinstance(one, Choice):
-        return trial.suggest_categorical(one.name, list(one.values))
-    if isinstance(one, Whole):
-        return trial.suggest_int(one.name, one.low, one.high, step=one.step, log=one.log)
-    return trial.suggest_float(one.name, one.low, one.high, log=one.log)
+def _suggested(trial: Any, parameter: Parameter) -> Any:
+    if isinstance(parameter, Choice):
+        return trial.suggest_categorical(parameter.name, list(parameter.values))
+    if isinstance(parameter, Whole):
+        return trial.suggest_int(parameter.name, parameter.low, parameter.high, step=parameter.step, log=parameter.log)
+    return trial.suggest_float(parameter.name, parameter.low, parameter.high, log=parameter.log)
 
 
 def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit], identity: int) -> None:

@@ -1,6 +1,6 @@
 """The search: asks for designs, gives them to workers, sends those near the front up the rungs, and finishes the front.
 
-Trial n is chosen knowing the trials up to n - LAG, told in their order, whatever else has ended by then; so a search
+Trial n is chosen knowing the trials up to n - LAG, in their order, whatever else has ended by then; so a search
 with one seed gives the same trials on one worker as on several.
 """
 
@@ -20,10 +20,10 @@ from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.pool import Pool
 from forestc.exploration.space import LEVEL, starts
-from forestc.exploration.study import Limit, Rung, Study, Trial, open_study, write_trial
+from forestc.exploration.study import Goal, Limit, Rung, Study, Trial, open_study, write_trial
 
 LAG = 6  # trials under way that a choice does not know; more only where there are more workers
-NEAR = (0.9, 1.0)  # near the front: on it with so much of the costs, and so many standard errors more accuracy
+NEAR = (0.9, 1.0)  # near the front: on it at this share of the costs, and with this many standard errors more accuracy
 CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
 BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
 BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
@@ -41,7 +41,7 @@ class Search:
         self.trials: dict[int, Trial] = {}
         self.known: dict[str, Correction] = {}
         self._identities: dict[int, int] = {}
-        self._told: set[int] = set()
+        self._in_sampler: set[int] = set()
         self._next: list[Any] = []  # trials that a killed search left under way
         self._waiting = False  # whether it left one that was enqueued and not asked for
 
@@ -49,19 +49,19 @@ class Search:
         """Takes up what is in the folder and the storage."""
         kept = {trial.number: trial for trial in open_study(self.material.folder).trials}
         finished = {"COMPLETE", "FAIL", "PRUNED"}
-        for each in self.study.get_trials(deepcopy=False):
-            if each.state.name == "WAITING":
+        for attempt in self.study.get_trials(deepcopy=False):
+            if attempt.state.name == "WAITING":
                 self._waiting = True
                 continue
-            self._identities[each.number] = each._trial_id
-            trial = kept.get(each.number)
-            if each.state.name in finished:
-                self._told.add(each.number)
-                self.trials[each.number] = trial or Trial(each.number, "failed", reason="its folder is not there")
+            self._identities[attempt.number] = attempt._trial_id
+            trial = kept.get(attempt.number)
+            if attempt.state.name in finished:
+                self._in_sampler.add(attempt.number)
+                self.trials[attempt.number] = trial or Trial(attempt.number, "failed", reason="its folder is not there")
             elif trial is not None and trial.state != "running":
-                self.trials[each.number] = trial
-            elif each.state.name == "RUNNING":
-                self._next.append(sampling.optuna().trial.Trial(self.study, each._trial_id))
+                self.trials[attempt.number] = trial
+            elif attempt.state.name == "RUNNING":
+                self._next.append(sampling.optuna().trial.Trial(self.study, attempt._trial_id))
         self.known = corrections(self.trials.values())
 
     # --- trials
@@ -112,15 +112,15 @@ class Search:
             trial, self._waiting = self.study.ask(), False
         self._identities[trial.number] = trial._trial_id
         options = sampling.chosen(trial, self.space, start)
-        found = Trial(trial.number, "running", options)
-        write_trial(self.material.folder, found)
+        started = Trial(trial.number, "running", options)
+        write_trial(self.material.folder, started)
         address = (str(self.material.folder), self.asked.storage or "", int(trial._trial_id))
-        self.pool.give(Job("estimate", found, self._rivals(), address))
+        self.pool.give(Job("estimate", started, self._rivals(), address))
         return int(trial.number)
 
     def _beside(self, number: int) -> dict[str, Any] | None:
-        """A choice beside one of the front, by the trials that were told; None without one."""
-        known = self.view([trial for trial in self.trials.values() if trial.number in self._told])
+        """A choice beside one of the front, by the trials that the sampler knows; None without one."""
+        known = self.view([trial for trial in self.trials.values() if trial.number in self._in_sampler])
         parents = [trial for trial in known.front if LEVEL not in trial.options]
         if not parents:
             return None
@@ -128,10 +128,10 @@ class Search:
         return mutated(self.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
-        """Of the trials that were told: the costs and the accuracy of those on the front."""
+        """The costs and the accuracy of the trials on the front, among those that the sampler knows."""
         if "accuracy" not in {goal.figure for goal in self.asked.goals}:
             return ()
-        known = self.view([trial for number, trial in self.trials.items() if number in self._told])
+        known = self.view([trial for number, trial in self.trials.items() if number in self._in_sampler])
         return tuple(
             (costs_of(self.asked.goals, trial.figures["estimate"]), trial.validation.value)
             for trial in known.front
@@ -141,10 +141,10 @@ class Search:
     def _tell(self, last: int) -> None:
         """Tells the sampler all trials up to one, in their order."""
         for number in sorted(self.trials):
-            if number <= last and number not in self._told:
+            if number <= last and number not in self._in_sampler:
                 trial, identity = self.trials[number], self._identities[number]
                 sampling.tell(self.study, trial, self.asked.goals, self.asked.limits, identity)
-                self._told.add(number)
+                self._in_sampler.add(number)
 
     def _keep(self, trial: Trial) -> None:
         """Takes a trial in, with its estimates corrected and the limit that it breaks."""
@@ -192,16 +192,16 @@ class Search:
     def _near(self, *, exactly: bool) -> list[Trial]:
         """The front, then the trials that would be on it if they were a little better."""
         front = list(self.view().front)
-        found = front[:]
+        near = front[:]
         share, errors = (1.0, 0.0) if exactly else NEAR
         goals = self.asked.goals
         for trial in [] if exactly else self.view().trials:
-            if trial in found or not self.view().kept(trial) or trial.validation is None:
+            if trial in near or not self.view().kept(trial) or trial.validation is None:
                 continue
-            own = _costs(trial, goals, share, errors)
-            if not any(all(a <= b for a, b in zip(_costs(one, goals), own, strict=True)) for one in front):
-                found.append(trial)
-        return found
+            costs = _costs(trial, goals, share, errors)
+            if not any(all(a <= b for a, b in zip(_costs(better, goals), costs, strict=True)) for better in front):
+                near.append(trial)
+        return near
 
     def _all(self, stage: Stage, trials: Sequence[Trial]) -> None:
         """Carries out a stage of several trials."""
@@ -247,14 +247,14 @@ class Search:
     def _show(self, doing: str = "") -> None:
         front = self.view().front
         failed = sum(trial.state == "failed" for trial in self.trials.values())
-        said = [doing or f"{len(self.trials)} of {self.asked.trials} trials"]
-        said += [f"{failed} failed"] if failed else []
-        said += [f"{len(front)} on the front"]
+        parts = [doing or f"{len(self.trials)} of {self.asked.trials} trials"]
+        parts += [f"{failed} failed"] if failed else []
+        parts += [f"{len(front)} on the front"]
         for goal in self.asked.goals if front else ():
             values = [value for trial in front if (value := trial.figure(goal.figure)) is not None]
             ends = f"{_shown(min(values))} to {_shown(max(values))}" if values else "not known"
-            said.append(f"{goal.figure} {ends}")
-        self.say(", ".join(said))
+            parts.append(f"{goal.figure} {ends}")
+        self.say(", ".join(parts))
 
 
 def unreachable(study: Study) -> tuple[Limit, float | None] | None:
@@ -266,18 +266,17 @@ def unreachable(study: Study) -> tuple[Limit, float | None] | None:
     return None
 
 
-def _costs(trial: Trial, goals: Sequence[Any], share: float = 1.0, errors: float = 0.0) -> tuple[float, ...]:
+def _costs(trial: Trial, goals: Sequence[Goal], share: float = 1.0, errors: float = 0.0) -> tuple[float, ...]:
     """One number a goal, smaller is better, a little better than it is."""
-    found = []
+    costs = []
     for goal in goals:
         value = trial.figure(goal.figure)
-        if value is None:
-            found.append(float("inf"))
-        elif goal.figure == "accuracy":
-            found.append(-(value + errors * (trial.validation.standard_error if trial.validation else 0.0)))
-        else:
-            found.append(-value / share if goal.maximise else value * share)
-    return tuple(found)
+        if goal.figure == "accuracy" and trial.validation is not None:
+            value = trial.validation.value + errors * trial.validation.standard_error
+        elif value is not None:
+            value = value / share if goal.maximise else value * share
+        costs.append(goal.cost(value))
+    return tuple(costs)
 
 
 def _shown(value: float | None) -> str:

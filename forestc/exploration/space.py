@@ -27,7 +27,7 @@ SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-
 # What they make of leaves needs none of quantize.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
-LATENCIES = 6
+LATENCIES = 6  # clock cycles up to which the latency is searched
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
 LAYOUTS = ("nodes", "branches", "calls", "masks", "mixed")
 # Leaves that prune-splits fits again need no more bits than this before.
@@ -44,24 +44,24 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
     shrinking = tuple(
         way for way in SHRINKING if all(_takes(name, source, fit, judge) for name in way.split("+") if name != NOTHING)
     )
-    found: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
+    parameters: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
     for name in ("share-thresholds", "quantize", "prune-trees", "prune-splits", "regrow-trees", "extract-rules"):
         ways = _ways(name, shrinking)
-        for one in PASSES[name].space:
-            own = {f"{name}.{of}": values for of, values in (one.when or {}).items()}
-            refitted = name == "quantize" and one.name in ("leaf_bits", "fit")
+        for option in PASSES[name].space:
+            when = {f"{name}.{other}": values for other, values in (option.when or {}).items()}
+            refitted = name == "quantize" and option.name in ("leaf_bits", "fit")
             among = tuple(way for way in ways if way.split("+")[-1] not in REFITTING) if refitted else ways
-            if among and not (one.name == "fit" and source is not None and not source.decides):
-                found.append(replace(one, name=f"{name}.{one.name}", when={**own, SHRINK: among}))
+            if among and not (option.name == "fit" and source is not None and not source.decides):
+                parameters.append(replace(option, name=f"{name}.{option.name}", when={**when, SHRINK: among}))
     wanted = set(asked.figures)
     if {goal.figure for goal in asked.goals} & TIMED:
-        found.append(Whole("latency", 0, LATENCIES))
+        parameters.append(Whole("latency", 0, LATENCIES))
     if asked.cpu and len(wanted & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
-        found.append(Choice("c_layout", LAYOUTS))
+        parameters.append(Choice("c_layout", LAYOUTS))
         if asked.device is None:
             priced = (*_ways("prune", shrinking), *_ways("regrow", shrinking))
-            found.append(Choice("cost", ("flash", "instructions"), when={SHRINK: priced}))
-    return tuple(found)
+            parameters.append(Choice("cost", ("flash", "instructions"), when={SHRINK: priced}))
+    return tuple(parameters)
 
 
 def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> bool:
@@ -91,16 +91,16 @@ def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
 
 
 def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
-    own = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
-    if name == "share-thresholds" and (own.get("exceptions") or own.get("path_change")):
-        own["tolerance"] = ANY_LOSS
+    settings = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
+    if name == "share-thresholds" and (settings.get("exceptions") or settings.get("path_change")):
+        settings["tolerance"] = ANY_LOSS
     if name == "quantize":
-        own = {"leaf_bits": BITS_BEFORE_FITTING, **own, "tolerance": ANY_LOSS}
+        settings = {"leaf_bits": BITS_BEFORE_FITTING, **settings, "tolerance": ANY_LOSS}
     if name in ("prune-splits", "prune-trees", "regrow-trees"):
-        own |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
+        settings |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
     if name == "extract-rules":
-        own |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 20.0}
-    return PASSES[name](**own)
+        settings |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 20.0}
+    return PASSES[name](**settings)
 
 
 def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
@@ -117,35 +117,35 @@ def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
 def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     """The keywords of `compile` for a choice: its passes or its level, and what is made of the forest."""
     if LEVEL in options:
-        found: dict[str, Any] = {"level": int(options[LEVEL])}
+        keywords: dict[str, Any] = {"level": int(options[LEVEL])}
     else:
         text = ",".join(map(print_pass, passes_of(options, asked)))
         parse_passes(text, PASSES)  # what is printed is what runs
-        found = {"passes": text}
+        keywords = {"passes": text}
     if "latency" in options:
-        found["latency"] = int(options["latency"])
+        keywords["latency"] = int(options["latency"])
     if asked.cpu:
-        found |= {"c_layout": options.get("c_layout", "auto"), "cpu": asked.cpu}
-    return found
+        keywords |= {"c_layout": options.get("c_layout", "auto"), "cpu": asked.cpu}
+    return keywords
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """The designs that every search begins with: the levels, so that the front is no worse than theirs, what trainers
     advise, as it is, and a ladder of prices for each way to shrink, from most accurate to smallest, whose other options
     are known to pay. training: options of the trainers."""
-    found: list[dict[str, Any]] = [{LEVEL: level} for level in range(len(LEVELS))]
-    found += [{**each, **_start(space, NOTHING, 0.0), "quantize.leaf_bits": "auto"} for each in training]
+    designs: list[dict[str, Any]] = [{LEVEL: level} for level in range(len(LEVELS))]
+    designs += [{**options, **_start(space, NOTHING, 0.0), "quantize.leaf_bits": "auto"} for options in training]
     ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
-    shrink = next(one for one in space if one.name == SHRINK)
+    shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
     for way, count in ladders.items():
         if way in shrink.values:
-            found += [_start(space, way, float(price)) for price in np.geomspace(0.05, 8.0, count)]
+            designs += [_start(space, way, float(price)) for price in np.geomspace(0.05, 8.0, count)]
     if "regrow-trees" in shrink.values:
-        found += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
+        designs += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
     if not any(way in shrink.values for way in ladders):
-        found += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
-    return found
+        designs += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
+    return designs
 
 
 PAYS = {"prune-splits.leaf_bits": 1, "prune-splits.copies": 8, "prune-splits.mix": 0.1, "quantize.leaf_bits": 4}
@@ -156,18 +156,18 @@ PAYS |= {"regrow-trees.sweeps": 2, "regrow-trees.copies": 3}
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
     """A choice for each parameter of the passes; those of training are left to the sampler."""
     chosen: dict[str, Any] = {}
-    for one in space:
-        named = one.name.partition(".")[0] in PASSES or one.name in (SHRINK, "c_layout", "cost")
-        if not named or not used(one, chosen):
+    for parameter in space:
+        name = parameter.name
+        of_passes = name.partition(".")[0] in PASSES or name in (SHRINK, "c_layout", "cost")
+        if not of_passes or not used(parameter, chosen):
             continue
-        if one.name.endswith(".price"):
-            chosen[one.name] = price
-        elif one.name in PAYS:
-            chosen[one.name] = PAYS[one.name]
+        if name.endswith(".price"):
+            chosen[name] = price
         else:
-            chosen[one.name] = way if one.name == SHRINK else _first(one)
+            chosen[name] = way if name == SHRINK else PAYS.get(name, first_value(parameter))
     return chosen
 
 
-def _first(one: Parameter) -> Any:
-    return one.values[0] if isinstance(one, Choice) else one.low
+def first_value(parameter: Parameter) -> Any:
+    """The first value of a choice, or the lowest number."""
+    return parameter.values[0] if isinstance(parameter, Choice) else parameter.low

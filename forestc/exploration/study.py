@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 from forestc.errors import ForestcError
 from forestc.notebook import notebook_html
 
-FORMAT = 1
+FORMAT = 1  # version of study.json
 LARGEST = 1e15  # a number beyond it is no figure, option or limit of a study
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]
@@ -41,6 +41,10 @@ class Goal:
     figure: str
     maximise: bool
     unit: str = ""
+
+    def cost(self, value: float | None) -> float:
+        """The value of the figure as a cost, smaller is better; infinite if it is not known."""
+        return math.inf if value is None else -value if self.maximise else value
 
 
 @dataclass(frozen=True)
@@ -134,17 +138,16 @@ class Study:
         """The trials that no other beats in every goal, from the best first goal to the worst."""
         kept = [trial for trial in self.trials if self.kept(trial)]
         costs = {trial.number: self._costs(trial) for trial in kept}
-        found = [one for one in kept if not any(_beats(costs[other.number], costs[one.number]) for other in kept)]
-        return tuple(sorted(_without_twins(found, costs), key=lambda trial: (costs[trial.number], trial.number)))
+        best = [trial for trial in kept if not any(_beats(costs[other.number], costs[trial.number]) for other in kept)]
+        return tuple(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))
 
     def _costs(self, trial: Trial) -> tuple[float, ...]:
         """One number a goal, smaller is better."""
-        values = [(goal, trial.figure(goal.figure)) for goal in self.goals]
-        return tuple(math.inf if v is None else -v if goal.maximise else v for goal, v in values)
+        return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
 
 
-def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)
+def _beats(costs: tuple[float, ...], others: tuple[float, ...]) -> bool:
+    return all(a <= b for a, b in zip(costs, others, strict=True)) and costs != others
 
 
 def _without_twins(trials: Sequence[Trial], costs: Mapping[int, tuple[float, ...]]) -> Iterator[Trial]:
@@ -164,23 +167,18 @@ def open_study(folder: str | Path) -> Study:
     try:
         if asked.pop("format") != FORMAT:
             raise ForestcError("was written by another version of forestc", where=str(folder), do="run it again")
-        goals = tuple(Goal(**each) for each in asked.pop("goals"))
-        limits = tuple(Limit(**each) for each in asked.pop("limits"))
+        goals = tuple(Goal(**goal) for goal in asked.pop("goals"))
+        limits = tuple(Limit(**limit) for limit in asked.pop("limits"))
         if not goals or not all(map(_is_goal, goals)) or not all(map(_is_limit, limits)):
             raise TypeError("its goals or limits are none")
     except (KeyError, TypeError, AttributeError) as error:
         raise ForestcError(f"{STUDY} is damaged ({error})", where=str(folder), do="run explore again") from None
     paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
-    return Study(folder, goals, limits, asked, tuple(sorted(map(_read_trial, paths), key=lambda each: each.number)))
+    return Study(folder, goals, limits, asked, tuple(sorted(map(_read_trial, paths), key=lambda trial: trial.number)))
 
 
 def _is_goal(goal: Goal) -> bool:
-    return (
-        _is_text(goal.figure)
-        and isinstance(goal.maximise, bool)
-        and isinstance(goal.unit, str)
-        and _is_text(goal.unit or "-")
-    )
+    return _is_text(goal.figure) and isinstance(goal.maximise, bool) and (goal.unit == "" or _is_text(goal.unit))
 
 
 def _is_limit(limit: Limit) -> bool:
@@ -206,17 +204,15 @@ def _read(path: Path) -> Any:
 
 def _read_trial(path: Path) -> Trial:
     try:
-        told = _read(path)
-    except ForestcError:
-        return _damaged(path)
-    try:
+        record = _read(path)
         for name in ("validation", "test"):
-            told[name] = None if told.get(name) is None else Score(**told[name])
-        trial = Trial(**{each.name: told[each.name] for each in fields(Trial) if each.name in told})
-        right = _well_formed(trial) and path.parent.name == f"{trial.number:04d}"
-        return trial if right else _damaged(path)
-    except (KeyError, TypeError, AttributeError):
-        return _damaged(path)
+            record[name] = None if record.get(name) is None else Score(**record[name])
+        trial = Trial(**{field.name: record[field.name] for field in fields(Trial) if field.name in record})
+        if _well_formed(trial) and path.parent.name == f"{trial.number:04d}":
+            return trial
+    except (ForestcError, KeyError, TypeError, AttributeError):
+        pass
+    raise ForestcError(f"{TRIAL} is damaged", where=str(path.parent), do="remove the trial's folder")
 
 
 def _well_formed(trial: Trial) -> bool:
@@ -238,10 +234,6 @@ def _well_formed(trial: Trial) -> bool:
     )
 
 
-def _damaged(path: Path) -> Trial:
-    raise ForestcError(f"{TRIAL} is damaged", where=str(path.parent), do="remove the trial's folder")
-
-
 def write_trial(study: Path, trial: Trial) -> None:
     """Writes trial.json, whole or not at all. Raises ForestcError if the folder can't be written to."""
     write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
@@ -249,8 +241,8 @@ def write_trial(study: Path, trial: Trial) -> None:
 
 def write_asked(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], asked: Mapping[str, Any]) -> None:
     """Writes study.json, whole or not at all. Raises ForestcError if the folder can't be written to."""
-    told = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
-    write_json(study / STUDY, {"format": FORMAT, **told, **asked})
+    wanted = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
+    write_json(study / STUDY, {"format": FORMAT, **wanted, **asked})
 
 
 def write_json(path: Path, value: Any) -> None:

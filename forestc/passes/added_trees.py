@@ -1,8 +1,12 @@
-"""Trees that pruning adds, as trees of a forest."""
+"""Trees of a forest that passes make: of nodes that are kept, and of conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forestc.algorithms.splits.mending_trees import MendingTree
 from forestc.forest.builder import make_tree
@@ -12,21 +16,59 @@ from forestc.forest.ir import LEAF, Tree
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], place: int) -> Tree:
     """conditions: those that the tree's nodes index. place: number of the tree in the forest, for errors."""
-    count = len(tree.condition)
+    arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
+    values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
+    return make_tree(
+        where=f"tree {place}", left=tree.left, right=tree.right, values=values, outputs=[tree.output], quantised=True,
+        **arrays,
+    )  # fmt: skip
+
+
+def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
+    """The arrays feature, threshold, missing_left, set_index and sets for `make_tree`. conditions: of each node, in
+    integer words; None of a leaf."""
+    count = len(conditions)
     feature, threshold, set_index = [LEAF] * count, [0] * count, [NO_SET] * count
     missing_left, sets = [False] * count, list[tuple[Member, ...]]()
-    for node, number in enumerate(tree.condition):
-        if number < 0:
+    for node, condition in enumerate(conditions):
+        if condition is None:
             continue
-        condition = conditions[number]
         feature[node], missing_left[node] = condition.feature, condition.missing_left
         if isinstance(condition.test, Below):
             threshold[node] = int(condition.test.threshold)
         else:
             set_index[node] = len(sets)
             sets.append(members_of(condition.test))
-    values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
+    return {
+        "feature": feature, "threshold": threshold, "missing_left": missing_left, "set_index": set_index, "sets": sets
+    }  # fmt: skip
+
+
+def tree_of_nodes(
+    tree: Tree,
+    nodes: Sequence[int],
+    sides: Sequence[tuple[int, int]],
+    values: NDArray[np.generic],
+    where: str,
+    *,
+    quantised: bool,
+) -> Tree:
+    """The tree of some nodes of another, in this order. sides: the new children of each, LEAF of a leaf. values:
+    (leaves, outputs), in the order of the leaves among the nodes."""
+    kept = np.asarray(nodes)
     return make_tree(
-        where=f"tree {place}", feature=feature, threshold=threshold, left=tree.left, right=tree.right, values=values,
-        outputs=[tree.output], missing_left=missing_left, set_index=set_index, sets=sets, quantised=True,
-    )  # fmt: skip
+        where=where,
+        feature=tree.feature[kept],
+        threshold=tree.threshold[kept],
+        left=[left for left, _ in sides],
+        right=[right for _, right in sides],
+        values=values,
+        outputs=tree.outputs,
+        missing_left=tree.missing_left[kept],
+        set_index=tree.set_index[kept],
+        sets=tree.sets,
+        cover=None if tree.cover is None else tree.cover[kept],
+        ids=tree.ids[kept],
+        drawn=tree.drawn,
+        quantised=quantised,
+    )

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from forestc.errors import OptionError
+from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Parameter
 from forestc.passes.judge import Judge
@@ -50,8 +50,20 @@ def required(judge: Judge | None, step: Pass) -> Judge:
 class Refusing(Protocol):
     """A pass that can reject a model or its rows before any pass has run."""
 
+    name: ClassVar[str]
+
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """Raises the errors that `run` would raise. source: the model before all passes."""
+
+
+def accepted(step: Refusing, forest: Forest, rows: Rows | None, judge: Judge | None) -> Rows:
+    """The rows of a pass that works on integer forests and needs rows. Raises ModelError for a forest that is not
+    quantised, and the errors of `refuse`."""
+    if not forest.quantised:
+        raise ModelError(f"{step.name} works on integer forests", do="put quantize before it")
+    step.refuse(forest, rows, judge)
+    assert rows is not None
+    return rows
 
 
 def print_pass(step: Pass) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.forest.evaluate import Evaluation, add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 
-MOST_COMBINATIONS, MOST_LEAVES = 1 << 16, 1 << 23
+MOST_COMBINATIONS, MOST_LEAVES = 1 << 16, 1 << 23  # rows to evaluate, and rows times trees, for time and memory
 
 
 def most_combinations(forest: Forest) -> int:

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.rows.accuracy import answers_of, truth_of_batch
+from forestc.passes.quick_evaluation import answers_to
+from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import FirstRows, Rows
-from forestc.rows.encode import encode
 
 ERRORS = 1.25  # standard errors that count as lost; docs/benchmarks, Levels, compares it with other rules
 
@@ -74,7 +73,10 @@ class Judged:
 
     @property
     def accuracy(self) -> float:
-        return (self.whole - float(self.errors.sum())) / self.whole
+        return self._accuracy(self.errors)
+
+    def _accuracy(self, errors: NDArray[np.float64]) -> float:
+        return (self.whole - float(errors.sum())) / self.whole
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """The loss of a forest with these errors on the same rows.
@@ -85,7 +87,7 @@ class Judged:
         rows = len(errors)
         more = errors - self.errors
         spread = float(((more - more.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        accuracy = (self.whole - float(errors.sum())) / self.whole
+        accuracy = self._accuracy(errors)
         return Loss(accuracy, self.accuracy - accuracy, float(np.sqrt(spread)) / self.whole, rows, self.measure)
 
 
@@ -111,8 +113,8 @@ class Judge:
 
     def of_answers(self, answers: Sequence[NDArray[Any]]) -> Loss:
         """The loss of a forest with these answers: class indices, or values, for each batch of the held-out rows."""
-        said = np.concatenate([batch.reshape(len(batch), -1) for batch in answers])
-        return self.judged.loss(errors_of(self.model, said, self.judged.truth))
+        joined = np.concatenate([batch.reshape(len(batch), -1) for batch in answers])
+        return self.judged.loss(errors_of(self.model, joined, self.judged.truth))
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
         """(rows,) of each forest: 1 for a wrong decision, else 0; of a regression the squared error."""
@@ -121,8 +123,7 @@ class Judge:
         for batch in self.held_out.batches():
             truth = judged.truth[first : (first := first + len(batch.X))]
             for errors, forest in zip(parts, forests, strict=True):
-                answers = answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X)))
-                errors.append(errors_of(self.model, answers, truth))
+                errors.append(errors_of(self.model, answers_to(forest, batch.X), truth))
         return [np.concatenate(errors) for errors in parts]
 
     @property
@@ -136,7 +137,7 @@ class Judge:
         truths, errors, labelled = [], [], False
         for batch in self.held_out.batches():
             labelled |= batch.truth is not None
-            answers = answers_of(self.model, evaluate_quickly(self.model, encode(self.model, batch.X)))
+            answers = answers_to(self.model, batch.X)
             truth = truth_of_batch(batch, answers)
             truths.append(truth)
             errors.append(errors_of(self.model, answers, truth))

@@ -27,7 +27,7 @@ from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-DEFAULT_EFFORT = 2
+DEFAULT_EFFORT = 2  # of 1 to 3, see `Stop`
 HELD_OUT = 0.2  # share of the rows that level 3 holds out where it does not search and no held-out rows are given
 
 
@@ -120,12 +120,12 @@ def _best_of_each(trials: Sequence[Trial], chosen: Trial) -> list[Trial]:
     """The chosen trial, and of each other family the smallest that is good, or else the most accurate."""
     best = {chosen.family: chosen}
     for family in dict.fromkeys(trial.family for trial in trials):
-        own = [trial for trial in trials if trial.family == family]
-        good = [trial for trial in own if trial.good]
+        members = [trial for trial in trials if trial.family == family]
+        good = [trial for trial in members if trial.good]
         picked = (
             min(good, key=lambda trial: (not trial.measured, trial.cost))
             if good
-            else min(own, key=lambda trial: trial.loss.lost)
+            else min(members, key=lambda trial: trial.loss.lost)
         )
         best.setdefault(family, picked)
     return sorted(best.values(), key=lambda trial: trial.size)
@@ -238,19 +238,19 @@ def families(
         return [keep]
     grown = RegrowTrees(tolerance=tolerance, cost=cost)
     splits = PruneSplits(leaf_bits="auto", tolerance=tolerance, stride=stride, cost=cost)
-    found = [Family("regrow-trees", before, grown)]
+    tried = [Family("regrow-trees", before, grown)]
     if rows <= FEW_ROWS:
-        found.append(Family("regrow-trees, noise", before, replace(grown, noise=0.1, depth=5)))
-    found += [Family("prune-splits", before, splits), *([keep] if source.decides else [])]
+        tried.append(Family("regrow-trees, noise", before, replace(grown, noise=0.1, depth=5)))
+    tried += [Family("prune-splits", before, splits), *([keep] if source.decides else [])]
     if effort > 1:
         if source.decides and not source.parts and not prices(cost).firmware:
-            found.append(Family("fitted leaves", before[:-1], Quantize(fit=True, tolerance=tolerance)))
-        found.append(Family("prune-trees", (*before, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
+            tried.append(Family("fitted leaves", before[:-1], Quantize(fit=True, tolerance=tolerance)))
+        tried.append(Family("prune-trees", (*before, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
     if effort > 2:
         if len(source.classes) == 2:
-            found.append(Family("extract-rules", before, replace(RULES, tolerance=tolerance)))
-        found.append(Family("regrow-trees, half of the columns", before, replace(grown, columns=0.5)))
-    return found
+            tried.append(Family("extract-rules", before, replace(RULES, tolerance=tolerance)))
+        tried.append(Family("regrow-trees, half of the columns", before, replace(grown, columns=0.5)))
+    return tried
 
 
 def searched(

@@ -65,16 +65,16 @@ def rows_to_fit(
     if not words or not sum(map(len, words)):
         raise OptionError("pruning needs rows, and the file has none", do="give a file with rows")
     here, label = np.concatenate(words), np.concatenate(labels)
-    given, most = len(here), max(1, most)
-    if given > most:
-        here, label = here[:: -(-given // most)], label[:: -(-given // most)]
+    count, most = len(here), max(1, most)
+    if count > most:
+        here, label = here[:: -(-count // most)], label[:: -(-count // most)]
     copies = max(0, int(min(copies, min(most, most_copied or most) // len(here) - 1))) if mix or noise else 0
     random = np.random.default_rng(seed)
     parts = [here]
     for _ in range(copies):
         mixed = _mixed(here, label, mix, random) if mix else here
         parts.append(with_noise(mixed, here, noise, random, unordered(forest, mixed)) if noise else mixed)
-    return RowsToFit(np.concatenate(parts), np.concatenate([label] * (copies + 1)), given, copies)
+    return RowsToFit(np.concatenate(parts), np.concatenate([label] * (copies + 1)), count, copies)
 
 
 def unordered(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:

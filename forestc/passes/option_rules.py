@@ -45,6 +45,10 @@ def whole(low: int, high: int | None = None, do: str = "") -> Rule:
 
 SHARE = Rule(lambda value: is_number(value) and 0 <= value <= 1, "use a share from 0 to 1")
 FLAG = Rule(lambda value: isinstance(value, bool), "use true or false")
+PRICE = Rule(
+    lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6), "use auto or a number above 0, such as 0.1"
+)
+SEED = whole(0, do="use a whole number from 0 on")
 
 
 def check_options(step: Any, rules: Mapping[str, Rule]) -> None:

@@ -28,8 +28,8 @@ from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
 
-MOST_BOUNDARY_INPUTS = 20_000
-RANDOM_INPUTS = 256  # at least so many of the inputs that those beside thresholds are made from are not rows
+MOST_BOUNDARY_INPUTS = 20_000  # inputs beside thresholds on which each pass is checked
+RANDOM_INPUTS = 256  # random inputs, beside as many as there are rows, that those beside thresholds are made from
 
 
 @dataclass(frozen=True)
@@ -104,29 +104,29 @@ def run_passes(
         forests.append(after)
         results.append(result)
     progress("checking the promises of the passes")
-    ran = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
+    runs = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
     made = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
         # one evaluation of each forest serves the pass before it and the pass after it
         evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
-        for one, pair in zip(ran, pairwise(evaluated), strict=True):
-            one.on_rows(*pair, made)
-    for one in ran:
-        one.on_boundary(rows)
+        for run, pair in zip(runs, pairwise(evaluated), strict=True):
+            run.on_rows(*pair, made)
+    for run in runs:
+        run.on_boundary(rows)
         if not made:
-            one.on_made_rows()
+            run.on_made_rows()
     if judge is not None:
         progress("measuring accuracy on held-out rows")
         losses = judge.of_all(forests)
-        for one, losses_here in zip(ran, pairwise(losses), strict=True):
-            one.on_held_out(*losses_here)
+        for run, losses_here in zip(runs, pairwise(losses), strict=True):
+            run.on_held_out(*losses_here)
     elif evidence is not None:
-        changing = [one for one in ran if not one.exact]
-        for one in [one for one in changing if one.judged] or changing[-1:]:
-            one.on_held_out(*evidence)
-    return forests[-1], [one.step() for one in ran]
+        changing = [run for run in runs if not run.exact]
+        for run in [run for run in changing if run.judged] or changing[-1:]:
+            run.on_held_out(*evidence)
+    return forests[-1], [run.step() for run in runs]
 
 
 class _Ran:
@@ -161,8 +161,8 @@ class _Ran:
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
             for check in checks:
-                own = check.inside(inputs)
-                check.on_inputs(evaluate_quickly(self.before, own), evaluate_quickly(self.after, own[:, kept]))
+                words = check.inside(inputs)
+                check.on_inputs(evaluate_quickly(self.before, words), evaluate_quickly(self.after, words[:, kept]))
 
     def on_made_rows(self) -> None:
         """Checks promises for ranges on rows generated in them, beside the given rows."""

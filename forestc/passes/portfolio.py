@@ -28,7 +28,7 @@ from forestc.rows.batches import Rows, count_rows
 SIMPLIFY = Simplify()
 LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
-STALE = 3  # or behind so many that are no more accurate than one before
+STALE = 3  # successive forests, none more accurate than the best before, after which such a branch ends, too
 MEASURED = 4  # trials of a family whose sizes are estimated from their netlists: those that cost least
 
 
@@ -182,12 +182,12 @@ class Search:
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[Trial]:
-        """Of each family the good trials that cost least, as sizes take longer to find than costs."""
-        found: list[Trial] = []
+        """The good trials of each family that cost least, as sizes take longer to find than costs."""
+        cheapest: list[Trial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
-            found += sorted(good, key=lambda trial: trial.cost)[:MEASURED]
-        return found
+            cheapest += sorted(good, key=lambda trial: trial.cost)[:MEASURED]
+        return cheapest
 
     def plain(self, name: str, passes: Sequence[Pass]) -> Trial:
         """Tries one list of passes."""
@@ -258,8 +258,8 @@ class _Climb:
             if last is None or last[0].cost >= MARGIN * self.best or self.search.late:
                 break
             rung, loss = last
-            own = partial(_forest_of, rung) if base in self.search.places else partial(self._made, step)
-            if self._add(step, own, rung.cost, loss):
+            make = partial(_forest_of, rung) if base in self.search.places else partial(self._made, step)
+            if self._add(step, make, rung.cost, loss):
                 return rung.cost
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
@@ -287,23 +287,23 @@ class _Climb:
         others = {place: self.ladders[place].rungs(branch.steps) for place in self.places if place is not search.base}
         rungs: dict[_Place, Rung] = {}
         skipped = 0
-        for number, own in enumerate(self.ladders[search.base].rungs(branch.steps)):
-            if own.cost >= LARGER * search.cheapest and not own.last:
+        for number, rung in enumerate(self.ladders[search.base].rungs(branch.steps)):
+            if rung.cost >= LARGER * search.cheapest and not rung.last:
                 skipped += 1
                 continue
-            rungs[search.base] = own
+            rungs[search.base] = rung
             for _ in range(skipped + 1):
                 # a ladder that ends before that of the model stays where it ended
-                rungs |= {place: next(each, rungs.get(place, own)) for place, each in others.items()}
+                rungs |= {place: next(rest, rungs.get(place, rung)) for place, rest in others.items()}
             skipped = 0
             loss = search.judge.of([rungs[place].forest for place in search.places])
-            if self._add(own.step, partial(_forest_of, own), own.cost, loss):
-                missed, cheapest = 0, min(cheapest, own.cost)
+            if self._add(rung.step, partial(_forest_of, rung), rung.cost, loss):
+                missed, cheapest = 0, min(cheapest, rung.cost)
             else:
                 missed += 1
                 if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
                     break
-            if own.last or self.search.late:
+            if rung.last or self.search.late:
                 break
         return cheapest
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,31 @@ from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
-NAMED_ROWS = 10
+NAMED_ROWS = 10  # rows whose numbers an error or report lists; of more, these and "..."
 
 
-class PromiseCheck:
+class Promise:
+    """The base of all promises, which are frozen dataclasses. guarantee: its kind."""
+
+    guarantee: ClassVar[Guarantee]
+
+    def text(self) -> str:
+        """The promise in few words, for tables and the manifest."""
+        return self.guarantee
+
+    def meaning(self) -> str:
+        """The promise as a sentence, for reports."""
+        raise NotImplementedError
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck[Any]:
+        """The check of the promise. name, before, after: as in `PromiseCheck`."""
+        return _CHECKS[type(self)](name, before, after, self)
+
+
+P = TypeVar("P", bound=Promise)
+
+
+class PromiseCheck(Generic[P]):
     """Checks one promise of one pass. name: the pass with its options. before, after: the forest before and after it.
 
     Each kind of promise implements the methods it needs. All may raise CheckError; `verdict` is called last.
@@ -50,8 +71,8 @@ class PromiseCheck:
     every_input: ClassVar[bool] = False  # whether it is also checked on inputs beside thresholds
     in_ranges: Ranges | None = None  # also checked on rows generated in these ranges
 
-    def __init__(self, name: str, before: Forest, after: Forest) -> None:
-        self.name, self.before, self.after = name, before, after
+    def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
+        self.name, self.before, self.after, self.promise = name, before, after, promise
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         """Evaluations of a batch of rows, before and after the pass. Batches come in the order of the rows."""
@@ -73,20 +94,6 @@ class PromiseCheck:
     def verdict(self) -> dict[str, Any]:
         """Returns figures for the report. Raises CheckError for a broken promise."""
         return {}
-
-
-class Promise(Protocol):
-    """A frozen dataclass. guarantee: its kind."""
-
-    guarantee: ClassVar[Guarantee]
-
-    def text(self) -> str:
-        """The promise in few words, for tables and the manifest."""
-
-    def meaning(self) -> str:
-        """The promise as a sentence, for reports."""
-
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck: ...
 
 
 def promise_text(promises: tuple[Promise, ...]) -> str:
@@ -118,11 +125,11 @@ class Change:
         return self.changed / self.rows if self.before.decides else self.error / score_range(self.low, self.high)
 
 
-class _Changes(PromiseCheck):
+class _Changes(PromiseCheck[P]):
     """A check that measures what changed on the rows."""
 
-    def __init__(self, name: str, before: Forest, after: Forest) -> None:
-        super().__init__(name, before, after)
+    def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
+        super().__init__(name, before, after, promise)
         self.change = Change(before, after)
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
@@ -156,7 +163,7 @@ class _ChangedTies:
             self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
-        """Of the given rows, with the first ones' numbers."""
+        """How many of the given rows changed, with the numbers of the first."""
         if not self.changed:
             return f"0 of {self.rows} given rows"
         rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
@@ -164,22 +171,16 @@ class _ChangedTies:
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Promise):
     """The same scores and decisions for every input."""
 
     guarantee: ClassVar[Guarantee] = "exact"
 
-    def text(self) -> str:
-        return "exact"
-
     def meaning(self) -> str:
         return "same scores and decisions for every input"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _ExactCheck(name, before, after)
 
-
-class _ExactCheck(PromiseCheck):
+class _ExactCheck(PromiseCheck[Exact]):
     every_input = True
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
@@ -205,7 +206,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class SameDecisions:
+class SameDecisions(Promise):
     """The same decision for every input; scores may change.
 
     state: proved, or the limit at which the search for more changes ended; what was changed is proved in any case.
@@ -232,16 +233,9 @@ class SameDecisions:
         ended = "" if self.state == "proved" else f" ({self.state}: more changes may be possible)"
         return f"every input{where}{margin} is decided as before, which is proved{ended}; scores may change"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _SameDecisionsCheck(name, before, after, self)
 
-
-class _SameDecisionsCheck(PromiseCheck):
+class _SameDecisionsCheck(PromiseCheck[SameDecisions]):
     every_input = True
-
-    def __init__(self, name: str, before: Forest, after: Forest, promise: SameDecisions) -> None:
-        super().__init__(name, before, after)
-        self.promise = promise
 
     def inside(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.promise.spans is None:
@@ -267,7 +261,7 @@ class _SameDecisionsCheck(PromiseCheck):
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsPaths:
+class KeepsPaths(Promise):
     """No path of the given rows changes, and so no decision. drawn: (trees, rows) how often each tree was trained on
     each row; then only the paths of a tree's own rows are kept. decisions: False if leaves change, which is promised
     apart."""
@@ -288,18 +282,11 @@ class KeepsPaths:
             return "no path of the given rows changes, so no decision of them does"
         return "no path of the rows that a tree was trained on changes in that tree"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _PathsCheck(name, before, after, self.drawn, self.decisions and self.drawn is None)
 
-
-class _PathsCheck(_Changes):
+class _LeavesCheck(_Changes[P]):
     """Compares leaves: of all rows in all trees, or in each tree of the rows it was trained on."""
 
-    def __init__(
-        self, name: str, before: Forest, after: Forest, drawn: NDArray[np.uint8] | None, decisions: bool
-    ) -> None:
-        super().__init__(name, before, after)
-        self.drawn, self.decisions = drawn, decisions
+    drawn: NDArray[np.uint8] | None = None  # as in `KeepsPaths`
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         differs = old.leaves != new.leaves
@@ -315,36 +302,36 @@ class _PathsCheck(_Changes):
             )
         super().on_rows(old, new)
 
+
+class _PathsCheck(_LeavesCheck[KeepsPaths]):
+    def __init__(self, name: str, before: Forest, after: Forest, promise: KeepsPaths) -> None:
+        super().__init__(name, before, after, promise)
+        self.drawn = promise.drawn
+
     def verdict(self) -> dict[str, Any]:
-        if self.decisions:
+        if self.promise.decisions and self.drawn is None:
             self.no_decision_changed()
         return {}
 
 
 @dataclass(frozen=True)
-class KeepsDecisions:
+class KeepsDecisions(Promise):
     """No decision of the given rows changes."""
 
     guarantee: ClassVar[Guarantee] = "exact-on-data"
 
-    def text(self) -> str:
-        return "exact-on-data"
-
     def meaning(self) -> str:
         return "no decision of the given rows changes"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _DecisionsCheck(name, before, after)
 
-
-class _DecisionsCheck(_Changes):
+class _DecisionsCheck(_Changes[KeepsDecisions]):
     def verdict(self) -> dict[str, Any]:
         self.no_decision_changed()
         return {}
 
 
 @dataclass(frozen=True)
-class KeepsAllButTies:
+class KeepsAllButTies(Promise):
     """No decision of the given rows changes but `changed` of them, whose margin, as in `SameDecisions`, is at most
     `margin`; the report names them. The model decides those by the rounding of its own additions."""
 
@@ -359,14 +346,11 @@ class KeepsAllButTies:
         near = f" near ties, within {bound_text(self.margin)}," if self.margin < math.inf else ""
         return f"no decision of the given rows changes but {self.changed}{near} which are named"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _AllButTiesCheck(name, before, after, self)
 
-
-class _AllButTiesCheck(PromiseCheck):
+class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
     def __init__(self, name: str, before: Forest, after: Forest, promise: KeepsAllButTies) -> None:
-        super().__init__(name, before, after)
-        self.promise, self.ties = promise, _ChangedTies(before)
+        super().__init__(name, before, after, promise)
+        self.ties = _ChangedTies(before)
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         self.ties.add(old, new)
@@ -387,15 +371,12 @@ class _AllButTiesCheck(PromiseCheck):
 
 
 @dataclass(frozen=True)
-class FewChanges:
+class FewChanges(Promise):
     """At most this share of the decisions of the given rows changes. Of a regression no score changes by more than this
     share of the range of scores."""
 
     most: float
     guarantee: ClassVar[Guarantee] = "approximate"
-
-    def text(self) -> str:
-        return "approximate"
 
     def meaning(self) -> str:
         return (
@@ -403,27 +384,21 @@ class FewChanges:
             "changes by more than that share of the range of scores"
         )
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _FewChangesCheck(name, before, after, self.most)
 
-
-class _FewChangesCheck(_Changes):
-    def __init__(self, name: str, before: Forest, after: Forest, most: float) -> None:
-        super().__init__(name, before, after)
-        self.most = most
-
+class _FewChangesCheck(_Changes[FewChanges]):
     def verdict(self) -> dict[str, Any]:
-        if self.change.share > self.most:
+        most = self.promise.most
+        if self.change.share > most:
             what = "of the decisions" if self.before.decides else "of the range of scores, at worst"
             raise CheckError(
-                f"{self.name} changes {self.change.share:.2%} {what} on the given rows; {self.most:.2%} is allowed",
+                f"{self.name} changes {self.change.share:.2%} {what} on the given rows; {most:.2%} is allowed",
                 do="give it more bits, or raise its option change",
             )
         return {}
 
 
 @dataclass(frozen=True)
-class ScoresWithin:
+class ScoresWithin(Promise):
     """Values after the link change by at most this on the given rows (`LargestError`). Promised beside others."""
 
     most: float
@@ -435,29 +410,26 @@ class ScoresWithin:
     def meaning(self) -> str:
         return f"values after the link change by at most {self.most:g} on the given rows"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _ScoresCheck(name, before, after, self.most)
 
-
-class _ScoresCheck(PromiseCheck):
-    def __init__(self, name: str, before: Forest, after: Forest, most: float) -> None:
-        super().__init__(name, before, after)
-        self.most, self.values = most, LargestError(before, after)
+class _ScoresCheck(PromiseCheck[ScoresWithin]):
+    def __init__(self, name: str, before: Forest, after: Forest, promise: ScoresWithin) -> None:
+        super().__init__(name, before, after, promise)
+        self.values = LargestError(before, after)
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         self.values.add(old.values, new.values)
 
     def verdict(self) -> dict[str, Any]:
-        if self.values.share > self.most:
+        if self.values.share > self.promise.most:
             raise CheckError(
-                f"{self.name} changes scores by {self.values.share:.3g} at worst; {self.most:g} is allowed",
+                f"{self.name} changes scores by {self.values.share:.3g} at worst; {self.promise.most:g} is allowed",
                 do="raise scores, or give it more leaf_bits, or input=ordered, which keeps all paths",
             )
         return {"scores_error": self.values.share}
 
 
 @dataclass(frozen=True)
-class EveryPath:
+class EveryPath(Promise):
     """Every input in the ranges takes the model's own path through every tree.
 
     rounded: whether leaves were rounded; if not, every decision is the model's, too. bound: the largest error of a
@@ -486,30 +458,27 @@ class EveryPath:
         decided = " and is decided as by the model" * (self.decisions or not self.rounded)
         return f"every input takes the model's own path through every tree{decided}{where}"
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _EveryPathCheck(name, before, after, self)
 
-
-class _EveryPathCheck(_PathsCheck):
+class _EveryPathCheck(_LeavesCheck[EveryPath]):
     def __init__(self, name: str, before: Forest, after: Forest, promise: EveryPath) -> None:
-        super().__init__(name, before, after, None, False)
-        self.promise, self.in_ranges = promise, promise.ranges
-        self.given, self.made = _ChangedTies(before), _ChangedTies(before)
+        super().__init__(name, before, after, promise)
+        self.in_ranges = promise.ranges
+        self.given_ties, self.generated_ties = _ChangedTies(before), _ChangedTies(before)
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         super().on_rows(old, new)
-        self.given.add(old, new)
+        self.given_ties.add(old, new)
 
     def on_made(self, old: Evaluation, new: Evaluation) -> None:
         super().on_rows(old, new)
-        self.made.add(old, new)
+        self.generated_ties.add(old, new)
 
     def verdict(self) -> dict[str, Any]:
         bound, change = self.promise.bound, self.change
         kept = self.promise.decisions or not self.promise.rounded
         if self.promise.decisions:
             self._try_every_input()
-        margin = max(self.given.margin, self.made.margin)
+        margin = max(self.given_ties.margin, self.generated_ties.margin)
         if change.error > bound or (change.changed and (kept or margin > 2 * bound)):
             raise CheckError(
                 f"{self.name} promised scores within {bound:.3g} for every input and changed one by "
@@ -518,31 +487,29 @@ class _EveryPathCheck(_PathsCheck):
             )
         if kept or not self.before.decides:
             return {}
-        made = f"{self.made.changed} of {self.made.rows} generated inputs"
-        told = " and ".join([self.given.text()] * (self.given.rows > 0) + [made] * (self.made.rows > 0))
-        return {"tied_rows": self.given.first, "ties_changed": told}
+        made = f"{self.generated_ties.changed} of {self.generated_ties.rows} generated inputs"
+        ties = " and ".join(
+            [self.given_ties.text()] * (self.given_ties.rows > 0) + [made] * (self.generated_ties.rows > 0)
+        )
+        return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
     def _try_every_input(self) -> None:
         """All combinations of paths, or if these are too many all of leaves."""
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
-            words = [encode(forest, cells.X) for forest in forests]
-            self.on_made(*(evaluate_quickly(forest, own) for forest, own in zip(forests, words, strict=True)))
+            self.on_made(*(evaluate_quickly(forest, encode(forest, cells.X)) for forest in forests))
         elif (nodes := leaf_combinations(self.before)) is not None:
             self.on_made(*(evaluate_leaves(forest, nodes) for forest in forests))
 
 
 @dataclass(frozen=True)
-class Within:
+class Within(Promise):
     """The accuracy (R squared of a regression) lost against the model on the held-out rows, plus ERRORS of its standard
     errors, is at most the tolerance; see `Judge`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"
-
-    def text(self) -> str:
-        return "approximate"
 
     def meaning(self) -> str:
         return (
@@ -550,15 +517,9 @@ class Within:
             f"{self.tolerance:g}"
         )
 
-    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _WithinCheck(name, before, after, self.tolerance)
 
-
-class _WithinCheck(PromiseCheck):
-    def __init__(self, name: str, before: Forest, after: Forest, tolerance: float) -> None:
-        super().__init__(name, before, after)
-        self.tolerance = tolerance
-        self.loss: Loss | None = None
+class _WithinCheck(PromiseCheck[Within]):
+    loss: Loss | None = None
 
     def on_held_out(self, loss: Loss) -> None:
         self.loss = loss
@@ -568,14 +529,27 @@ class _WithinCheck(PromiseCheck):
             raise CheckError(
                 f"{self.name} is judged on held-out rows, and there are none", do="give --held-out FILE, or 0.2"
             )
-        if not self.loss.within(self.tolerance):
+        if not self.loss.within(self.promise.tolerance):
             raise CheckError(
                 f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
                 f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the tolerance "
-                f"for {ERRORS} times this and the loss is {self.tolerance:.4f}",
+                f"for {ERRORS} times this and the loss is {self.promise.tolerance:.4f}",
                 do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )
         return {}
+
+
+_CHECKS: dict[type[Promise], type[PromiseCheck[Any]]] = {
+    Exact: _ExactCheck,
+    SameDecisions: _SameDecisionsCheck,
+    KeepsPaths: _PathsCheck,
+    KeepsDecisions: _DecisionsCheck,
+    KeepsAllButTies: _AllButTiesCheck,
+    FewChanges: _FewChangesCheck,
+    ScoresWithin: _ScoresCheck,
+    EveryPath: _EveryPathCheck,
+    Within: _WithinCheck,
+}
 
 
 def _different(old: Evaluation, new: Evaluation) -> NDArray[np.bool_]:

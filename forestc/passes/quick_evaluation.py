@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from forestc.algorithms.walk import WalkedTrees, leaves_reached
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import Evaluation, add_tree, evaluate_words, judged, missing_words, start_scores
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
+from forestc.rows.accuracy import answers_of
+from forestc.rows.encode import encode
 
 FEW = 300_000  # rows times trees below which the plain evaluator is faster than compiling
 
@@ -35,6 +37,11 @@ def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | N
     return judged(forest, ids, total)
 
 
+def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
+    """What the forest answers to raw rows (rows, columns): class indices, or values."""
+    return answers_of(forest, evaluate_quickly(forest, encode(forest, rows)))
+
+
 def walked_trees(forest: Forest) -> WalkedTrees:
     """All trees of a forest, quantised or not, as flat arrays for compiled code."""
     dtype = np.int64 if forest.quantised else np.float64
@@ -45,19 +52,19 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     chosen = np.concatenate([tree.set_index for tree in forest.trees])
     has_set = chosen != NO_SET
     place = np.where(has_set, chosen + np.repeat(before, sizes), 0)
-    feature = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
-    codes = np.array([isinstance(each.number, Category) for each in forest.features] + [False])
+    features = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
+    codes = np.array([isinstance(feature.number, Category) for feature in forest.features] + [False])
     takes_missing, missing_word = missing_words(forest)
     return WalkedTrees(
         roots=np.cumsum(sizes) - sizes,
-        feature=feature,
+        feature=features,
         threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),
         left=np.concatenate([tree.left for tree in forest.trees]).astype(np.int64),
         right=np.concatenate([tree.right for tree in forest.trees]).astype(np.int64),
         missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
         set_start=np.where(has_set, ends[place], NO_SET),
         set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
-        odd=has_set & ~codes[feature],
+        odd=has_set & ~codes[features],
         members=np.array([member for members in sets for member in members], dtype=dtype),
         takes_missing=takes_missing & forest.quantised,  # among floats NaN alone is missing
         missing_word=missing_word,

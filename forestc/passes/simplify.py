@@ -7,16 +7,17 @@ features that no condition reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forestc.forest.builder import changed, make_tree
+from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 from forestc.parameters import Parameter
+from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact
@@ -40,18 +41,13 @@ class Simplify:
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
         place = np.full(len(forest.features) + 1, LEAF, dtype=np.int32)
         place[used] = np.arange(len(used))
-        trees = [replace(tree, feature=_frozen(place[tree.feature])) for tree in trees]
+        trees = [changed_tree(tree, feature=place[tree.feature]) for tree in trees]
         result = changed(forest, trees=tuple(trees), features=tuple(forest.features[f] for f in used))
         report = {
             "nodes": [forest.n_nodes, result.n_nodes],
             "features": [len(forest.features), len(result.features)],
         }
         return PassResult(result, (Exact(),), report)
-
-
-def _frozen(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
-    array.flags.writeable = False
-    return array
 
 
 class _Known(NamedTuple):
@@ -159,24 +155,13 @@ def _rebuilt(forest: Forest, tree: Tree, index: int, stands: dict[int, int]) -> 
         kept.append(node)
         if tree.left[node] != LEAF:
             stack += [stands[int(tree.right[node])], stands[int(tree.left[node])]]
-    at = np.array(kept)
-
-    def child(side: Any) -> list[int]:
-        return [LEAF if side[node] == LEAF else place[stands[int(side[node])]] for node in kept]
-
-    return make_tree(
-        where=f"tree {index}",
-        feature=tree.feature[at],
-        threshold=tree.threshold[at],
-        left=child(tree.left),
-        right=child(tree.right),
-        values=tree.values[tree.leaf[at][tree.leaf[at] != LEAF]],
-        outputs=tree.outputs,
-        missing_left=tree.missing_left[at],
-        set_index=tree.set_index[at],
-        sets=tree.sets,
-        cover=None if tree.cover is None else tree.cover[at],
-        ids=tree.ids[at],
-        drawn=tree.drawn,
-        quantised=forest.quantised,
+    sides = [
+        (LEAF, LEAF)
+        if tree.left[node] == LEAF
+        else (place[stands[int(tree.left[node])]], place[stands[int(tree.right[node])]])
+        for node in kept
+    ]
+    leaf = tree.leaf[kept]
+    return tree_of_nodes(
+        tree, kept, sides, tree.values[leaf[leaf != LEAF]], f"tree {index}", quantised=forest.quantised
     )

@@ -37,9 +37,9 @@ def bill_of(forest: Forest, unit: str, most: float = np.inf, *, family: str = DE
         return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)), most)
     price = prices(family)
     bits = np.array([leaf_bits(tree.values) for tree in trees]) * [len(tree.outputs) for tree in trees]
-    own = np.where(nodes > 0, (price.split * nodes + price.tree) * (bits if price.per_bit else 1), 0.0)
+    costs = np.where(nodes > 0, (price.split * nodes + price.tree) * (bits if price.per_bit else 1), 0.0)
     part = np.array([comparator_cost(forest, forest.conditions[place], price) for place in comparators.tolist()])
-    return Bill(unit, own, uses, part, most)
+    return Bill(unit, costs, uses, part, most)
 
 
 def charges_of(unit: Prices, growth: Growth, compared: tuple[NDArray[np.float64], ...]) -> Charges:

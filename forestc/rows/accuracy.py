@@ -15,7 +15,7 @@ from forestc.rows.batches import Batch
 
 @dataclass
 class Accuracy:
-    """Of one forest's answers against the truth."""
+    """The accuracy of one forest's answers against the truth."""
 
     decides: bool
     rows: int = 0
@@ -54,9 +54,9 @@ class Accuracy:
         return 1 - self._error / total if total > 0 else None
 
 
-def answers_of(forest: Forest, said: Evaluation) -> NDArray[Any]:
+def answers_of(forest: Forest, evaluation: Evaluation) -> NDArray[Any]:
     """What is compared with the truth: class indices, or values."""
-    return said.index if forest.decides else said.values
+    return evaluation.index if forest.decides else evaluation.values
 
 
 def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:

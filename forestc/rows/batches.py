@@ -118,8 +118,8 @@ class Some:
 
     def reduce(self, task: Reduction[S]) -> S:
         # these rows stay here: a task that goes elsewhere takes along only how to choose
-        found: S = reduce_rows(self.rows, _OfSome(task, Some(ArrayRows(np.zeros((0, 0))), self.every, self.held_out)))
-        return found
+        state: S = reduce_rows(self.rows, _OfSome(task, Some(ArrayRows(np.zeros((0, 0))), self.every, self.held_out)))
+        return state
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ class _OfSome:
         held = first // self.some.every
         if chosen.any():
             truth = None if batch.truth is None else batch.truth[chosen]
-            own = Batch(batch.X[chosen], truth)
-            self.task.update(state, own, held if self.some.held_out else first - held)
+            part = Batch(batch.X[chosen], truth)
+            self.task.update(state, part, held if self.some.held_out else first - held)
 
     def merge(self, state: Any, other: Any) -> None:
         self.task.merge(state, other)

@@ -20,7 +20,7 @@ from forestc.rows.files import TableRows
 
 S = TypeVar("S")
 
-RETRIES = 3
+RETRIES = 3  # of a part or a merge whose worker fails or dies
 FAN_IN = 8  # states merged by one task
 WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 
@@ -61,7 +61,7 @@ class ClusterRows:
         return state
 
 
-def _of_part(task: Any, part: TableRows, first: int) -> Any:
+def _of_part(task: Reduction[S], part: TableRows, first: int) -> S:
     state = task.start()
     for batch in part.batches():
         task.update(state, batch, first)
@@ -69,7 +69,7 @@ def _of_part(task: Any, part: TableRows, first: int) -> Any:
     return state
 
 
-def _merged(task: Any, states: list[Any]) -> Any:
+def _merged(task: Reduction[S], states: list[S]) -> S:
     merged = task.start()  # the states are results of other tasks and must not be changed
     for state in states:
         task.merge(merged, state)

@@ -45,9 +45,9 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Pla
     names = unique_names(labels, where)
     wanted = [feature.name for feature in forest.features]
     if all(feature.named for feature in forest.features):
-        found = _found_names(wanted, names)
-        if not _counts(names) or any(place is not None for place in found):
-            return _by_name(wanted, found, names, where)
+        places_of_names = _found_names(wanted, names)
+        if not _counts(names) or any(place is not None for place in places_of_names):
+            return _by_name(wanted, places_of_names, names, where)
         return _by_position(forest, len(names), where)
     places = _by_position(forest, len(names), where)
     if _counts(names):
@@ -104,8 +104,8 @@ def _by_position(forest: Forest, count: int, where: str) -> Places:
     return Places(tuple(feature.column for feature in forest.features))
 
 
-def _by_name(wanted: Sequence[str], found: Sequence[int | None], names: Sequence[str], where: str) -> Places:
-    missing = [name for name, place in zip(wanted, found, strict=True) if place is None]
+def _by_name(wanted: Sequence[str], places: Sequence[int | None], names: Sequence[str], where: str) -> Places:
+    missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
     if missing:
         raise RowsError(
             f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
@@ -115,7 +115,7 @@ def _by_name(wanted: Sequence[str], found: Sequence[int | None], names: Sequence
     if len(set(wanted)) < len(wanted):
         twice = next(name for index, name in enumerate(wanted) if name in wanted[:index])
         raise RowsError(f"two of the model's columns are called {twice!r}", where=where, do="give rows without names")
-    return Places(tuple(place for place in found if place is not None))
+    return Places(tuple(place for place in places if place is not None))
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:

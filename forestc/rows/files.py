@@ -44,9 +44,9 @@ from forestc.rows.labels import (
     truth_of,
 )
 
-BLOCK_BYTES = 8 << 20
-BATCH_ROWS = 16384
-BATCH_VALUES = 1 << 24
+BLOCK_BYTES = 8 << 20  # bytes of a CSV file that pyarrow parses at a time
+BATCH_ROWS = 16384  # rows of a batch, at most
+BATCH_VALUES = 1 << 24  # values of a batch, at most: 128 MB as float64
 # The texts of missing values in a CSV file: those that pandas reads as missing.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
 NULLS = ("", "#N/A N/A", *_NULLS.split())
@@ -84,7 +84,7 @@ class TableRows:
                 if name is None:
                     continue
                 values, labels = table.column(name), self.labels.get(column, ())
-                X[:, column] = _numbers(values, name, self.where, labels, self.nulls)
+                X[:, column] = column_numbers(values, name, self.where, labels, self.nulls)
                 if labels and values.null_count < len(values):
                     text[_is_text(values)] = name
             if len(text) > 1:
@@ -131,11 +131,17 @@ def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
     return {feature.column: feature.labels for feature in forest.features if feature.labels}
 
 
-def _numbers(
-    column: pa.Array, name: str, where: str, labels: tuple[str, ...] = (), nulls: tuple[str, ...] = ()
+def column_numbers(
+    column: pa.Array | pa.ChunkedArray,
+    name: str,
+    where: str,
+    labels: tuple[str, ...] = (),
+    nulls: tuple[str, ...] = (),
+    do: str = "encode it as the model was trained",
 ) -> NDArray[np.float64]:
     """A column as float64, NaN where a value is missing. labels: names of categories, which become their codes, and
-    any other text -1, or NaN where it is one of `nulls`. Categories that are numbers stand for themselves."""
+    any other text -1, or NaN where it is one of `nulls`. Categories that are numbers stand for themselves. Raises
+    RowsError, with the advice `do`, for a column of another type."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):
@@ -143,11 +149,7 @@ def _numbers(
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        raise RowsError(
-            f"column {name!r} holds {column.type}, not numbers",
-            where=where,
-            do="encode it as the model was trained",
-        )
+        raise RowsError(f"column {name!r} holds {column.type}, not numbers", where=where, do=do)
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 

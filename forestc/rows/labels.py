@@ -49,10 +49,10 @@ def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, 
     """The names of a file's label columns. Raises RowsError for a column that does not exist."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
-    found = tuple(_find_label(name, names, headed, where) for name in label)
-    if len(set(found)) < len(found):
+    columns = tuple(_find_label(name, names, headed, where) for name in label)
+    if len(set(columns)) < len(columns):
         raise RowsError(f"a column of labels is named twice: {', '.join(label)}", where=where)
-    return found
+    return columns
 
 
 def _find_label(label: str, names: Sequence[str], headed: bool, where: str) -> str:
@@ -113,8 +113,8 @@ def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, sta
     if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
         raise RowsError("some targets of the model are classes and others values", where=where, do="omit the labels")
     if len(columns) == len(targets):
-        found = [_one_target(labels, classes, where, start) for labels, classes in zip(columns, targets, strict=True)]
-        return found[0] if len(found) == 1 else np.stack(found, axis=1)
+        truths = [_one_target(labels, classes, where, start) for labels, classes in zip(columns, targets, strict=True)]
+        return truths[0] if len(truths) == 1 else np.stack(truths, axis=1)
     refuse_number(len(columns), targets, where)
     return _one_hot(columns, where, start)
 
@@ -135,8 +135,8 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
         number = _as_number(label)
         if number is not None:
             known.setdefault(number, index)
-    found = [known.get(str(label), known.get(_as_number(label), -1)) for label in labels]
-    if labels and max(found) < 0:
+    indices = [known.get(str(label), known.get(_as_number(label), -1)) for label in labels]
+    if labels and max(indices) < 0:
         raise RowsError(
             f"no label is a class of the model: {str(labels[0])[:40]!r}",
             where=f"{where}, row {start}",
@@ -144,7 +144,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             f"{' and more' * (len(classes) > 8)}; compile or explore with --classes to rename them, in that order, "
             "as in the rows",
         )
-    return np.array(found, dtype=np.int64)
+    return np.array(indices, dtype=np.int64)
 
 
 def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArray[np.int64]:

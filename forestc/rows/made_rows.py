@@ -15,9 +15,9 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.rows.ranges import SLACK, Ranges, at_least, next_below, stepped
 
-BOUNDARY = 20_000
-RANDOM = 4_000
-ABSENT = 0.05  # of the values, where some may be missing
+BOUNDARY = 20_000  # rows that are steered to nodes of the model
+RANDOM = 4_000  # rows of random values
+ABSENT = 0.05  # share of the values that is missing, where some may be
 
 
 def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = (), seed: int = 0) -> ArrayRows:
@@ -54,10 +54,10 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     are more than `most`, or if not all values of a range with steps can be tried."""
     values: list[FloatArray] = []
     for index, feature in enumerate(model.features):
-        own = _of_every_cell(model, index, ranges, most)
-        if own is None or len(own) * math.prod(map(len, values)) > most:
+        column = _of_every_cell(model, index, ranges, most)
+        if column is None or len(column) * math.prod(map(len, values)) > most:
             return None
-        values.append(np.append(own, np.nan) if ranges.of(feature).takes_missing(feature) else own)
+        values.append(np.append(column, np.nan) if ranges.of(feature).takes_missing(feature) else column)
     count = math.prod(map(len, values))
     if count > most:
         return None
@@ -69,16 +69,16 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
 
 def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
     """A value of each cell of a feature that its range reaches; None for too many steps."""
-    feature, own = model.features[index], ranges.of(model.features[index])
+    feature, limits = model.features[index], ranges.of(model.features[index])
     if isinstance(feature.number, Category):
         return np.arange(feature.number.count + 1, dtype=np.float64)
-    ends = own.rounded(feature.raw)
+    ends = limits.rounded(feature.raw)
     thresholds = model.conditions.thresholds(index).astype(np.float64)
-    if own.step:
-        steps = (own.largest - own.smallest) / own.step
+    if limits.step:
+        steps = (limits.largest - limits.smallest) / limits.step
         if not steps <= most:
             return None
-        values = own.smallest + np.arange(math.floor(steps * (1 + SLACK)) + 1) * own.step
+        values = limits.smallest + np.arange(math.floor(steps * (1 + SLACK)) + 1) * limits.step
         values = np.clip(round_to(values, feature.raw), ends.smallest, ends.largest)
     else:
         starts = at_least(thresholds, feature.raw)
@@ -94,7 +94,7 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
     feature = model.features[index]
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
-    own = ranges.of(feature).rounded(feature.raw)
+    limits = ranges.of(feature).rounded(feature.raw)
     thresholds = round_to(model.conditions.thresholds(index).astype(np.float64), feature.raw)
     thresholds = thresholds[np.isfinite(thresholds)]
     if not len(thresholds):
@@ -102,8 +102,8 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
     most = float(np.finfo(np.float64).max) / 2
     thresholds = np.clip(thresholds, -most, most)
     reach = float(np.ptp(thresholds)) or float(np.abs(thresholds).max()) or 1.0
-    low = own.smallest if np.isfinite(own.smallest) else float(thresholds.min()) - reach
-    high = own.largest if np.isfinite(own.largest) else max(low, float(thresholds.max())) + reach
+    low = limits.smallest if np.isfinite(limits.smallest) else float(thresholds.min()) - reach
+    high = limits.largest if np.isfinite(limits.largest) else max(low, float(thresholds.max())) + reach
     low, high = np.clip([low, high], -most, most)
     share, beside = random.random(RANDOM), random.choice(thresholds, RANDOM)
     ways = [
@@ -112,7 +112,7 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
         stepped(beside, feature.raw, -1),
         stepped(beside, feature.raw, 1),
         _of_any_size(feature, random),
-        random.choice([own.smallest, own.largest, 0.0, -0.0], RANDOM),
+        random.choice([limits.smallest, limits.largest, 0.0, -0.0], RANDOM),
     ]
     return np.asarray(np.choose(random.choice(len(ways), RANDOM, p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), ways))
 

@@ -26,18 +26,18 @@ def with_noise(
     """
     moved = values.copy()
     for column in range(values.shape[1]):
-        own, others = values[:, column], among[:, column]
-        fixed = own != own
+        before, others = values[:, column], among[:, column]
+        fixed = before != before
         if stays is not None:
             fixed = fixed | stays[:, column]
         if fixed.all():
             continue
-        known = np.sort(others[~np.isin(others, own[fixed])] if fixed.any() else others)
+        known = np.sort(others[~np.isin(others, before[fixed])] if fixed.any() else others)
         known = known[known == known]  # without NaN
         if not len(known) or known[0] == known[-1]:
             continue
-        first, past = (np.searchsorted(known, own, side=side) for side in ("left", "right"))
-        rank = first + random.random(len(own)) * (past - first) + random.normal(0.0, noise * len(known), len(own))
+        first, past = (np.searchsorted(known, before, side=side) for side in ("left", "right"))
+        rank = first + random.random(len(before)) * (past - first) + random.normal(0.0, noise * len(known), len(before))
         near = known[np.clip(np.floor(rank), 0, len(known) - 1).astype(np.int64)]
-        moved[:, column] = np.where(fixed, own, near)
+        moved[:, column] = np.where(fixed, before, near)
     return moved

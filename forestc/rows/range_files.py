@@ -60,10 +60,8 @@ def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, 
     if isinstance(given, str | Path):
         where, lines = str(given), _read(Path(given))
     elif isinstance(given, Mapping):
-        where, lines = (
-            PYTHON,
-            [_Line(str(name), _mapping(value, str(name), PYTHON), PYTHON) for name, value in given.items()],
-        )
+        where = PYTHON
+        lines = [_Line(str(name), _mapping(value, str(name), where), where) for name, value in given.items()]
     else:
         raise RowsError(f"ranges are a path or a mapping, not {type(given).__name__}", do='give {"age": (0, 120)}')
     if not lines:
@@ -97,13 +95,11 @@ def ranges_told(given: Any, ranges: Ranges, model: Forest) -> dict[str, Any]:
         for feature in model.features
         if feature.column in ranges.columns
     }
+    named: dict[str, Any] = {}
+    content = json.dumps(by_feature, sort_keys=True).encode()
     if isinstance(given, str | Path):
-        return {
-            "file": Path(given).name,
-            "sha256": hashlib.sha256(Path(given).read_bytes()).hexdigest(),
-            "ranges": by_feature,
-        }
-    return {"sha256": hashlib.sha256(json.dumps(by_feature, sort_keys=True).encode()).hexdigest(), "ranges": by_feature}
+        named, content = {"file": Path(given).name}, Path(given).read_bytes()
+    return {**named, "sha256": hashlib.sha256(content).hexdigest(), "ranges": by_feature}
 
 
 def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
@@ -118,12 +114,12 @@ def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
     """Raises RowsError for a name that is not the model's, if the model has names. It has no names for columns that no
     condition reads, so as many unknown names are accepted."""
     known = {feature.name for feature in forest.features}
-    given = {line.name for line in lines}
-    if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in given):
+    names = {line.name for line in lines}
+    if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):
         return
     spelt = {name.replace(" ", "_"): name for name in known}
     others = [line for line in lines if line.name not in known and line.name.replace(" ", "_") not in spelt]
-    left = sorted(known - {spelt.get(name.replace(" ", "_"), name) for name in given})
+    left = sorted(known - {spelt.get(name.replace(" ", "_"), name) for name in names})
     if len(known) + len(others) > forest.columns:
 
         def likeness(line: _Line) -> float:  # to the most similar name without a range
@@ -147,12 +143,12 @@ def _read(path: Path) -> list[_Line]:
 
 
 def _json_lines(text: str, where: str) -> list[_Line]:
-    def pairs(found: list[tuple[str, Any]]) -> Any:
-        names = [name for name, _ in found]
+    def pairs(items: list[tuple[str, Any]]) -> Any:
+        names = [name for name, _ in items]
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise RowsError(f"{name!r} appears twice", where=where, do="remove one")
-        return dict(found)
+        return dict(items)
 
     try:
         whole = json.loads(text, object_pairs_hook=pairs)
@@ -220,12 +216,12 @@ def _range_of(feature: Feature, line: _Line) -> Range:
         try:
             if isinstance(value, bool | np.bool_):
                 raise TypeError
-            found = float(value)
+            result = float(value)
         except (TypeError, ValueError, OverflowError):
             raise refuse(f"{key} is not a number ({str(value)[:40]!r})", "write a number, or omit it") from None
-        if math.isnan(found):
+        if math.isnan(result):
             raise refuse(f"{key} is NaN", "write a number, or omit it; missing=yes allows missing values")
-        return found
+        return result
 
     def yes(key: str) -> bool | None:
         value = line.fields.get(key)
@@ -257,7 +253,7 @@ def _range_of(feature: Feature, line: _Line) -> Range:
         step = 1.0
         if math.isfinite(smallest) and smallest != math.floor(smallest):
             raise refuse(f"whole numbers from {smallest:g} on", "start with a whole number")
-    found = Range(smallest, largest, step, missing)
+    result = Range(smallest, largest, step, missing)
     if step and math.isfinite(smallest) and math.isfinite(largest) and (largest - smallest) / step > 2.0**53:
         raise refuse(f"more than 2^53 steps of {step:g}", "omit step")
-    return found
+    return result

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.ir import Feature
-from forestc.forest.numbers import FLOAT32, Float, FloatArray, round_to
+from forestc.forest.numbers import FLOAT32, Float, FloatArray, NumberType, round_to
 from forestc.rows.batches import Batch, Rows
 
 SLACK = 2.0**-50  # of a value made of steps: what float64 arithmetic may have added or taken before it came here
@@ -41,7 +41,7 @@ class Range:
         """Whether all values are whole numbers."""
         return self.step > 0 and self.step == math.floor(self.step) and self.origin == math.floor(self.origin)
 
-    def rounded(self, raw: Any) -> Range:
+    def rounded(self, raw: NumberType) -> Range:
         """The ends as the source library sees them: rounded to the type that it rounds every value to."""
         low, high = round_to(np.array([self.smallest, self.largest]), raw).tolist()
         return Range(low, high, self.step, self.missing)
@@ -49,7 +49,7 @@ class Range:
     def takes_missing(self, feature: Feature) -> bool:
         return feature.missing and self.missing is not False
 
-    def around(self, thresholds: FloatArray, raw: Any) -> tuple[FloatArray, FloatArray]:
+    def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
         """For each threshold t the interval (low, high] that it may move in while `x < t` says the same of every value
         in the range: low is the largest value below t, high the smallest that is not, both (thresholds,).
 
@@ -69,10 +69,10 @@ class Range:
             high = np.minimum(high, np.where(unsure, above, np.where(least >= thresholds, least, np.inf)))
         return low, high
 
-    def snapped(self, values: FloatArray, raw: Any, random: np.random.Generator) -> FloatArray:
+    def snapped(self, values: FloatArray, raw: NumberType, random: np.random.Generator) -> FloatArray:
         """The values, each moved to one next to it that the range holds. NaN stays."""
-        own = self.rounded(raw)
-        inside = np.clip(values, own.smallest, own.largest)
+        limits = self.rounded(raw)
+        inside = np.clip(values, limits.smallest, limits.largest)
         if not self.step:
             return round_to(inside, raw)
         with np.errstate(invalid="ignore"):
@@ -82,7 +82,7 @@ class Range:
             if math.isfinite(self.largest):
                 place = np.minimum(place, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
             moved = round_to(self.origin + place * self.step, raw)
-        return np.where(np.isfinite(inside), np.clip(moved, own.smallest, own.largest), inside)
+        return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def as_json(self) -> dict[str, Any]:
         """The range with None for an end that is infinite."""
@@ -91,11 +91,11 @@ class Range:
         return {**finite, "step": self.step, "missing": self.missing}
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Range:
+    def from_json(record: Mapping[str, Any]) -> Range:
         """What `as_json` wrote."""
-        low, high = told["smallest"], told["largest"]
+        low, high = record["smallest"], record["largest"]
         return Range(
-            -math.inf if low is None else low, math.inf if high is None else high, told["step"], told["missing"]
+            -math.inf if low is None else low, math.inf if high is None else high, record["step"], record["missing"]
         )
 
 
@@ -124,7 +124,7 @@ def have_rows(rows: Rows | None) -> bool:
     return rows is not None and not isinstance(rows, Ranges)
 
 
-def at_least(thresholds: FloatArray, raw: Any) -> FloatArray:
+def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
     """The smallest values of a float type that are not below the thresholds."""
     if raw != FLOAT32:
         return thresholds
@@ -133,12 +133,12 @@ def at_least(thresholds: FloatArray, raw: Any) -> FloatArray:
         return np.where(nearest < thresholds, np.nextafter(nearest, np.float32(np.inf)), nearest).astype(np.float64)
 
 
-def next_below(thresholds: FloatArray, raw: Any) -> FloatArray:
+def next_below(thresholds: FloatArray, raw: NumberType) -> FloatArray:
     """The largest values of a float type below the thresholds."""
     return stepped(at_least(thresholds, raw), raw, -1)
 
 
-def stepped(values: NDArray[Any], raw: Any, step: int) -> FloatArray:
+def stepped(values: NDArray[Any], raw: NumberType, step: int) -> FloatArray:
     """One float further up or down, in the type that values are rounded to."""
     way = np.float32(step * np.inf)
     with np.errstate(over="ignore"):

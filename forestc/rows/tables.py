@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
 from forestc.rows.columns import some_names, unique_names
-from forestc.rows.files import NULLS
+from forestc.rows.files import NULLS, column_numbers
 from forestc.rows.frames import frame_labels
 from forestc.rows.labels import is_number, label_position
 
-MOST_CLASSES = 1000
+MOST_CLASSES = 1000  # more different labels are refused: they are likely values
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,9 @@ def _csv(path: Path, label: str) -> pa.Table:
 
 def _values(column: pa.ChunkedArray, name: str, where: str, *, text: bool = False) -> NDArray[Any]:
     """A column as float64, NaN where a value is missing; with text as it is."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if text:
         return np.array(column.to_pylist(), dtype=object)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise RowsError(f"column {name!r} holds {kind}, not numbers", where=where, do="encode it as numbers")
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return column_numbers(column, name, where, do="encode it as numbers")
 
 
 def _table(X: NDArray[np.float64], y: NDArray[Any], names: tuple[str, ...], where: str, regression: bool) -> Table:
@@ -142,8 +137,8 @@ def _table(X: NDArray[np.float64], y: NDArray[Any], names: tuple[str, ...], wher
         if label is None or label != label or not str(label).strip():
             raise RowsError("a label is missing", where=f"{where}, row {row}", do="remove that row")
     texts = np.array([_text(label) for label in y.tolist()], dtype=object)
-    found = set(texts.tolist())
-    classes = sorted(found, key=float) if all(map(is_number, found)) else sorted(found)
+    distinct = set(texts.tolist())
+    classes = sorted(distinct, key=float) if all(map(is_number, distinct)) else sorted(distinct)
     if len(classes) < 2:
         raise RowsError(f"all labels are {classes[0]!r}: one class alone", where=where, do="give rows of two or more")
     if len(classes) > min(MOST_CLASSES, len(X) // 2):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError
-from forestc.forest.ir import Forest, Label
+from forestc.forest.ir import Forest
 from forestc.frontends import PICKLES, load
 from forestc.frontends.sklearn.reader import open_skops, read_pickle
 from forestc.passes.judge import Judge
@@ -28,7 +28,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
-FOLDS = ((4000, 5), (1 << 62, 3))  # fewer rows than the first number: so many folds
+FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than these
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
 OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE)"
@@ -131,7 +131,7 @@ def _like_estimator(estimator: Any, source: Forest) -> Retrain:
     def retrain(X: NDArray[np.float64], y: NDArray[Any]) -> Forest:
         from sklearn.base import clone
 
-        labels = _labels(source, y) if source.decides else y
+        labels = np.array(source.classes)[y.astype(np.int64)] if source.decides else y
         frame: Any = X
         if getattr(estimator, "feature_names_in_", None) is not None:
             from importlib import import_module
@@ -140,12 +140,6 @@ def _like_estimator(estimator: Any, source: Forest) -> Retrain:
         return load(clone(estimator).fit(frame, labels))
 
     return retrain
-
-
-def _labels(source: Forest, y: NDArray[Any]) -> NDArray[Any]:
-    """The labels as the source names them."""
-    classes: tuple[Label, ...] = source.classes
-    return np.array(classes)[y.astype(np.int64)]
 
 
 def _like_booster(booster: Any, source: Forest) -> Retrain:

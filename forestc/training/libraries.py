@@ -40,7 +40,7 @@ class Library:
     train: Callable[[Task, NDArray[np.float64], Options], Any]
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """input_bits: the rows are rounded down to a grid of about so many bits before training; None: they are not."""
+        """input_bits: bits of the grid to which the rows are rounded down before training, about; None: no grid."""
         return (*self.parameters, INPUT_BITS)
 
     def starts(self, task: Task) -> tuple[Options, ...]:
@@ -88,14 +88,16 @@ def _averaged(kind: str) -> Callable[[Task, NDArray[np.float64], Options], Any]:
     return train
 
 
+def _objective(task: Task, regression: str, binary: str, several: str) -> dict[str, Any]:
+    """The library's options for what is learnt. regression, binary, several: its names of the objectives."""
+    if task.n_classes > 2:
+        return {"objective": several, "num_class": task.n_classes}
+    return {"objective": binary if task.n_classes == 2 else regression}
+
+
 def _xgboost(task: Task, X: NDArray[np.float64], options: Options) -> Any:
     xgboost = import_module("xgboost")
-    objective: dict[str, Any] = {"objective": "reg:squarederror"}
-    if task.n_classes == 2:
-        objective = {"objective": "binary:logistic"}
-    elif task.n_classes:
-        objective = {"objective": "multi:softprob", "num_class": task.n_classes}
-    settings = {
+    settings = _objective(task, "reg:squarederror", "binary:logistic", "multi:softprob") | {
         "max_depth": int(options.get("depth", 4)),
         "max_leaves": int(options.get("leaves", 0)),
         "eta": float(options.get("rate", 0.3)),
@@ -109,17 +111,12 @@ def _xgboost(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": 0,
     }
     rows = xgboost.DMatrix(X, label=task.y, feature_names=_plain(task.names), nthread=1)
-    return xgboost.train(objective | settings, rows, num_boost_round=int(options.get("trees", 20)))
+    return xgboost.train(settings, rows, num_boost_round=int(options.get("trees", 20)))
 
 
 def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
     lightgbm = import_module("lightgbm")
-    objective: dict[str, Any] = {"objective": "regression"}
-    if task.n_classes == 2:
-        objective = {"objective": "binary"}
-    elif task.n_classes:
-        objective = {"objective": "multiclass", "num_class": task.n_classes}
-    settings: dict[str, Any] = {
+    settings = _objective(task, "regression", "binary", "multiclass") | {
         "num_leaves": int(options.get("leaves", 16)),
         "max_depth": int(options.get("depth", -1)),
         "learning_rate": float(options.get("rate", 0.3)),
@@ -142,7 +139,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
             "cegb_penalty_feature_coupled": [task.prices.comparison(8)] * len(task.names),
         }
     rows = lightgbm.Dataset(X, label=task.y, feature_name=_plain(task.names), params={"verbosity": -1})
-    return lightgbm.train(objective | settings, rows, num_boost_round=int(options.get("trees", 20)))
+    return lightgbm.train(settings, rows, num_boost_round=int(options.get("trees", 20)))
 
 
 def _plain(names: tuple[str, ...]) -> list[str]:

@@ -24,7 +24,7 @@ from forestc.training.base import Task
 from forestc.version import __version__
 
 FEW_COLUMNS = 32  # up to which every tree may read all columns
-FEW_ROWS = 5_000  # that small ensembles know by heart, so that noise helps
+FEW_ROWS = 5_000  # rows that small ensembles overfit, so that noise helps
 MOST_CELLS = 1 << 24  # rows, copies included, times columns
 
 
@@ -114,7 +114,7 @@ def boosted(task: Task, options: Mapping[str, Any], growth: Growth) -> tuple[Cut
         cuts = cuts_at(X, cuts.thresholds)
     loss: Loss = "squared" if not task.n_classes else "logistic" if task.n_classes == 2 else "softmax"
     outputs = task.n_classes if loss == "softmax" else 1
-    compared = tuple(np.array([task.prices.comparison(int(each)) for each in bits]) for bits in cuts.bits)
+    compared = tuple(np.array([task.prices.comparison(int(width)) for width in bits]) for bits in cuts.bits)
     charges = charges_of(task.prices, growth, compared)
     return cuts, boost(cuts, y.astype(np.float64), loss, outputs, charges, growth)
 
@@ -136,7 +136,7 @@ def to_forest(task: Task, growth: Growth, cuts: Cuts, grown: Boosted) -> Forest:
     """
     lowest = ((1 << growth.leaf_bits) - 1) / 2 * growth.unit if growth.leaf_bits else 0.0
     bias = whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias
-    trees = [_tree(each, cuts, lowest, index) for index, each in enumerate(grown.trees)]
+    trees = [_tree(tree, cuts, lowest, index) for index, tree in enumerate(grown.trees)]
 
     def feature(column: int) -> Feature:
         missing = bool(cuts.has_missing[column])

@@ -30,21 +30,19 @@ from forestc.algorithms.covers.boolean_rules import (
     learn_rule_sets,
     learn_rules,
 )
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Whole
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
-from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.rows.accuracy import answers_of
+from forestc.passes.quick_evaluation import answers_to, evaluate_quickly
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
 COMPLEXITIES = (4, 8, 15, 30, 60)  # that are tried, one after the other
@@ -62,7 +60,7 @@ _RULES = {
     "seconds": Rule(lambda value: is_number(value) and 0 < value < 1e6, "use a number of seconds above 0"),
     "copies": whole(0, 100),
     "mix": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -118,10 +116,7 @@ class ExtractRules:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`. Raises OptionError, also if no rules tried are within the tolerance or all rows are of one
         class, and ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("extract-rules works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         learner = _Learner(forest, rows, self)
         if judge is None and self.complexity != "auto":
             learnt = learner.learn(int(self.complexity), 1)
@@ -187,7 +182,7 @@ class RuleLadder:
     options: ExtractRules
 
     def branches(self) -> list[Branch]:
-        return [Branch(tuple(replace(self.options, complexity=each) for each in COMPLEXITIES), grows=True)]
+        return [Branch(tuple(replace(self.options, complexity=complexity) for complexity in COMPLEXITIES), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in cast(Sequence[ExtractRules], steps):
@@ -209,8 +204,8 @@ def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
     """The share of held-out rows on which the rules decide as the forest does."""
     same = rows = 0
     for batch in held_out.batches():
-        one, two = (answers_of(each, evaluate_quickly(each, encode(each, batch.X))) for each in (before, after))
-        same, rows = same + int((one == two).sum()), rows + len(one)
+        equal = answers_to(before, batch.X) == answers_to(after, batch.X)
+        same, rows = same + int(equal.sum()), rows + len(equal)
     return same / rows
 
 
@@ -260,9 +255,9 @@ class _Learner:
             "weight": class_weights(self.label) if self.options.balanced else None,
         }  # fmt: skip
         if len(self.forest.classes) == 2:
-            one = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
-            self.candidates = one.candidates
-            found = _of([one], Rules(form, {1: one.clauses}, (1,), 0))
+            learning = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
+            self.candidates = learning.candidates
+            result = _of([learning], Rules(form, {1: learning.clauses}, (1,), 0))
         else:
             several = learn_rule_sets(self.bits, self.label, **asked)
             classes = [int(label) for label in several.classes]
@@ -273,9 +268,9 @@ class _Learner:
             if order and order[-1] == default:  # who reaches it last has it without a rule
                 del clauses[default]
                 order = order[:-1]
-            found = _of(list(learnt.values()), Rules(form, clauses, order, default))
+            result = _of(list(learnt.values()), Rules(form, clauses, order, default))
         self.late |= time.monotonic() - begin > 0.7 * limit
-        return found
+        return result
 
 
 def _of(learnt: list[RuleLearning], rules: Rules) -> _Learnt:

@@ -33,8 +33,8 @@ class Literals:
         """(literals,) thresholds of a feature that send a missing value the same way are one group, as they imply one
         another; each set is a group of its own."""
         names = [
-            (one.feature, one.missing_left) if isinstance(one.test, Below) else place
-            for place, one in enumerate(self.conditions)
+            (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else place
+            for place, condition in enumerate(self.conditions)
         ]
         number = {name: at for at, name in enumerate(dict.fromkeys(names))}
         return np.repeat(np.array([number[name] for name in names], dtype=np.int64), 2)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from forestc.algorithms.covers.boolean_rules import Clause, Form
 from forestc.forest.builder import changed, make_tree
-from forestc.forest.conditions import NO_SET, Below, Condition, Member, members_of
+from forestc.forest.conditions import Condition
 from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link, Tree
+from forestc.passes.added_trees import node_arrays
 from forestc.passes.extract_rules.literals import Literals
 
 RANK_LINK = Link("order")  # scores have an order and no further meaning
@@ -36,7 +37,7 @@ class Rules:
     @property
     def complexity(self) -> int:
         """Clauses and their literals."""
-        return sum(1 + len(clause) for own in self.clauses.values() for clause in own)
+        return sum(1 + len(clause) for clauses in self.clauses.values() for clause in clauses)
 
 
 def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
@@ -44,13 +45,13 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
     two = len(source.classes) == 2
     trees: list[Tree] = []
     for output in range(1) if two else range(len(source.classes)):
-        own = rules.clauses.get(1 if two else output, ())
+        clauses = rules.clauses.get(1 if two else output, ())
         none = 0 if two else int(output == rules.default)
         value = 1 if two else 1 + len(rules.order) - (rules.order.index(output) if output in rules.order else 0)
         has_rule = two or output in rules.clauses
-        for clause in own:
+        for clause in clauses:
             trees.append(_chain(clause, literals, rules.form, value, none, output, len(trees)))
-        if not own:  # an empty DNF never holds, an empty CNF always does
+        if not clauses:  # an empty DNF never holds, an empty CNF always does
             always = has_rule and rules.form == "cnf"
             trees.append(_tree([], [value if always else none], output, len(trees)))
     return changed(
@@ -76,22 +77,14 @@ def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: 
     """A chain. steps: conditions, each with whether the chain goes on to its left. ends: the values of a row that
     leaves the chain, and of one that passes it all."""
     count = 2 * len(steps) + 1
-    feature, threshold, left, right = [LEAF] * count, [0] * count, [LEAF] * count, [LEAF] * count
-    set_index, missing_left = [NO_SET] * count, [False] * count
-    leaf, sets = [LEAF] * count, list[tuple[Member, ...]]()
+    left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
+    conditions: list[Condition | None] = [None] * count
     for step, (condition, on_left) in enumerate(steps):
         node, out, further = 2 * step, 2 * step + 1, 2 * step + 2
-        feature[node], missing_left[node] = condition.feature, condition.missing_left
+        conditions[node], leaf[out] = condition, 0
         left[node], right[node] = (further, out) if on_left else (out, further)
-        leaf[out] = 0
-        if isinstance(condition.test, Below):
-            threshold[node] = int(condition.test.threshold)
-        else:
-            set_index[node] = len(sets)
-            sets.append(members_of(condition.test))
     leaf[-1] = len(ends) - 1
     return make_tree(
-        where=f"clause {place}", feature=feature, threshold=threshold, left=left, right=right, leaf=leaf,
-        values=[[end] for end in ends], outputs=[output], missing_left=missing_left, set_index=set_index, sets=sets,
-        quantised=True,
+        where=f"clause {place}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
+        quantised=True, **node_arrays(conditions),
     )  # fmt: skip

@@ -44,7 +44,7 @@ def rules_text(forest: Forest) -> str:
     two, ands = forest.decision.kind == "threshold", forest.aggregate.kind == "max"
     lowest = 0 if two else 1  # the highest score of a class whose rule does not hold
     trees = {k: [i for i, tree in enumerate(forest.trees) if tree.outputs[0] == k] for k in range(forest.n_outputs)}
-    values = {k: {int(v) for i in own for v in forest.trees[i].values.flat} for k, own in trees.items()}
+    values = {k: {int(v) for i in indices for v in forest.trees[i].values.flat} for k, indices in trees.items()}
     lines: list[str] = []
     for output in sorted(trees, key=lambda k: -max(values[k])):
         name = forest.classes[1 if two else output]
@@ -68,7 +68,7 @@ def _clause(forest: Forest, index: int) -> list[_Literal]:
     """The literals of a tree: of an AND those that hold on its way to the larger value, of an OR those that lead there
     at once."""
     tree, places = forest.trees[index], forest.conditions.places[index]
-    found: list[_Literal] = []
+    literals: list[_Literal] = []
     node, wanted = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
     while tree.left[node] != LEAF:
         left, right = int(tree.left[node]), int(tree.right[node])
@@ -78,9 +78,9 @@ def _clause(forest: Forest, index: int) -> list[_Literal]:
         out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == wanted) != ends]
         leave = out[0] if out else leaves[0]
         further = right if leave == left else left
-        found.append((forest.conditions[int(places[node])], (further == left) == ends))
+        literals.append((forest.conditions[int(places[node])], (further == left) == ends))
         node = further
-    return found
+    return literals
 
 
 def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:

@@ -181,15 +181,15 @@ def _spread(forest: Forest, tree: Tree, value: NDArray[np.int64]) -> NDArray[np.
 
 
 def _splits(tree: Tree, edits: Edits, root: int) -> dict[int, int]:
-    """Of each node, the number of splits below it, itself included."""
-    found: dict[int, int] = {}
+    """The number of splits below each node, itself included."""
+    counts: dict[int, int] = {}
     stack = [(edits.place(root), False)]
     while stack:
         node, after = stack.pop()
         if is_leaf(tree, edits, node):
-            found[node] = 0
+            counts[node] = 0
         elif after:
-            found[node] = 1 + sum(found[child] for child in children(tree, edits, node))
+            counts[node] = 1 + sum(counts[child] for child in children(tree, edits, node))
         else:
             stack += [(node, True), *((child, False) for child in children(tree, edits, node))]
-    return found
+    return counts

@@ -24,10 +24,10 @@ def merge(working: Working, tally: Tally, share: float, roots: bool, inner: bool
     """Turns subtrees into leaves, the largest first. tally: counts them. share: of the effort, for one proof. roots:
     whether whole trees are tried; inner: whether others are."""
     queue = [
-        (-one.splits[node], index, node)
-        for index, one in enumerate(working.drawn)
-        for node in one.regions
-        if one.splits[node] and (roots if node == working.edits[index].place(0) else inner)
+        (-boxes.splits[node], index, node)
+        for index, boxes in enumerate(working.drawn)
+        for node in boxes.regions
+        if boxes.splits[node] and (roots if node == working.edits[index].place(0) else inner)
     ]
     heapq.heapify(queue)
     while queue:
@@ -54,15 +54,15 @@ def _merged(working: Working, index: int, node: int, share: float) -> str:
         # no leaf gets more bits than the tree's leaves have
         bounds[:zero, zero] = np.maximum(bounds[:zero, zero], smallest)
         bounds[zero, :zero] = np.maximum(bounds[zero, :zero], -largest)
-        found = middle(bounds)
-        if found is None:
+        leaf_values = middle(bounds)
+        if leaf_values is None:
             return "differs"
         value = np.zeros((len(boxes), working.forest.n_outputs), dtype=np.int64)
-        value[:, outputs] = found[:zero]
+        value[:, outputs] = leaf_values[:zero]
         state = working.proved(working.state.with_tree(index, TreeBoxes(low, high, value)), boxes, share)
         if state == "same":
             old = working.edits[index]
-            working.accept(index, replace(old, leaf={**old.leaf, node: found[:zero]}))
+            working.accept(index, replace(old, leaf={**old.leaf, node: leaf_values[:zero]}))
             return state
         if state == "unknown":
             return state
@@ -73,11 +73,14 @@ def _merged(working: Working, index: int, node: int, share: float) -> str:
 def hoist(working: Working, tally: Tally, share: float) -> None:
     """Puts one side of a split in its place, where the other side has most splits first. tally, share: see `merge`."""
     queue: list[tuple[int, int, int, int, int]] = []
-    for index, one in enumerate(working.drawn):
-        for node in one.regions:
+    for index, boxes in enumerate(working.drawn):
+        for node in boxes.regions:
             if not is_leaf(working.forest.trees[index], working.edits[index], node):
                 left, right = children(working.forest.trees[index], working.edits[index], node)
-                queue += [(-one.splits[right], index, node, left, right), (-one.splits[left], index, node, right, left)]
+                queue += [
+                    (-boxes.splits[right], index, node, left, right),
+                    (-boxes.splits[left], index, node, right, left),
+                ]
     heapq.heapify(queue)
     while queue:
         _, index, node, kept, lost = heapq.heappop(queue)

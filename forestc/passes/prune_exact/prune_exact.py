@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from forestc.algorithms.separation.oracle import Decider
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.builder import changed, make_tree
+from forestc.forest.builder import changed
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, round_to, to_words
 from forestc.parameters import Choice, Parameter, Whole
+from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
-from forestc.passes.option_rules import FLAG, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Promise, SameDecisions, Span
 from forestc.passes.prune_exact.cells import Edits, cells_of, children, is_leaf, leaf_value, whole_span
 from forestc.passes.prune_exact.nodes import hoist, merge
@@ -34,7 +35,7 @@ from forestc.rows.ranges import Ranges
 
 MOST_SUM = 1 << 40  # of scores: sums of sums must fit 64 bits
 MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000  # inputs that reject wrong candidates without a proof
-STEPS = 1_000_000
+STEPS = 1_000_000  # of the search, in a unit of the option effort
 ONE_PROOF, TREES_PROOF = 0.01, 0.1  # share of the effort and the time that one proof may take: of a node, of all trees
 
 
@@ -47,7 +48,7 @@ _RULES = {
     "time_limit": Rule(
         lambda value: value is None or (is_number(value) and 0 < value < 1e9), "use null or a number of seconds"
     ),
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -144,8 +145,8 @@ class PruneExact:
         seconds = float("inf") if self.time_limit is None else self.time_limit
         effort = Effort(self.effort * STEPS, seconds)
         spans, some = _observed(forest, rows, self.within == "ranges")
-        own = spans or tuple(whole_span(forest, index) for index in range(len(forest.features)))
-        cells = cells_of(forest, own)
+        known = spans or tuple(whole_span(forest, index) for index in range(len(forest.features)))
+        cells = cells_of(forest, known)
         threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else None
         decider = Decider(threshold, forest.decision.ties == "last", _steps_of(self.margin, forest.scale or 1.0))
         working = Working(forest, cells, decider, effort, self.seed)
@@ -186,7 +187,7 @@ def _steps_of(margin: float, scale: float) -> int:
 
 def _observed(forest: Forest, rows: Rows | None, ranged: bool) -> tuple[tuple[Span, ...] | None, NDArray[np.int64]]:
     """The words of each feature that rows hold, or ranges allow, if asked for; and the words of some rows."""
-    found: list[NDArray[np.int64]] = []
+    parts: list[NDArray[np.int64]] = []
     count = len(forest.features)
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     absent = np.zeros(count, dtype=bool)
@@ -198,8 +199,8 @@ def _observed(forest: Forest, rows: Rows | None, ranged: bool) -> tuple[tuple[Sp
         if not len(batch.X):
             continue
         if kept < MOST_ROWS:
-            found.append(encode(forest, batch.X[: MOST_ROWS - kept]))
-            kept += len(found[-1])
+            parts.append(encode(forest, batch.X[: MOST_ROWS - kept]))
+            kept += len(parts[-1])
         elif not ranged:
             break
         if ranged:
@@ -209,7 +210,7 @@ def _observed(forest: Forest, rows: Rows | None, ranged: bool) -> tuple[tuple[Sp
             low = np.minimum(low, np.where(known, words, np.iinfo(np.int64).max).min(axis=0))
             high = np.maximum(high, np.where(known, words, np.iinfo(np.int64).min).max(axis=0))
             absent |= ~known.all(axis=0)
-    some = np.concatenate([_none(count), *found])
+    some = np.concatenate([_none(count), *parts])
     if not ranged:
         return None, some
     if not kept:
@@ -229,12 +230,12 @@ def _none(features: int) -> NDArray[np.int64]:
 def _span_of(forest: Forest, ranges: Ranges, index: int) -> Span:
     """The words of a feature's range."""
     feature, span = forest.features[index], whole_span(forest, index)
-    own = ranges.of(feature)
+    allowed = ranges.of(feature)
     if isinstance(feature.number, Category):
         return span
-    ends = round_to(np.array([own.smallest, own.largest]), feature.raw)
+    ends = round_to(np.array([allowed.smallest, allowed.largest]), feature.raw)
     low, high = to_words(ends, feature.number, feature.missing).tolist()
-    return Span(max(low, span.low), min(high, span.high), own.takes_missing(feature))
+    return Span(max(low, span.low), min(high, span.high), allowed.takes_missing(feature))
 
 
 def _leaf_bits(forest: Forest) -> int:
@@ -268,24 +269,12 @@ def _tree(tree: Tree, edits: Edits, index: int) -> Tree:
             stack += reversed(children(tree, edits, node))
     place = {node: rank for rank, node in enumerate(kept)}
     leaves = [node for node in kept if is_leaf(tree, edits, node)]
-    sides = [
-        (LEAF, LEAF) if is_leaf(tree, edits, node) else tuple(place[child] for child in children(tree, edits, node))
-        for node in kept
-    ]
-    at = np.array(kept)
-    return make_tree(
-        where=f"tree {index}",
-        feature=tree.feature[at],
-        threshold=tree.threshold[at],
-        left=[left for left, _ in sides],
-        right=[right for _, right in sides],
-        values=np.array([leaf_value(tree, edits, node) for node in leaves]),
-        outputs=tree.outputs,
-        missing_left=tree.missing_left[at],
-        set_index=tree.set_index[at],
-        sets=tree.sets,
-        cover=None if tree.cover is None else tree.cover[at],
-        ids=tree.ids[at],
-        drawn=tree.drawn,
-        quantised=True,
-    )
+    sides = []
+    for node in kept:
+        if is_leaf(tree, edits, node):
+            sides.append((LEAF, LEAF))
+        else:
+            left, right = children(tree, edits, node)
+            sides.append((place[left], place[right]))
+    values = np.array([leaf_value(tree, edits, node) for node in leaves])
+    return tree_of_nodes(tree, kept, sides, values, f"tree {index}", quantised=True)

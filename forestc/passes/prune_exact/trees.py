@@ -16,8 +16,8 @@ from forestc.algorithms.separation.tree_selection import select
 from forestc.passes.prune_exact.cells import Edits, drawn
 from forestc.passes.prune_exact.working import Working
 
-FIRST_INPUTS, MORE_INPUTS = 60, 40
-MOST_ROUNDS = 80
+FIRST_INPUTS, MORE_INPUTS = 60, 40  # inputs of the first program, and those added in each round
+MOST_ROUNDS = 80  # of cutting planes, each a program and a proof
 STAGE = 3  # times the share of one proof that all programs and proofs may take together
 
 
@@ -36,7 +36,7 @@ def remove_trees(working: Working, share: float) -> Selection:
     """Removes trees where this is proved. share: of the effort and the time, for one program or proof."""
     count = len(working.forest.trees)
     ones = np.ones(count, dtype=np.int64)
-    cost = np.array([1 + one.splits[0] for one in working.drawn], dtype=np.float64)
+    cost = np.array([1 + tree.splits[0] for tree in working.drawn], dtype=np.float64)
     effort = working.effort
     last_step, stage = effort.taken + STAGE * share * effort.steps, effort.share(STAGE * share)
     chosen = _closest(working)
@@ -47,11 +47,11 @@ def remove_trees(working: Working, share: float) -> Selection:
             break
         allowed = effort.share(share)
         limits = allowed.steps, min(allowed.seconds, stage.seconds)
-        found, taken = select(*_demands(working, chosen), cost, _reach(working), *limits)
+        selected, taken = select(*_demands(working, chosen), cost, _reach(working), *limits)
         effort.taken += taken
-        if found is None:
+        if selected is None:
             break
-        kept, shift, optimal = found
+        kept, shift, optimal = selected
         if kept.all():
             if not optimal:
                 break
@@ -93,13 +93,13 @@ def _demands(
     pool, state = working.pool, working.state
     values = np.stack([tree.value[at[chosen]] for tree, at in zip(state.trees, pool.place, strict=True)], axis=1)
     trees, shifts, least = [], [], []
-    for one in np.unique(pool.classes[chosen]).tolist():
-        factors, constants = working.decider.demands(one, len(state.bias), False)
-        own = values[pool.classes[chosen] == one]
+    for kind in np.unique(pool.classes[chosen]).tolist():
+        factors, constants = working.decider.demands(kind, len(state.bias), False)
+        leaves = values[pool.classes[chosen] == kind]
         for row, constant in zip(factors, constants.tolist(), strict=True):
-            trees.append(own @ row)
-            shifts.append(np.tile(row, (len(own), 1)))
-            least.append(np.full(len(own), -constant - int(row @ state.bias)))
+            trees.append(leaves @ row)
+            shifts.append(np.tile(row, (len(leaves), 1)))
+            least.append(np.full(len(leaves), -constant - int(row @ state.bias)))
     return np.concatenate(trees), np.concatenate(shifts), np.concatenate(least)
 
 

@@ -86,7 +86,7 @@ class Working:
         self.random = np.random.default_rng(seed)
         self.edits = [Edits({}, {}) for _ in forest.trees]
         self.drawn: list[Drawn] = [drawn(forest, cells, index, edits) for index, edits in enumerate(self.edits)]
-        self.model = Ensemble(tuple(one.boxes for one in self.drawn), forest.bias.astype(np.int64))
+        self.model = Ensemble(tuple(tree.boxes for tree in self.drawn), forest.bias.astype(np.int64))
         self.state = self.model
         width, features = forest.n_outputs, len(cells.word)
         empty = [np.zeros(0, dtype=np.int64) for _ in forest.trees]
@@ -96,21 +96,21 @@ class Working:
 
     def add(self, cells: CellArray) -> None:
         """Adds inputs (inputs, features) to the pool."""
-        scores, own = np.tile(self.model.bias, (len(cells), 1)), np.tile(self.state.bias, (len(cells), 1))
+        scores, edited = np.tile(self.model.bias, (len(cells), 1)), np.tile(self.state.bias, (len(cells), 1))
         place = []
         for old_tree, tree in zip(self.model.trees, self.state.trees, strict=True):
             at = places(old_tree, cells)
             scores += old_tree.value[at]
             place.append(at if tree is old_tree else places(tree, cells))
-            own += tree.value[place[-1]]
+            edited += tree.value[place[-1]]
         counts = self.decider.counts(scores)
-        cells, scores, own, place = cells[counts], scores[counts], own[counts], [at[counts] for at in place]
+        cells, scores, edited, place = cells[counts], scores[counts], edited[counts], [at[counts] for at in place]
         old = self.pool
         self.pool = Pool(
             np.concatenate([old.cells, cells]),
             np.concatenate([old.classes, self.decider.classes(scores)]),
             [np.concatenate(pair) for pair in zip(old.place, place, strict=True)],
-            np.concatenate([old.scores, own]),
+            np.concatenate([old.scores, edited]),
         )
 
     def add_near(self, cells: CellArray, box: Box) -> None:
@@ -143,10 +143,10 @@ class Working:
         zero = len(outputs)
         column = {output: place for place, output in enumerate(outputs)}
         result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
-        for one in np.unique(classes).tolist():
-            own = rest[classes == one]
-            factors, constants = self.decider.demands(one, self.forest.n_outputs, False)
-            needed = -(own @ factors.T + constants).min(axis=0)  # what the leaf must add to each demand
+        for kind in np.unique(classes).tolist():
+            sums = rest[classes == kind]
+            factors, constants = self.decider.demands(kind, self.forest.n_outputs, False)
+            needed = -(sums @ factors.T + constants).min(axis=0)  # what the leaf must add to each demand
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
                 # each demand adds at most one score and subtracts at most one
                 plus = column.get(row.index(1), zero) if 1 in row else zero
@@ -163,15 +163,15 @@ class Working:
         before = self.state if self.decider.margin < 0 else self.model
         for box in boxes:
             allowed = self.effort.share(share)
-            found = separate(before, after, self.decider, box, allowed.steps)
-            self.effort.taken += found.steps
+            answer = separate(before, after, self.decider, box, allowed.steps)
+            self.effort.taken += answer.steps
             self.effort.proofs += 1
-            if found.cells is not None:
-                self.add_near(found.cells, box)
-            if found.state == "unknown":
+            if answer.cells is not None:
+                self.add_near(answer.cells, box)
+            if answer.state == "unknown":
                 self.effort.late |= allowed.timed or allowed.seconds < 0
-            if found.state != "same":
-                return found.state
+            if answer.state != "same":
+                return answer.state
         return "same"
 
     def accept(self, index: int, edits: Edits) -> None:

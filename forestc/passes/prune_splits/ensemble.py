@@ -65,21 +65,21 @@ class Ensemble:
     def __init__(self, forest: Forest, options: PruneSplits, rows: Rows) -> None:
         self.forest = forest
         self.slots = [_leaves_in_order(tree) for tree in forest.trees]
-        found = [
+        splits = [
             (index, first, middle, last, size, int(places[node]))
             for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, self.slots, strict=True))
             for node, first, middle, last, size in inner
         ]
         # conditions that any split may take come first, and of these the most frequent
-        used = Counter(place for *_, place in found)
+        used = Counter(place for *_, place in splits)
         condition_at = {place: forest.conditions[place] for place in used}
         order = sorted(used, key=lambda place: (not _plain(forest, condition_at[place]), -used[place]))
         self.conditions = [condition_at[place] for place in order]
         number = {place: rank for rank, place in enumerate(order)}
-        table = np.array([(*split, number[place]) for *split, place in found], dtype=np.int64).reshape(-1, 6)
+        table = np.array([(*split, number[place]) for *split, place in splits], dtype=np.int64).reshape(-1, 6)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
         self.unit = prices(options.cost)
-        cost = np.array([comparator_cost(forest, each, self.unit) for each in self.conditions], dtype=np.float64)
+        cost = np.array([comparator_cost(forest, test, self.unit) for test in self.conditions], dtype=np.float64)
         self.splits = Splits(tree_of, first, middle, last, size, condition, cost, 0.0, 0.0)
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
@@ -144,9 +144,9 @@ class Ensemble:
             )
         ]  # fmt: skip
 
-    def keeping_decisions(self, found: Pruned, mended: float) -> Found | None:
-        """What was found, changed until it decides all rows as the forest does, with at most this share of the rows put
-        right by added trees; None if that can't be done."""
+    def keeping_decisions(self, pruned: Pruned, mended: float) -> Found | None:
+        """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that
+        added trees may put right. None if that can't be done."""
         if self.outcomes is None:
             return None
         rows = len(self.label) // (self.copies + 1)
@@ -154,7 +154,7 @@ class Ensemble:
         last, most = self.forest.decision.ties == "last", int(mended * rows)
         wanted = Wanted(self.label[:rows], last, self.largest, most, split, self.unit.tree, self.unit.per_bit)
         shape, _ = as_given(self.trees, self.splits)
-        kept = keep_decisions(self.trees, shape, self.splits, self.outcomes, found, wanted)
+        kept = keep_decisions(self.trees, shape, self.splits, self.outcomes, pruned, wanted)
         return None if kept is None else Found(self, kept.pruned, kept.added, kept.mended)
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
@@ -169,10 +169,10 @@ class Ensemble:
             pruned = prune(
                 self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, copies_per_row=copies
             )
-        for price, found in zip(prices.tolist(), pruned, strict=True):
-            yield replace(found, price=price)
+        for price, result in zip(prices.tolist(), pruned, strict=True):
+            yield replace(result, price=price)
 
-    def rebuilt(self, found: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
+    def rebuilt(self, pruned: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
         """The forest with the pruned ensemble's conditions and leaves, and added trees; `simplify` removes what became
         redundant."""
         trees = []
@@ -180,17 +180,17 @@ class Ensemble:
         for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
             leaf = np.full(tree.size, LEAF, dtype=tree.leaf.dtype)
             leaf[nodes] = np.arange(len(nodes))
-            values = found.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
+            values = pruned.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
             feature, threshold = tree.feature.copy(), tree.threshold.copy()
             left, right = tree.left.copy(), tree.right.copy()
             for place, (node, *_) in enumerate(inner, begin):
-                new = self.conditions[found.condition[place]]
+                new = self.conditions[pruned.condition[place]]
                 if isinstance(new.test, Below) and _plain(self.forest, new):
                     feature[node], threshold[node] = new.feature, new.test.threshold
-                if found.flipped[place]:
+                if pruned.flipped[place]:
                     left[node], right[node] = right[node], left[node]
             here = slice(begin, begin := begin + len(inner))
-            rewired = not np.array_equal(found.condition[here], self.splits.condition[here])
+            rewired = not np.array_equal(pruned.condition[here], self.splits.condition[here])
             trees.append(
                 changed_tree(
                     tree, values=values.astype(tree.values.dtype), leaf=leaf, feature=feature, threshold=threshold,
@@ -200,10 +200,10 @@ class Ensemble:
         trees += [added_tree(tree, self.conditions, place) for place, tree in enumerate(added, len(trees))]
         scale = self.forest.scale
         if has_odds(self.forest):
-            scale = found.unit
+            scale = pruned.unit
         elif not self.forest.decides:
             scale = (scale or 1.0) / self.factor
-        return changed(self.forest, trees=tuple(trees), bias=found.bias + self.zero, scale=scale)
+        return changed(self.forest, trees=tuple(trees), bias=pruned.bias + self.zero, scale=scale)
 
 
 def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int, int]]]:

@@ -19,13 +19,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, check_options, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.passes.quantize.fit_leaves import outputs_follow
@@ -38,26 +38,23 @@ FULL_SEARCH = 1 << 21  # samples times trees; with n times as many, every n-th p
 # prices of a LUT that are tried, in units of the loss of one row
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
-MOST_STEP = 4
+MOST_STEP = 4  # at most every fourth of PRICES is tried, however large the forest
 FURTHER = 5.7  # times the last price that kept all decisions: higher ones are not tried
-GIVE_UP = 4  # the search ends after so many successive prices that lose too much
+GIVE_UP = 4  # successive prices that lose too much after which the search ends
 SEARCHED_BITS: tuple[int | str, ...] = (1, 2, 3, "same")  # leaf_bits=auto
 BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
 
 _RULES = {
     "keep": one_of("accuracy", "decisions", EITHER),
     "tolerance": SHARE,
-    "price": Rule(
-        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
-        "use auto or a number above 0, such as 0.1",
-    ),
+    "price": PRICE,
     "stride": whole(1, 6),
     "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
     "rewire": FLAG,
     "copies": whole(0, 100),
     "mix": SHARE,
     "mended": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -143,10 +140,7 @@ class PruneSplits:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
         or ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("prune-splits works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
         for keep in either if self.keep == EITHER else (self.keep,):
             result = replace(self, keep=keep)._pruned(forest, rows, judge)
@@ -161,8 +155,8 @@ class PruneSplits:
             best, tried = climb(ladder, lambda rung: rung.report["price"] is not None)
             promise: Promise = KeepsDecisions()
         elif self.price == "auto":
-            own = required(judge, self)
-            best, tried = climb(ladder, lambda rung: own.of(rung.forest).within(self.tolerance))
+            held_out = required(judge, self)
+            best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance))
             promise = Exact() if best is None else Within(float(self.tolerance))
         else:
             best, tried = ladder.at_price(judge)
@@ -184,20 +178,20 @@ class PruningLadder:
         self.own = Ensemble(forest, replace(options, leaf_bits="same"), rows)
 
     def branches(self) -> list[Branch]:
-        options, own = self.options, self.own
-        searched = SEARCHED_BITS if own.forest.decides else BITS_OF_VALUES
+        options, ensemble = self.options, self.own
+        searched = SEARCHED_BITS if ensemble.forest.decides else BITS_OF_VALUES
         bits = [options.leaf_bits]
         if options.leaf_bits == "auto":
-            bits = [bits for bits in searched if bits == "same" or int(bits) < own.bits]
+            bits = [bits for bits in searched if bits == "same" or int(bits) < ensemble.bits]
         prices = self._prices()
         give_up = -(-GIVE_UP * len(prices) // len(PRICES))
         return [
             Branch(
-                tuple(replace(options, leaf_bits=of, price=price) for price in prices),
+                tuple(replace(options, leaf_bits=count, price=price) for price in prices),
                 give_up=give_up,
                 at_least=0 if options.keep == "decisions" else len(prices) // 2,
             )
-            for of in bits
+            for count in bits
         ]
 
     def _prices(self) -> list[float]:
@@ -237,20 +231,20 @@ class PruningLadder:
                 return
             yield self._rung(step, best)
 
-    def _rung(self, step: PruneSplits, found: Found | None) -> Rung:
-        if found is None:
+    def _rung(self, step: PruneSplits, smaller: Found | None) -> Rung:
+        if smaller is None:
             return Rung(step, self.own.cost, lambda: self.forest, self.unchanged)
         report = self.unchanged | {
-            "splits": [self.unchanged["splits"][0], found.splits],
-            "cost": [round(self.own.cost), round(found.cost)],
-            "price": round(found.pruned.price, 4),
-            "leaf_bits": found.ensemble.bits,
-            "rewired": int((found.pruned.condition != self.own.splits.condition).sum()),
-            "added_trees": len(found.added),
-            "mended": found.mended,
+            "splits": [self.unchanged["splits"][0], smaller.splits],
+            "cost": [round(self.own.cost), round(smaller.cost)],
+            "price": round(smaller.pruned.price, 4),
+            "leaf_bits": smaller.ensemble.bits,
+            "rewired": int((smaller.pruned.condition != self.own.splits.condition).sum()),
+            "added_trees": len(smaller.added),
+            "mended": smaller.mended,
             "scores": _scores_are(self.forest, True),
         }
-        return Rung(step, found.cost, found.forest, report)
+        return Rung(step, smaller.cost, smaller.forest, report)
 
     @property
     def unchanged(self) -> dict[str, Any]:

@@ -26,15 +26,15 @@ from forestc.algorithms.members.search import Found, search
 from forestc.algorithms.members.selection import Weights, diversity_of
 from forestc.algorithms.members.vote_patterns import Limits, Patterns
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ForestcError, ModelError, OptionError
+from forestc.errors import ForestcError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, whole
+from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Promise, Within
 from forestc.passes.prune_trees.selectable import Selectable, differences, selectable, two_classes
 from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
@@ -43,13 +43,12 @@ from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-SHARES = tuple(
-    float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15)
-)  # of the forest's hardware that are tried, one after the other
-GIVE_UP = 8  # the search ends after so many successive choices that lose too much
+# shares of the forest's hardware that are tried, one after the other
+SHARES = tuple(float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15))
+GIVE_UP = 8  # successive choices that lose too much after which the search ends
 MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
 SCANS = 8  # of all moves, for each tree, at most
-WORK, STARTS = 2e8, 4  # samples times trees times scans at each price, from so many starts
+WORK, STARTS = 2e8, 4  # samples times trees times scans at each price; starts of the search at a price
 
 _POSITIVE = whole(1).or_(None, do="use a whole number from 1 on")
 _RULES = {
@@ -61,10 +60,7 @@ _RULES = {
         ),
         "use accuracy, balanced, or four numbers: of true positives, false negatives, true and false positives",
     ),
-    "price": Rule(
-        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
-        "use auto or a number above 0, such as 0.1",
-    ),
+    "price": PRICE,
     "share": Rule(
         lambda value: value == "auto" or (is_number(value) and 0 < value <= 1), "use auto or a share up to 1"
     ),
@@ -76,7 +72,7 @@ _RULES = {
     "seconds": Rule(lambda value: is_number(value) and 0 <= value < 1e6, "use a number of seconds"),
     "copies": whole(0, 100),
     "mix": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -154,8 +150,8 @@ class PruneTrees:
             raise OptionError("prune-trees: a link follows the sum of the trees", do="remove it from the passes")
         if not outputs_follow(source):
             raise OptionError("prune-trees: the outputs of a tree are not consecutive", do="remove it from the passes")
-        for option, given in (("tau", self.tau), ("gamma", self.gamma), ("seconds", self.seconds)):
-            if given and not two_classes(source):
+        for option, value in (("tau", self.tau), ("gamma", self.gamma), ("seconds", self.seconds)):
+            if value and not two_classes(source):
                 raise OptionError(f"prune-trees: {option} is for two classes", do=f"remove {option}")
         if self.seconds and self.times > 1:
             raise OptionError("prune-trees: seconds is for trees that count once", do="remove seconds or times")
@@ -167,10 +163,7 @@ class PruneTrees:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one another
         or that no choice within the tolerance keeps, and ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("prune-trees works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         ladder = self.ladder(forest, rows)
         lost = ""
 
@@ -194,7 +187,7 @@ class PruneTrees:
             )
         promise: Promise = Exact() if best is None else Within(float(self.tolerance))
         result = forest if best is None else best.forest
-        report: dict[str, Any] = {unit: [_total(each, unit) for each in (forest, result)] for unit in UNITS}
+        report: dict[str, Any] = {unit: [_total(ensemble, unit) for ensemble in (forest, result)] for unit in UNITS}
         report |= {"chosen_on": "rows not trained on" if ladder.trained else "rows", "chosen_on_held_out": tried > 1}
         return PassResult(result, (promise,), report | ({} if best is None else best.report))
 
@@ -260,8 +253,8 @@ class SelectingLadder:
         self.bills = (self.priced, *bills)
         self.bound: float | None = None
 
-    def cost(self, found: Found) -> float:
-        return self.priced.of(found.times > 0)
+    def cost(self, choice: Found) -> float:
+        return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
         """Less and less of the forest's hardware; or the given share or price."""
@@ -271,7 +264,7 @@ class SelectingLadder:
         shares = (
             SHARES
             if options.share == "auto"
-            else [*(each for each in SHARES if each > float(options.share)), options.share]
+            else [*(share for share in SHARES if share > float(options.share)), options.share]
         )
         return [Branch(tuple(replace(options, share=share) for share in shares), give_up=GIVE_UP)]
 
@@ -285,41 +278,41 @@ class SelectingLadder:
             at_most = replace(self.priced, most=min(self.priced.most, share * whole_cost))
             price = float(options.price) if priced else 0.0
             limits = Limits(self.most, self.diversity, (at_most, *self.bills[1:]), price)
-            found = search(
+            choice = search(
                 self.trees.task, limits, starts=STARTS if priced else 1, begin=times, seed=options.seed, work=WORK,
                 most_times=options.times, scans_a_member=SCANS, few=priced,
             )  # fmt: skip
-            if found is None:
+            if choice is None:
                 if times.all() and (self.limited or self.diversity is not None):
                     raise OptionError("prune-trees: no trees keep all limits", do="loosen most_..., tau or gamma")
                 return  # nothing as small
             if self.options.seconds and isinstance(self.trees.task, Patterns):
-                found = self._solved(self.trees.task, limits, found)
-            times = found.times
-            report = {} if self.bound is None else {"value": found.gained, "bound": self.bound}
-            yield Rung(step, self.cost(found), partial(self.rebuilt, found), report)
+                choice = self._solved(self.trees.task, limits, choice)
+            times = choice.times
+            report = {} if self.bound is None else {"value": choice.gained, "bound": self.bound}
+            yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), report)
 
-    def _solved(self, task: Patterns, limits: Limits, found: Found) -> Found:
+    def _solved(self, task: Patterns, limits: Limits, choice: Found) -> Found:
         """The choice after HiGHS tried to better it without a price, at no more hardware."""
-        at_most = replace(self.priced, most=self.cost(found))
+        at_most = replace(self.priced, most=self.cost(choice))
         most = Limits(limits.most, limits.diversity, (at_most, *limits.bills[1:]))
         half = float(self.options.seconds) / 2
         cuts = vote_bounds.bound(task, half) if int(task.votes.max(initial=0)) <= 1 else None
-        solved = member_program.solve(task, most, found, () if cuts is None else cuts.sets, half, self.options.seed)
+        solved = member_program.solve(task, most, choice, () if cuts is None else cuts.sets, half, self.options.seed)
         self.bound = solved.bound if cuts is None else min(cuts.value, solved.bound)
         return solved.found
 
-    def rebuilt(self, found: Found) -> Forest:
+    def rebuilt(self, choice: Found) -> Forest:
         """The forest of a choice, its leaves fitted again if wanted."""
-        after = self.trees.rebuilt(found.times)
+        after = self.trees.rebuilt(choice.times)
         if not self.options.refit or not after.trees:
             return after
-        leaf = self.trees.leaf[np.flatnonzero(found.times)]
+        leaf = self.trees.leaf[np.flatnonzero(choice.times)]
         if not after.decides:
             assert after.scale is not None
             target = self.sample.label.ravel().astype(np.float64) / after.scale
             fitted_values = refit(leaf, [tree.values[:, 0] for tree in after.trees], float(after.bias[0]), target)
-            return _with_values(after, [own[:, None] for own in fitted_values], after.bias)
+            return _with_values(after, [leaves[:, None] for leaves in fitted_values], after.bias)
         low = [tree.values.min(axis=0) for tree in after.trees]
         values = [tree.values - least for tree, least in zip(after.trees, low, strict=True)]
         bias = after.bias.copy()
@@ -333,7 +326,7 @@ class SelectingLadder:
 
 
 def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[np.int64]) -> Forest:
-    trees = tuple(changed_tree(tree, values=own) for tree, own in zip(forest.trees, values, strict=True))
+    trees = tuple(changed_tree(tree, values=leaves) for tree, leaves in zip(forest.trees, values, strict=True))
     return changed(forest, trees=trees, bias=bias)
 
 

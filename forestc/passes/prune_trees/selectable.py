@@ -66,7 +66,7 @@ class Selectable:
         return changed(after, bias=after.bias)
 
     def _best_threshold(self, times: IntArray, natural: int) -> int:
-        """Of the best thresholds on the samples the nearest to the one that changes nothing."""
+        """The nearest to the threshold that changes nothing, among the best on the samples."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
         values, place = np.unique(sums, return_inverse=True)
@@ -76,10 +76,10 @@ class Selectable:
         last = np.concatenate([values - 1, [max(int(values[-1]), natural)]])
         best = np.flatnonzero(above >= above.max() - 1e-9 * float(np.abs(self.task.gain).sum()))
         nearest = np.clip(natural, first[best], last[best])
-        found = int(np.argmin(np.abs(nearest - natural)))
-        if nearest[found] == natural:
+        chosen = int(np.argmin(np.abs(nearest - natural)))
+        if nearest[chosen] == natural:
             return natural
-        return int(first[best][found] + last[best][found]) // 2
+        return int(first[best][chosen] + last[best][chosen]) // 2
 
     def _regression(self, times: IntArray, trees: tuple[Tree, ...]) -> Forest:
         """The scale and offset are those of the least squares on all samples."""
@@ -104,7 +104,7 @@ def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def _threshold(forest: Forest) -> int:
-    """Of two classes: the second is decided if the difference of the trees' sums is more than this."""
+    """The difference of the trees' sums above which the second of two classes is decided."""
     bias, decision = forest.bias, forest.decision
     if decision.kind == "threshold":
         return zero_of(decision) - int(bias[0]) - 1
@@ -114,11 +114,11 @@ def _threshold(forest: Forest) -> int:
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
     """(trees, samples) what each tree adds to the score of the second class less that of the first, or to the only
     score."""
-    found = np.zeros(leaf.shape, dtype=np.int64)
+    result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
-        found[index] = (tree.values @ sign)[leaf[index]]
-    return found
+        result[index] = (tree.values @ sign)[leaf[index]]
+    return result
 
 
 def two_classes(forest: Forest) -> bool:

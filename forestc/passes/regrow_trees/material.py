@@ -48,15 +48,15 @@ class Material:
         columns: list[tuple[tuple[Condition, ...], NDArray[np.float64]]] = []
         for feature in range(len(forest.features)):
             values = np.where(absent[:, feature], np.nan, words[:, feature])
-            if found := _thresholds(forest, feature, values, uses):
-                columns.append((tuple(Condition(feature, Below(each)) for each in found), values))
+            if thresholds := _thresholds(forest, feature, values, uses):
+                columns.append((tuple(Condition(feature, Below(threshold)) for threshold in thresholds), values))
         others = [condition for condition, _ in uses.most_common() if not isinstance(condition.test, Below)]
         for condition in others[:OTHERS]:  # a column of its own: 0 where it holds, and a threshold between 0 and 1
             left = condition.sends_left(words[:, condition.feature], absent[:, condition.feature])
             columns.append(((condition,), 1.0 - left.astype(np.float64)))
         cuts = cuts_at(
             np.stack([values for _, values in columns], axis=1) if columns else np.empty((len(words), 0)),
-            [np.array([_cut(each) for each in conditions]) for conditions, _ in columns],
+            [np.array([_cut(condition) for condition in conditions]) for conditions, _ in columns],
         )
         return cls(forest, tuple(conditions for conditions, _ in columns), cuts, label, prices)
 
@@ -64,7 +64,7 @@ class Material:
     def compared(self) -> tuple[NDArray[np.float64], ...]:
         """The prices of all candidates."""
         return tuple(
-            np.array([comparator_cost(self.forest, each, self.prices) for each in conditions])
+            np.array([comparator_cost(self.forest, condition, self.prices) for condition in conditions])
             for conditions in self.conditions
         )
 
@@ -142,14 +142,14 @@ def _thresholds(forest: Forest, feature: int, values: NDArray[np.float64], uses:
     number, may_miss = forest.features[feature].number, forest.features[feature].missing
     if isinstance(number, Category):
         return []
-    own = Counter[int]()
+    counts = Counter[int]()
     for condition, count in uses.items():
         if condition.feature == feature and isinstance(condition.test, Below):
-            own[int(condition.test.threshold)] += count
+            counts[int(condition.test.threshold)] += count
     held = word_range(number, may_miss)
     cheap = quantile_cuts(values[~np.isnan(values)], NEW_CUTS)
-    new = {int(each) for each in cheap if held.low < each <= held.high}
-    return sorted(new | {each for each, _ in own.most_common(min(OWN_CUTS, MOST_CUTS - len(new)))})
+    new = {int(threshold) for threshold in cheap if held.low < threshold <= held.high}
+    return sorted(new | {threshold for threshold, _ in counts.most_common(min(OWN_CUTS, MOST_CUTS - len(new)))})
 
 
 def _cut(condition: Condition) -> float:

@@ -23,14 +23,14 @@ import numpy as np
 
 from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Real, Whole
-from forestc.passes.base import Pass, PassResult, required
+from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import SEED, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Within
 from forestc.passes.regrow_trees.material import Material
 from forestc.passes.tree_costs import bill_of
@@ -60,7 +60,7 @@ _RULES = {
     "copies": whole(0, 100),
     "mix": SHARE,
     "noise": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
+    "seed": SEED,
 }
 
 
@@ -136,17 +136,14 @@ class RegrowTrees:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, or `Exact` if the forest stays. Raises OptionError, or ModelError for a forest that is not
         quantised."""
-        if not forest.quantised:
-            raise ModelError("regrow-trees works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
+        rows = accepted(self, forest, rows, judge)
         ladder = self.ladder(forest, rows)
         best: Rung | None
         if self.fixed:
             best, tried = next(ladder.rungs([self])), 1
         else:
-            own = required(judge, self)
-            best, tried = climb(ladder, lambda rung: own.of(rung.forest).within(self.tolerance), ladder.before)
+            held_out = required(judge, self)
+            best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance), ladder.before)
         report = (ladder.unchanged if best is None else best.report) | {"tried": tried, "chosen_on_held_out": tried > 1}
         if best is None:
             return PassResult(forest, (Exact(),), report)

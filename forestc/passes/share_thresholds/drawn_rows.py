@@ -11,7 +11,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.passes.share_thresholds.observation import Observe
 from forestc.rows.batches import Rows, Some, count_rows, reduce_rows
 
-MOST_TIMES = 255
+MOST_TIMES = 255  # draws of one row for a tree: what a byte of the result holds
 TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 

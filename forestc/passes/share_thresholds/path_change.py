@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, NodeBounds, Tails
 from forestc.forest.numbers import FLOAT32
@@ -20,17 +20,17 @@ class _DigitCounts:
     observe: Observe
     tails: Tails
 
-    def start(self) -> Any:
+    def start(self) -> list[NDArray[np.int64]]:
         return [np.zeros(1, dtype=np.int64)]
 
-    def update(self, state: Any, batch: Batch, first: int) -> None:
+    def update(self, state: list[NDArray[np.int64]], batch: Batch, first: int) -> None:
         task = self.observe
         columns = columns_of(task.forest, batch)
         drawn = None if task.drawn is None else task.drawn[:, first : first + len(batch.X)]
         order = BoundsUpdate(task.trees).arrange(columns, drawn)
         state[0] = state[0] + self.tails.counts(columns, task.trees, order, drawn)
 
-    def merge(self, state: Any, other: Any) -> None:
+    def merge(self, state: list[NDArray[np.int64]], other: list[NDArray[np.int64]]) -> None:
         state[0] = state[0] + other[0]
 
 

@@ -23,7 +23,7 @@ from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import FLOAT32, word_bits
+from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
@@ -143,11 +143,11 @@ class ShareThresholds:
         if self.searches:
             assert judge is not None
             search = self._search(task, bounds, rows, judge)
-            found = search.within(self.budget) if self.budget else search.fewest(self.limit)
-            if found is None and self.budget:  # the budget needs no exceptions
+            moved = search.within(self.budget) if self.budget else search.fewest(self.limit)
+            if moved is None and self.budget:  # the budget needs no exceptions
                 lossless = replace(self, budget=0, tolerance=self.tolerance if self.path_change else None)
                 return lossless.run(forest, rows, judge)
-            thresholds = task.trees.threshold if found is None else found
+            thresholds = task.trees.threshold if moved is None else moved
         else:
             thresholds = task.trees.threshold.copy()
             few = forest.n_nodes <= FEW
@@ -163,31 +163,31 @@ class ShareThresholds:
         result = with_thresholds(forest, thresholds)
         report = self._report(task, seen, result, rows)
         promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
-        if self.searches and thresholds is task.trees.threshold:  # nothing was found: the forest is unchanged
+        if self.searches and thresholds is task.trees.threshold:  # nothing was moved: the forest is unchanged
             promise = Exact()
         return PassResult(result, (promise,), report)
 
     def _shared(
-        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool, few: bool
+        self, low: NDArray[np.float64], high: NDArray[np.float64], present: NDArray[np.float64], narrow: bool, few: bool
     ) -> NDArray[np.float64]:
         """New thresholds of one feature's nodes. few: see `place`."""
         if self.kmeans:
-            centres, cluster = kmeans_line(own, self.kmeans)
+            centres, cluster = kmeans_line(present, self.kmeans)
             return np.asarray((centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster])
-        allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
+        allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
-            points, taken = place(low, high, own, few_bits, narrow, few)
+            points, taken = place(low, high, present, few_bits, narrow, few)
             return points[taken]
         kept = ~stab_most(low, high, allowed).missed
-        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow, few)
+        points, _ = place(low[kept], high[kept], present[kept], few_bits, narrow, few)
         return points[take(low, high, points).point]
 
     def _search(self, task: Observe, bounds: NodeBounds, rows: Rows, judge: Judge) -> Search:
         few_bits = self.prefer == "few-bits"
 
-        def placed(low: Any, high: Any, own: Any, feature: int) -> NDArray[np.float64]:
-            return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)[0]
+        def placed(low: FloatArray, high: FloatArray, present: FloatArray, feature: int) -> FloatArray:
+            return place(low, high, present, few_bits, task.forest.features[feature].number == FLOAT32)[0]
 
         return Search.of(task, bounds, rows, judge, placed)
 
@@ -207,10 +207,10 @@ class ShareThresholds:
             feature = forest.features[index]
             sides = ((seen, task.trees.threshold, exact), (after, new, within))
             for side, (observed, thresholds, bounds) in enumerate(sides):
-                own = freedom(task, observed, index, thresholds, bounds)
-                form = choose(feature.number, feature.raw, own.missing, own, "auto", None)
+                free = freedom(task, observed, index, thresholds, bounds)
+                form = choose(feature.number, feature.raw, free.missing, free, "auto", None)
                 bits = comparator_bits(form.number, form.words)
-                figures[:, index, side] = len(own.thresholds), bits, word_bits(form.number)
+                figures[:, index, side] = len(free.thresholds), bits, word_bits(form.number)
 
         each(measure, len(forest.features))
         conditions, bits, inputs = figures.sum(axis=1).tolist()
@@ -252,7 +252,7 @@ def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
 def place(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-    own: NDArray[np.float64],
+    present: NDArray[np.float64],
     few_bits: bool,
     narrow: bool,
     few: bool = False,
@@ -260,13 +260,13 @@ def place(
     """The fewest thresholds with one in each of a feature's intervals (low, high], ascending, in the feature's number
     type; and the index of the threshold that each interval takes.
 
-    low, high: (p,). own: (p,) the nodes' present thresholds, used where no row sets a bound. narrow: the feature is a
-    float32. few: there are so few nodes that plain Python is faster than compiling.
+    low, high: (p,). present: (p,) the nodes' thresholds so far, used where no row sets a bound. narrow: the feature is
+    a float32. few: there are so few nodes that plain Python is faster than compiling.
     """
-    found = narrow_points(low, high, jit=not few) if few_bits else None
-    stabbed = None if found is None else take(low, high, found[0])
-    if found is not None and stabbed is not None and not stabbed.missed.any():
-        points = found[0]
+    narrow_set = narrow_points(low, high, jit=not few) if few_bits else None
+    stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
+    if narrow_set is not None and stabbed is not None and not stabbed.missed.any():
+        points = narrow_set[0]
     else:
         stabbed = stab(low, high)
         points = _middles(stabbed.low, stabbed.high, narrow)
@@ -279,7 +279,7 @@ def place(
     points = np.where(outside, stabbed.high, points)
     anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
     for point in anywhere.tolist():  # no row sets a bound
-        points[point] = own[stabbed.point == point][0]
+        points[point] = present[stabbed.point == point][0]
     return points, stabbed.point
 
 

@@ -16,6 +16,7 @@ from forestc.errors import OptionError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
+from forestc.forest.numbers import FloatArray
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.share_thresholds.observation import Observe, columns_of, finite_nodes
 from forestc.rows.accuracy import answers_of
@@ -24,9 +25,9 @@ from forestc.rows.batches import Batch, Rows, reduce_rows
 MOST_VALUES = 1 << 25  # values of all nodes kept in memory; beyond it, the cost of a change is measured on fewer rows
 MOST_JUDGED = 1 << 20  # most rows that a candidate is judged on
 STEP = 0.85  # ratio of successive numbers of comparators that are tried
-GIVE_UP = 5  # the search ends after so many successive candidates beyond the tolerance
+GIVE_UP = 5  # successive candidates beyond the tolerance after which the search ends
 
-Placed: TypeAlias = Callable[[Any, Any, Any, int], NDArray[np.float64]]
+Placed: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, int], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,17 @@ class Search:
         owner, node_point = [], []
         for index, here in features:
             low, high = bounds.low[here], bounds.high[here]
-            own = placed(low, high, trees.threshold[here], index)
-            node_point.append(take(low, high, own).point + sum(len(before) for before in points))
-            points.append(own)
-            owner.append(np.full(len(own), index))
+            distinct = placed(low, high, trees.threshold[here], index)
+            node_point.append(take(low, high, distinct).point + sum(len(before) for before in points))
+            points.append(distinct)
+            owner.append(np.full(len(distinct), index))
         visits = int(bounds.count[trees.left != LEAF].sum())
         sample = reduce_rows(fit, _Sample(forest, max(1, -(-visits // MOST_VALUES))))
         sample.sort(key=lambda part: part[0])
         columns = np.ascontiguousarray(np.concatenate([part[2] for part in sample], axis=1))
         drawn = None if task.drawn is None else task.drawn[:, np.concatenate([part[1] for part in sample])]
         values = NodeValues.of(columns, trees, side_difference(forest, bounds.count), drawn)
-        found = removal(
+        removed = removal(
             np.concatenate(points) if points else np.zeros(0),
             np.concatenate(owner) if owner else np.zeros(0, dtype=np.int64),
             np.concatenate([here for _, here in features]) if features else np.zeros(0, dtype=np.int64),
@@ -92,7 +93,7 @@ class Search:
         )
         judge = judge.first(MOST_JUDGED)
         judged_rows = [columns_of(forest, batch) for batch in judge.held_out.batches()]
-        return Search(task, bounds, values, found, features, placed, judge, judged_rows)
+        return Search(task, bounds, values, removed, features, placed, judge, judged_rows)
 
     def within(self, budget: int) -> NDArray[np.float64] | None:
         """Thresholds (nodes,) with at most `budget` comparators; None if none needs to be removed. Raises OptionError
@@ -150,11 +151,11 @@ class Search:
         kept = self.removal.kept(count)
         for index, here in self.features:
             points = self.removal.points[kept[self.removal.feature[kept] == index]]
-            low, high, own = bounds.low[here], bounds.high[here], trees.threshold[here]
+            low, high, present = bounds.low[here], bounds.high[here], trees.threshold[here]
             points = settled(points, here, trees, bounds, self.values)
             inside = ~take(low, high, points).missed
             # fewer intervals leave more freedom: fewer digits, and sometimes fewer points
-            points = self.placed(low[inside], high[inside], own[inside], index)
+            points = self.placed(low[inside], high[inside], present[inside], index)
             result[here] = points[cheapest(points, here, trees, bounds, self.values)]
         return result
 
