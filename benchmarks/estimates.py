@@ -90,7 +90,7 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
 
 
 def key(made: Made, target: str) -> str:
-    """Of a design's figures. target: a family or a device."""
+    """The key of a design's figures. target: a family or a device."""
     family = FAMILIES[target] if target in FAMILIES else DEVICES[target].family
     netlist = made.netlist(family)
     text = verilog.emit(netlist)[f"{verilog.module_name(netlist)}.v"]

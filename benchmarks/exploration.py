@@ -211,7 +211,7 @@ def percent(volumes: Sequence[float], whole: float) -> float:
 
 
 def processor_seconds() -> float:
-    """Of this process and of those that it has awaited."""
+    """Processor seconds of this process and of those that it has awaited."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -292,7 +292,7 @@ def tried(material: Material, choices: Sequence[dict[str, Any]]) -> tuple[list[T
 
 
 def hypervolume(found: Sequence[Point], corner: float, least: float) -> float:
-    """Of log2(1 + cost) below the corner's, and accuracy above the least."""
+    """The hypervolume of log2(1 + cost) below the corner's, and accuracy above the least."""
     area, best, edge = 0.0, least, math.log2(1 + corner)
     for cost, accuracy in sorted(found):
         if accuracy > best and cost <= corner:

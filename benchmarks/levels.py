@@ -181,25 +181,25 @@ def summary(designs: list[dict[str, Any]], others: list[dict[str, Any]]) -> dict
     """How often the word is broken, whether sizes fall from level to level, and sizes and times beside another
     version's."""
     known = {(row["set"], row["model"], row["seed"], row["level"], row["way"]): row for row in designs}
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for level in (2, 3):
         for way in WAYS:
             rows = [row for row in designs if (row["level"], row["way"]) == (level, way)]
             if rows:
-                told[f"O{level}_{way}_word_broken".replace(" ", "_")] = f"{sum(map(broken, rows))} of {len(rows)}"
+                figures[f"O{level}_{way}_word_broken".replace(" ", "_")] = f"{sum(map(broken, rows))} of {len(rows)}"
     larger = []
     for (name, kind, seed, level, way), row in known.items():
         before = known.get((name, kind, seed, level - 1, way if level > 2 else ""))
         if before is not None and row["luts"] > 1.02 * before["luts"]:
             larger.append(f"{name} {kind} {seed} -O{level} {way}: {row['luts']} behind {before['luts']}")
-    told["larger_than_the_level_before"] = "; ".join(larger) or "none"
+    figures["larger_than_the_level_before"] = "; ".join(larger) or "none"
     pairs = [(known[key], row) for row in others if (key := _key(row)) in known and row["level"] == 3]
     if pairs:
         for what, values in (("luts", 1.0), ("s", 0.1)):
             ratios = [np.log(max(own[what], values) / max(other[what], values)) for own, other in pairs]
-            told[f"O3_{what}_against_the_other_version"] = float(np.exp(np.mean(ratios)))
-        told["word_broken_by_the_other_version"] = f"{sum(broken(other) for _, other in pairs)} of {len(pairs)}"
-    return told
+            figures[f"O3_{what}_against_the_other_version"] = float(np.exp(np.mean(ratios)))
+        figures["word_broken_by_the_other_version"] = f"{sum(broken(other) for _, other in pairs)} of {len(pairs)}"
+    return figures
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each step the geometric mean, over all models, of its figures to those of the design as it is."""
+    """The geometric mean, over all models, of each step's figures to those of the design as it is."""
     whole = {(row["data"], row["trees"]): row for row in rows if row["without"] == "nothing"}
     found = []
     for step in steps():
@@ -171,7 +171,7 @@ def chained(self: Any, a: Any, threshold: int, *origin: Any, **_: Any) -> Any:
 
 
 def a_level_each(self: Any, bits: Any, stage: int) -> Any:
-    """Of a LUT that absorbs no other."""
+    """The level of a LUT that absorbs no other."""
     start, last = max((self._at(net, stage), net) for net, _ in bits)
     own = self._lut(len(bits))
     return timing.Ready(stage, start + own, own, last, bits)

@@ -348,7 +348,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
 @pytest.mark.parametrize("layout", ["branches", "calls", "nodes", "masks", "mixed"])
 @pytest.mark.parametrize("cpu, compiler", [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")])
 def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, cpu, compiler, layout):
-    """Of a boosted model that the costs were not fitted on. Its estimate is in the range of most builds, and more."""
+    """A boosted model that the costs were not fitted on. Its estimate is in the range of most builds, and more."""
     need(compiler)
     model, X, y = trained("xgboost-multi")
     design = forestc.compile(model, X, tmp_path / "d", label=y, targets="c", c_layout=layout, cpu=cpu, name="m").design

@@ -33,7 +33,7 @@ def activity(options: ActivityOptions) -> dict[str, Any]:
 
     Returns the figures of `forestc activity --json`. `comparators`: those that toggle most first, one for each
     direction of missing values. `labels`: empty for a regression or several targets; standard errors are those of
-    counting so many independent rows, and leave out how far an input model is from the rows it was learnt on. `trees`:
+    independent rows of this number, and leave out how far an input model is from the rows it was learnt on. `trees`:
     the leaves, how many have probability 0 (`never`), the probability of the rarest other one, and the comparisons of
     a row, which are the inner nodes that it is expected to visit. Raises OptionError unless one of inputs and rows is
     given, RowsError for an input model of other columns, ForestcError.

@@ -273,8 +273,8 @@ def _run_passes(read: _Read, wanted: Request) -> _Passed:
     if ground.plan.chosen is not None:  # its passes name their settings, which the judged rows chose
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
-    told = [step.report["note"] for step in steps if "note" in step.report]
-    notes = (*read.notes, *ground.plan.notes, *leaves, *told)
+    noted = [step.report["note"] for step in steps if "note" in step.report]
+    notes = (*read.notes, *ground.plan.notes, *leaves, *noted)
     rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
     return _Passed(forest, tuple(steps), ground, rows, notes)
 

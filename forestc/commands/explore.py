@@ -24,7 +24,7 @@ from forestc.exploration.asked import Asked, cores
 from forestc.exploration.candidate import Bench, Commands, test_rows
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
-from forestc.exploration.goals import goals_of, limits_of, told
+from forestc.exploration.goals import goals_of, limits_of, spelled
 from forestc.exploration.material import Material, material_of
 from forestc.exploration.pool import pool_of
 from forestc.exploration.search import Search, unreachable
@@ -192,7 +192,7 @@ def command_of(asked: Asked, folder: Path) -> str | None:
     for flag, value in flags.items():
         words += [flag, str(value)] if value not in (None, "") else []
     for limit in asked.limits:
-        words += ["--limit", told(limit)]
+        words += ["--limit", spelled(limit)]
     words += ["--regression"] * asked.regression + ["--no-prove"] * (not asked.prove)
     words += ["--native"] * asked.native + ["--trust-pickle"] * asked.trust_pickle
     return shlex.join([*words, "-o", str(folder)])
@@ -258,7 +258,7 @@ def _refuse(study: Study) -> None:
         raise ForestcError("no design keeps all limits together", where=where, do="loosen one of them")
     limit, nearest = missed
     near = "its value is not known of any" if nearest is None else f"the nearest is {nearest:.6g}"
-    raise ForestcError(f"no design keeps the limit {told(limit)}: {near}", where=where, do="loosen the limit")
+    raise ForestcError(f"no design keeps the limit {spelled(limit)}: {near}", where=where, do="loosen the limit")
 
 
 def _remedy(reason: str) -> str:

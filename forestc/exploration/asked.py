@@ -14,7 +14,7 @@ from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
-from forestc.exploration.goals import FIGURES, told
+from forestc.exploration.goals import FIGURES, spelled
 from forestc.exploration.study import RUNGS, Goal, Limit, Rung
 from forestc.options.explore import ExploreOptions
 from forestc.synthesis import known_device, need_tools
@@ -115,7 +115,7 @@ class Asked(ExploreOptions):
             names = ",".join(goal.figure for goal in goals)
             raise OptionError("the study has other goals", where=names, do="resume with those, or begin another study")
         if limits != self.limits:
-            names = ", ".join(map(told, limits)) or "none"
+            names = ", ".join(map(spelled, limits)) or "none"
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
         if self.storage is not None and f":{HIDDEN}@" in self.storage:
             raise OptionError("the study does not keep the storage's password", do="give --storage ADDRESS again")

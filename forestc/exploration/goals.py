@@ -74,11 +74,11 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
         limits.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
     for limit in limits:
         if limit.figure == "accuracy" and limit.value > 1:
-            raise OptionError(f"accuracy is a share, at most 1: {told(limit)}", do="write it as in accuracy>=0.95")
+            raise OptionError(f"accuracy is a share, at most 1: {spelled(limit)}", do="write it as in accuracy>=0.95")
     return tuple(limits)
 
 
-def told(limit: Limit) -> str:
+def spelled(limit: Limit) -> str:
     """A limit as users write it."""
     return f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}"
 

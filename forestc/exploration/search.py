@@ -15,7 +15,7 @@ import numpy as np
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
 from forestc.exploration.correction import Correction, corrected, corrections
-from forestc.exploration.goals import told
+from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.pool import Pool
@@ -156,7 +156,7 @@ class Search:
 
     def _broken(self, trial: Trial) -> str:
         broken = [limit for limit in self.asked.limits if not limit.holds(trial.figure(limit.figure))]
-        return ", ".join(f"{_shown(trial.figure(limit.figure))} breaks {told(limit)}" for limit in broken)
+        return ", ".join(f"{_shown(trial.figure(limit.figure))} breaks {spelled(limit)}" for limit in broken)
 
     # --- rungs
 

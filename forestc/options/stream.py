@@ -16,7 +16,7 @@ _FROM_0 = {"type": "integer", "minimum": 0}
 class StreamOptions:
     """tdata_bits: of the input, a multiple of 8; 0: a row in one beat. user_bits: of tuser. registers: adds an
     AXI4-Lite block. align: 0 packs words without gaps; 8, 16, 32 or 64 gives each word and each result the smallest C
-    integer of at least so many bits, with the layout of C and NumPy."""
+    integer of at least that many bits, with the layout of C and NumPy."""
 
     tdata_bits: int = option(
         0, "--tdata", "with --stream: bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"

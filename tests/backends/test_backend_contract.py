@@ -89,7 +89,7 @@ def test_roles_and_paths_are_told_apart():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_engine_runs_what_it_writes(target, tmp_path):
-    """Of each target some file is run by an engine of `check`, and a design of it alone is compiled and checked."""
+    """Some file of each target is run by an engine of `check`, and a design of it alone is compiled and checked."""
     roles = BACKENDS[target].roles({"targets": [target]})
     assert {engine.role for engine in ENGINES.values()} & set(roles)
     from models import trained

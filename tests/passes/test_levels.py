@@ -154,7 +154,7 @@ def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
 
 
 def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
-    """Of a model that is perfect on its own rows, an ensemble that is as good on others is taken all the same."""
+    """Where a model is perfect on its own rows, an ensemble that is as good on others is taken all the same."""
     random = np.random.default_rng(0)
     X = random.normal(size=(600, 5))
     y = ((X[:, 0] > 0) ^ (random.random(600) < 0.2)).astype(int)

@@ -108,7 +108,7 @@ def test_a_changed_path_is_found_where_no_decision_changes(job):
 
 
 def test_paths_of_a_later_batch_are_its_own_rows(job):
-    """Of all rows only the last was shown to the trees, and its path changes."""
+    """Only the last of all rows was shown to the trees, and its path changes."""
     forest, rows = job
     x = rows.X[:, forest.features[forest.trees[0].feature[0]].column].astype(np.float32)
     moved = (x >= forest.trees[0].threshold[0]) & (x < np.float32(forest.trees[0].threshold[0] + 30.0))

@@ -336,7 +336,7 @@ def test_what_can_not_be_fitted(tmp_path):
 
 
 def value_error(before, after, X):
-    """Of class 1's probability where there are two classes; else of every value, of regressions as a share."""
+    """The error of class 1's probability where there are two classes; else of every value, of regressions a share."""
     wanted, got = evaluate(before, X).values.astype(float), evaluate(after, X).values
     wanted = wanted[:, -1:] if got.shape[1] == 1 else wanted
     error = np.abs(wanted - got).max()

@@ -294,7 +294,7 @@ def useful_parent_sets(scorer: Scorer, child: int, most: int) -> list[tuple[tupl
     """The parent sets of a child, up to `most` parents, that an optimum may need, with their scores, the best first.
 
     A set is left out if a subset scores at least as well: a network can be given the subset instead, which adds no edge
-    to its moral graph. All supersets of a set are left out, too, if it shows so many configurations that none can pay
+    to its moral graph. All supersets of a set are left out, too, if it shows that many configurations that none can pay
     (after de Campos and Ji 2011): the score is the log of a product over configurations, in which the first row of each
     is predicted with probability 1 / r and no other with more than 1. So log(1 / r) times the configurations that occur
     bounds the score, and supersets show no fewer configurations.

@@ -19,7 +19,7 @@ SPARE = 3  # digits kept free if sums are divided, so that different sums stay d
 MOST_SUMS = 1 << 16  # sums for which a link is computed, to see whether different ones stay different
 MOST_DENOMINATOR = 512
 MOST_RATIOS = 1 << 13  # different values that are looked at
-FINE = 16  # a grid keeps common denominators that leave at least so many choices for the number of its steps
+FINE = 16  # a grid keeps common denominators that leave at least this number of choices for the number of its steps
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Quantize:
     fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
     noise: with fit, each row is joined by a copy whose values move, by this standard deviation in ranks (0.1 is a tenth
-    of the rows), so that leaves know fewer rows by heart.
+    of the rows), so that leaves fit fewer single rows.
     exact: choose words and leaves for every input, as without rows, even if rows are given, whose ties come first then.
     cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
     narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.

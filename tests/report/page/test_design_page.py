@@ -66,7 +66,7 @@ def test_colours_follow_the_reader_and_are_told_apart(visit, design_file):
 
 
 def contrast(one, other):
-    """Of two colours, by WCAG 2."""
+    """The contrast of two colors, by WCAG 2."""
 
     def luminance(colour):
         parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
