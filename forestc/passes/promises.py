@@ -532,8 +532,8 @@ class _WithinCheck(PromiseCheck[Within]):
         if not self.loss.within(self.promise.tolerance):
             raise CheckError(
                 f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
-                f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the tolerance "
-                f"for {ERRORS} times this and the loss is {self.promise.tolerance:.4f}",
+                f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the loss and "
+                f"{ERRORS} standard errors are above the tolerance, {self.promise.tolerance:.4f}",
                 do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )
         return {}

@@ -61,7 +61,7 @@ from forestc.rows.ranges import Ranges, have_rows
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
-MOST_FITTED_BITS = 4  # of leaf_bits=auto; fitted leaves of more decide no more rows rightly
+MOST_FITTED_BITS = 4  # tried by leaf_bits=auto where leaves are fitted
 CHANGE = 0.01  # of a regression's scores, over their range
 
 
