@@ -90,9 +90,9 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     assert found.chosen is not None
     loss = found.chosen.loss
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
-    evidence = (
-        None if held_out is not None else (Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss)
-    )
+    evidence = None
+    if held_out is None:
+        evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure, 0.0), loss
     return Ground(replace(found, notes=(*notes, *found.notes)), fit, held_out, given, evidence)
 
 

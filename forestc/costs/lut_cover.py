@@ -9,28 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
 from forestc.costs.devices import Luts
 
 KEPT = 3  # cuts of a node, beside the node itself
+MOST_FAN_INS = 3
 ROUNDING = 1e-9  # by which sums of delays differ
 Cut: TypeAlias = frozenset[int]
 
 
-@dataclass
-class _Cuts:
-    """The best cut of each node, when it is ready, and its area flow."""
+class _Network(NamedTuple):
+    """fan_ins: (nodes, MOST_FAN_INS), -1 where there are fewer. boxed: (nodes,) whether a node is the result of a carry
+    chain; box: what it reads, from begins[node] to begins[node + 1]. areas: (inputs + 1,) of LUTs. delays: (inputs + 1,
+    inputs), 1 where all are alike. chain: the delay of a carry chain."""
 
-    best: list[Cut]
-    ready: list[float]
-    flow: list[float]
+    fan_ins: NDArray[np.int64]
+    boxed: NDArray[np.bool_]
+    box: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    areas: NDArray[np.float64]
+    delays: NDArray[np.float64]
+    chain: float
+
+
+class _Cuts(NamedTuple):
+    """The best cut of each node, (nodes, inputs), ascending, -1 behind the last; its size; and when it is ready."""
+
+    best: NDArray[np.int64]
+    size: NDArray[np.int64]
+    ready: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Mapper:
-    """fan_ins: of each node, which are below it; none of a leaf. boxes: of leaves that are results of carry chains what
-    these read. roots: nodes that are needed."""
+    """fan_ins: of each node, which are below it, at most MOST_FAN_INS; none of a leaf. boxes: of leaves that are
+    results of carry chains what these read. roots: nodes that are needed."""
 
     fan_ins: Sequence[tuple[int, ...]]
     boxes: Mapping[int, tuple[int, ...]]
@@ -40,22 +59,35 @@ class Mapper:
     def cover(self) -> dict[int, Cut]:
         """What each LUT reads, by the root of the LUT, from the last to the first. Time O(nodes)."""
         uses = self._uses()
-        cuts = self._cuts(uses, None)
-        last = max((cuts.ready[root] for root in self.roots), default=0.0) + self.kind.slack
-        latest, luts = self._needed(cuts, last)
-        counted = [0.0] * len(self.fan_ins)
-        for cut in luts.values():
-            for node in cut:
-                counted[node] += 1
-        for node in self.roots:
-            counted[node] += 1
-        for read in set(self.boxes.values()):
-            for node in read:
-                counted[node] += 1
-        uses = [(first + 2 * count) / 3 for first, count in zip(uses, counted, strict=True)]
-        return self._needed(self._cuts(uses, latest), last)[1]
+        cuts = _priority_cuts(self.network, uses, np.empty(0))
+        last = max((float(cuts.ready[root]) for root in self.roots), default=0.0) + self.kind.slack
+        roots = np.array(self.roots, dtype=np.int64)
+        latest, needed = _needed(self.network, cuts, roots, last)
+        counted = np.bincount(cuts.best[needed & (cuts.size > 0)].ravel() + 1, minlength=len(uses) + 1)[1:]
+        counted += np.bincount(roots, minlength=len(uses))
+        read = [node for chain in set(self.boxes.values()) for node in chain]
+        counted += np.bincount(np.array(read, dtype=np.int64), minlength=len(uses))
+        cuts = _priority_cuts(self.network, (uses + 2 * counted) / 3, latest)
+        _, needed = _needed(self.network, cuts, roots, last)
+        luts = np.flatnonzero(needed & (cuts.size > 0))[::-1].tolist()
+        return {node: frozenset(cuts.best[node, : cuts.size[node]].tolist()) for node in luts}
 
-    def _uses(self) -> list[float]:
+    @cached_property
+    def network(self) -> _Network:
+        count, inputs = len(self.fan_ins), len(self.kind.areas) - 1
+        fan_ins = np.full((count, MOST_FAN_INS), -1, dtype=np.int64)
+        for node, below in enumerate(self.fan_ins):
+            fan_ins[node, : len(below)] = below
+        sizes = np.array([len(self.boxes.get(node, ())) for node in range(count)], dtype=np.int64)
+        boxed = np.array([node in self.boxes for node in range(count)], dtype=np.bool_)
+        box = np.array([a for node in range(count) for a in self.boxes.get(node, ())], dtype=np.int64)
+        delays = np.ones((inputs + 1, inputs))
+        for size, own in enumerate(self.kind.delays):
+            delays[size, : len(own)] = own
+        begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return _Network(fan_ins, boxed, box, begins, np.array(self.kind.areas, float), delays, self.kind.chain)
+
+    def _uses(self) -> NDArray[np.float64]:
         """How many nodes and roots read each node that a root depends on."""
         uses = [0.0] * len(self.fan_ins)
         chains: set[tuple[int, ...]] = set()
@@ -71,64 +103,128 @@ class Mapper:
             if uses[node]:
                 for below in read:
                     uses[below] += 1
-        return uses
+        return np.array(uses)
 
-    def _cuts(self, uses: Sequence[float], latest: Sequence[float] | None) -> _Cuts:
-        """latest: when each node must be ready, for the least area; None for the earliest."""
-        count, areas, delays = len(self.fan_ins), self.kind.areas, self.kind.delays
-        inputs = len(areas) - 1
-        cuts = _Cuts([frozenset()] * count, [0.0] * count, [0.0] * count)
-        times, flows = cuts.ready, cuts.flow
-        kept: list[list[Cut]] = [[]] * count
-        for node, below in enumerate(self.fan_ins):
-            itself = frozenset((node,))
-            if not below or not uses[node]:
-                kept[node] = [itself]
-                if node in self.boxes:
-                    times[node] = self.kind.chain + max((times[a] for a in self.boxes[node]), default=0.0)
-                continue
-            merged = set(kept[below[0]])
-            for a in below[1:]:
-                merged = {cut for first in merged for second in kept[a] if len(cut := first | second) <= inputs}
-            due = 0.0 if latest is None else latest[node] + ROUNDING
-            ranked: list[tuple[float, float, int, int, float, Cut]] = []
-            for cut in merged:
-                size = len(cut)
-                flow, ready = areas[size], 0.0
-                for a in cut:
-                    flow += flows[a]
-                    if times[a] > ready:
-                        ready = times[a]
-                if delays:
-                    arriving = sorted([times[a] for a in cut], reverse=True)
-                    ready = max(map(sum, zip(arriving, delays[size], strict=True)))
-                else:
-                    ready += 1.0
-                ranked.append((max(0.0, ready - due), flow, size, len(ranked), ready, cut))
-            ranked.sort()
-            _, flow, _, _, times[node], cuts.best[node] = ranked[0]
-            flows[node] = flow / max(1.0, uses[node])
-            kept[node] = [cut for *_, cut in ranked[:KEPT]]
-            kept[node].append(itself)
-        return cuts
 
-    def _needed(self, cuts: _Cuts, last: float) -> tuple[list[float], dict[int, Cut]]:
-        """When each node must be ready at the latest, and the LUTs that are needed."""
-        latest = [last] * len(self.fan_ins)
-        luts: dict[int, Cut] = {}
-        needed = set(self.roots)
-        for node in range(len(self.fan_ins) - 1, -1, -1):  # a node comes after its fan-in
-            if node not in needed:
-                continue
-            if node in self.boxes:
-                for a in self.boxes[node]:
-                    needed.add(a)
-                    latest[a] = min(latest[a], latest[node] - self.kind.chain)
-            elif self.fan_ins[node]:
-                cut = luts[node] = cuts.best[node]
-                order = sorted(cut, key=lambda a: -cuts.ready[a])
-                pins = self.kind.delays[len(cut)] if self.kind.delays else (1.0,) * len(cut)
-                for a, delay in zip(order, pins, strict=True):
-                    needed.add(a)
-                    latest[a] = min(latest[a], latest[node] - delay)
-        return latest, luts
+@compiled()
+def _merged(first: Any, first_size: int, second: Any, second_size: int, out: Any) -> Any:
+    """The union of two ascending cuts, filled into out; its size, or -1 if it does not fit."""
+    i = j = size = 0
+    while i < first_size or j < second_size:
+        if size == len(out):
+            return -1
+        if j == second_size or (i < first_size and first[i] <= second[j]):
+            if j < second_size and first[i] == second[j]:
+                j += 1
+            out[size] = first[i]
+            i += 1
+        else:
+            out[size] = second[j]
+            j += 1
+        size += 1
+    return size
+
+
+@compiled()
+def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
+    """The cuts of all nodes in use. latest: when each node must be ready, for the least area; empty for the
+    earliest."""
+    count, inputs = len(network.fan_ins), len(network.areas) - 1
+    most = (KEPT + 1) ** MOST_FAN_INS
+    kept, kept_size = np.full((count, KEPT + 1, inputs), -1, np.int64), np.zeros((count, KEPT + 1), np.int64)
+    numbers = np.zeros(count, np.int64)  # of kept cuts
+    best, size, ready, flow = (
+        np.full((count, inputs), -1, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count),
+        np.zeros(count),
+    )
+    pools, pool_sizes = np.empty((2, most, inputs), np.int64), np.zeros((2, most), np.int64)
+    late, area, when = np.empty(most), np.empty(most), np.empty(most)
+    arriving = np.empty(inputs)
+    for node in range(count):
+        below = network.fan_ins[node]
+        if below[0] < 0 or uses[node] == 0:
+            kept[node, 0, 0], kept_size[node, 0], numbers[node] = node, 1, 1
+            if network.boxed[node]:
+                for a in network.box[network.begins[node] : network.begins[node + 1]]:
+                    ready[node] = max(ready[node], ready[a])
+                ready[node] += network.chain
+            continue
+        at, pooled = 0, numbers[below[0]]
+        for cut in range(pooled):
+            pools[0, cut], pool_sizes[0, cut] = kept[below[0], cut], kept_size[below[0], cut]
+        for a in below[1:]:
+            if a < 0:
+                break
+            merged = 0
+            for first in range(pooled):
+                for second in range(numbers[a]):
+                    joined = pools[1 - at, merged]
+                    length = _merged(
+                        pools[at, first], pool_sizes[at, first], kept[a, second], kept_size[a, second], joined
+                    )
+                    known = length < 0
+                    for other in range(merged):
+                        if not known and pool_sizes[1 - at, other] == length:
+                            known = np.all(pools[1 - at, other, :length] == joined[:length])
+                    if not known:
+                        pool_sizes[1 - at, merged] = length
+                        merged += 1
+            at, pooled = 1 - at, merged
+        due = latest[node] + ROUNDING if len(latest) else 0.0
+        for cut in range(pooled):
+            length = pool_sizes[at, cut]
+            area[cut] = network.areas[length]
+            for place in range(length):
+                a = pools[at, cut, place]
+                area[cut] += flow[a]
+                arriving[place] = -ready[a]
+            arriving[:length].sort()
+            when[cut] = 0.0
+            for place in range(length):
+                when[cut] = max(when[cut], network.delays[length, place] - arriving[place])
+            late[cut] = max(0.0, when[cut] - due)
+        for rank in range(min(KEPT, pooled)):
+            chosen = -1
+            for cut in range(pooled):
+                if pool_sizes[at, cut] > 0 and (
+                    chosen < 0
+                    or (late[cut], area[cut], pool_sizes[at, cut])
+                    < (late[chosen], area[chosen], pool_sizes[at, chosen])
+                ):
+                    chosen = cut
+            length = pool_sizes[at, chosen]
+            kept[node, rank, :length], kept_size[node, rank] = pools[at, chosen, :length], length
+            if rank == 0:
+                best[node, :length], size[node], ready[node] = pools[at, chosen, :length], length, when[chosen]
+                flow[node] = area[chosen] / max(1.0, uses[node])
+            pool_sizes[at, chosen] = 0  # taken
+            numbers[node] = rank + 1
+        kept[node, numbers[node], 0], kept_size[node, numbers[node]] = node, 1
+        numbers[node] += 1
+    return _Cuts(best, size, ready)
+
+
+@compiled()
+def _needed(network: Any, cuts: Any, roots: Any, last: float) -> Any:
+    """When each node must be ready at the latest, and whether it is needed."""
+    count = len(network.fan_ins)
+    latest, needed = np.full(count, last), np.zeros(count, np.bool_)
+    for root in roots:
+        needed[root] = True
+    for node in range(count - 1, -1, -1):  # a node comes after its fan-in
+        if not needed[node]:
+            continue
+        if network.boxed[node]:
+            for a in network.box[network.begins[node] : network.begins[node + 1]]:
+                needed[a] = True
+                latest[a] = min(latest[a], latest[node] - network.chain)
+        elif cuts.size[node]:
+            cut = cuts.best[node, : cuts.size[node]]
+            order = np.argsort(-cuts.ready[cut], kind="mergesort")
+            for place in range(len(cut)):
+                a = cut[order[place]]
+                needed[a] = True
+                latest[a] = min(latest[a], latest[node] - network.delays[len(cut), place])
+    return latest, needed

@@ -6,7 +6,7 @@ Passes that search, levels, the pipeline and exploration all use it, so that `to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import FirstRows, Rows
 
-ERRORS = 1.25  # standard errors that count as lost; docs/benchmarks, Levels, compares it with other rules
+ERRORS = 1.25  # standard errors that count as lost; docs/benchmarks, Levels, compares this with other rules
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Loss:
 
     accuracy: the forest's share of right decisions, or R squared of a regression; without labels its agreement with the
     model. lost: the model's accuracy minus the forest's. error: the standard error of lost. rows: number of judged
-    rows. measure: the name of the accuracy.
+    rows. measure: the name of the accuracy. counted: what counts as lost, which is more, because the best of many
+    forests looks better on these rows than it is, and on few rows any forest may.
     """
 
     accuracy: float
@@ -36,12 +37,7 @@ class Loss:
     error: float
     rows: int
     measure: str
-
-    @property
-    def counted(self) -> float:
-        """What counts as lost: lost plus ERRORS standard errors. They are added because the best of many forests looks
-        better on these rows than it is, and on few rows any forest may."""
-        return self.lost + ERRORS * self.error
+    counted: float
 
     def within(self, tolerance: float) -> bool:
         """Whether what counts as lost is within the tolerance."""
@@ -82,13 +78,24 @@ class Judged:
         """The loss of a forest with these errors on the same rows.
 
         The standard error is that of the mean difference per row between the forest's and the model's error. For R
-        squared the variance of the labels counts as known.
+        squared the variance of the labels counts as known. ERRORS of it count as lost.
         """
         rows = len(errors)
         more = errors - self.errors
         spread = float(((more - more.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        accuracy = self._accuracy(errors)
-        return Loss(accuracy, self.accuracy - accuracy, float(np.sqrt(spread)) / self.whole, rows, self.measure)
+        accuracy, error = self._accuracy(errors), float(np.sqrt(spread)) / self.whole
+        lost = self.accuracy - accuracy
+        return Loss(accuracy, lost, error, rows, self.measure, lost + ERRORS * error)
+
+    def loss_in_halves(self, errors: NDArray[np.float64]) -> Loss:
+        """`loss`, but what counts as lost is the larger of two: the loss on every second row, and the loss plus one
+        standard error on the others. The first choose among forests, and the others confirm."""
+        halves = [
+            Judged(self.errors[first::2], self.truth[first::2], self.decides, self.labelled).loss(errors[first::2])
+            for first in (0, 1)
+        ]
+        counted = max(halves[0].lost, halves[1].lost + halves[1].error)
+        return replace(self.loss(errors), counted=counted)
 
 
 @dataclass(frozen=True)
