@@ -36,6 +36,7 @@ from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
 from forestc.version import __version__
+from forestc.writing import writing
 
 COMMANDS = Commands(compile, check, synth, measure)
 
@@ -279,10 +280,8 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     lock = None
     try:
-        try:
+        with writing(folder, "give another"):
             lock = (folder / ".lock").open("w", encoding="ascii")
-        except OSError as error:
-            raise ForestcError(f"can't be written ({error.strerror})", where=str(folder), do="give another") from None
         try:
             import_module("fcntl").flock(lock, 6)  # LOCK_EX | LOCK_NB
         except ImportError:
