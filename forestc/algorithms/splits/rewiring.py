@@ -19,7 +19,7 @@ import numpy as np
 
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.logistic import move
-from forestc.algorithms.splits.state import left_of, right_of
+from forestc.algorithms.splits.state import left_of, right_of, tree_of
 
 LEAST = 1e-6  # loss that a change must gain
 DOUBT = 1.0  # standard errors that a change must gain beside its price
@@ -150,8 +150,7 @@ def _rises(
 ) -> None:  # fmt: skip
     """Fills in, for each row, the leaf it reaches on the other side (new_leaf), and its loss on the left minus that on
     the right (rise)."""
-    tree = shape.tree[split]
-    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     wanted = 1 if odds.power.shape[1] == 1 else output
     leaf, code, label, power, total = state.leaf[tree], outcomes.code, odds.label, odds.power, odds.total
@@ -295,8 +294,7 @@ def _follow(
     shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, new_leaf: Any,
 ) -> None:  # fmt: skip
     """Moves the rows that changed sides to their other leaf and updates their odds, in place."""
-    tree = shape.tree[split]
-    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]
     leaf, value, code, power, total = state.leaf[tree], state.value, outcomes.code, odds.power, odds.total
