@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.commands.compile import quantize
 from forestc.forest.ir import Forest
@@ -91,7 +92,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
     return quantize(forest, level=0), opened, notes
 
 
-def _some(rows: Rows) -> Any:
+def _some(rows: Rows) -> NDArray[np.float64]:
     """The first 20,000 rows, as an array."""
     parts, most = [], 20_000
     for batch in rows.batches():

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.leaf_fitting import integer_scores
-from forestc.algorithms.splits.state import mean_leaf, merge, rows_of, tree_of
+from forestc.algorithms.splits.leaf_fitting import Sorted, integer_scores
+from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
 MOST_VISITS = 1 << 28  # rows looked at in that search, whatever the numbers of rows and trees
@@ -67,7 +67,7 @@ def slack_of(scores: Any, label: int, last: bool) -> Any:
 
 
 @compiled()
-def slacks(decided: Any) -> Any:
+def slacks(decided: Decided) -> Any:
     """(rows,) the slack of each row."""
     slack = np.empty(len(decided.label), np.int64)
     for row in range(len(slack)):
@@ -92,7 +92,7 @@ def _moved_slack(scores: Any, label: int, last: bool, slack: int, output: int, s
 
 
 @compiled()
-def _change(decided: Any, slack: Any, weight: Any, rows: Any, output: int, step: int) -> Any:
+def _change(decided: Decided, slack: Any, weight: Any, rows: Any, output: int, step: int) -> Any:
     """The change of the weighted violation if the score of `output` grows by `step` for these rows."""
     change = 0
     for row in rows:
@@ -103,7 +103,7 @@ def _change(decided: Any, slack: Any, weight: Any, rows: Any, output: int, step:
 
 
 @compiled()
-def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) -> Any:
+def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
     """Moves leaves and biases, in place, so that as few rows as possible are violated; decided.scores follow. Returns
     how many are. visits: rows looked at before the search ends. Deterministic in `seed`."""
     count = len(decided.label)
@@ -186,7 +186,7 @@ def visits_for(rows: int, trees: int) -> int:
 
 
 @compiled()
-def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order: Any) -> Any:
+def collapse(shape: Shape, state: State, leaves: Leaves, rows: Sorted, decided: Decided, order: Any) -> Any:
     """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
     state.value is leaves.value. Returns how many splits went. No row may be violated."""
     removed = 0
@@ -227,7 +227,7 @@ def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order
 
 @compiled()
 def _all_keep(
-    state: Any, rows: Any, decided: Any, tree: int, base: int, output: int, slots: Any, chosen: Any
+    state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: Any, chosen: Any
 ) -> Any:  # fmt: skip
     """Whether no row is violated if the leaves hold `chosen`, for a tree of several outputs."""
     width = len(chosen)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
-from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
@@ -199,7 +199,7 @@ def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, pr
 
 @compiled()
 def _ratios(
-    shape: Any, state: Any, rows: Any, odds: Any, unit: float, ratio: Any, begin: int, end: int
+    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Any, begin: int, end: int
 ) -> None:  # fmt: skip
     """The rise of the loss if a split is removed, divided by the cost that this saves."""
     for split in range(begin, end):
@@ -210,7 +210,7 @@ def _ratios(
 
 @compiled()
 def _remove(
-    shape: Any, state: Any, rows: Any, odds: Any, unit: float, price: float, ratio: Any, order: Any
+    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, price: float, ratio: Any, order: Any
 ) -> Any:  # fmt: skip
     removed = 0
     for split in order:
@@ -234,7 +234,7 @@ def _remove(
 
 
 @compiled()
-def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int) -> Any:
+def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int) -> Any:
     """The least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
     tree, base, _, width = tree_of(shape, split)
     first, last = shape.first[split], shape.last[split]
@@ -263,7 +263,7 @@ def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int)
 
 
 @compiled()
-def _rise(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int, chosen: Any) -> Any:
+def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Any) -> Any:
     """The rise of the loss if the leaves of a subtree hold `chosen`."""
     tree, base, output, width = tree_of(shape, split)
     rise = 0.0

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, present_trees, pruned_of, spread
-from forestc.algorithms.splits.state import merge, rows_of, saved_by, tree_of
+from forestc.algorithms.splits.state import Shape, State, merge, rows_of, saved_by, tree_of
 
 SWEEPS = 20  # over all leaves, at most
 CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
@@ -61,7 +61,7 @@ def prune_squared(
 
 
 @compiled()
-def _sweep(rows: Any, start: Any, value: Any, outputs: Any, bias: Any, residual: Any, largest: int) -> None:
+def _sweep(rows: Sorted, start: Any, value: Any, outputs: Any, bias: Any, residual: Any, largest: int) -> None:
     """Gives every leaf and bias its best value, in place; residuals follow."""
     for tree in range(len(outputs)):
         first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
@@ -87,7 +87,7 @@ def _sweep(rows: Any, start: Any, value: Any, outputs: Any, bias: Any, residual:
 
 
 @compiled()
-def _merged(shape: Any, state: Any, rows: Any, residual: Any, largest: int, split: int, chosen: Any) -> Any:
+def _merged(shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, split: int, chosen: Any) -> Any:
     """The rise of the squared error if a subtree becomes one leaf; its values are filled into chosen."""
     tree, base, first, width = tree_of(shape, split)
     rise = 0.0
@@ -108,7 +108,7 @@ def _merged(shape: Any, state: Any, rows: Any, residual: Any, largest: int, spli
 
 
 @compiled()
-def _ratios(shape: Any, state: Any, rows: Any, residual: Any, largest: int, ratio: Any) -> None:
+def _ratios(shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, ratio: Any) -> None:
     """The rise of the squared error if a split is removed, divided by the cost that this saves."""
     for split in range(len(ratio)):
         if state.alive[split]:
@@ -119,7 +119,7 @@ def _ratios(shape: Any, state: Any, rows: Any, residual: Any, largest: int, rati
 
 @compiled()
 def _remove(
-    shape: Any, state: Any, rows: Any, residual: Any, largest: int, price: float, ratio: Any, order: Any
+    shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, price: float, ratio: Any, order: Any
 ) -> Any:  # fmt: skip
     """Removes splits that are not worth their price, in place, cheapest first; residuals follow. Returns how many."""
     removed = 0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.splits.leaf_fitting import Sorted
 
 
 class Shape(NamedTuple):
@@ -58,7 +59,7 @@ class Outcomes(NamedTuple):
 
 
 @compiled()
-def left_of(shape: Any, split: int) -> Any:
+def left_of(shape: Shape, split: int) -> Any:
     """The left child of a split, -1 if it is a leaf."""
     if shape.middle[split] - shape.first[split] == 1:
         return -1
@@ -66,13 +67,13 @@ def left_of(shape: Any, split: int) -> Any:
 
 
 @compiled()
-def right_of(shape: Any, split: int) -> Any:
+def right_of(shape: Shape, split: int) -> Any:
     """The right child of a split, -1 if it is a leaf."""
     return split - 1 if shape.last[split] - shape.middle[split] > 1 else -1
 
 
 @compiled()
-def tree_of(shape: Any, split: int) -> Any:
+def tree_of(shape: Shape, split: int) -> Any:
     """The tree of a split, where its leaf values begin, and the first and the number of the outputs that it feeds."""
     tree = shape.tree[split]
     output = shape.outputs[tree, 0]
@@ -80,13 +81,13 @@ def tree_of(shape: Any, split: int) -> Any:
 
 
 @compiled()
-def rows_of(rows: Any, tree: int, slot: int) -> Any:
-    """The rows of a leaf. rows: see `leaf_fitting.Sorted`."""
+def rows_of(rows: Sorted, tree: int, slot: int) -> Any:
+    """The rows of a leaf."""
     return rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
 
 
 @compiled()
-def mean_leaf(shape: Any, state: Any, rows: Any, split: int) -> Any:
+def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
     """(outputs of the tree,) the mean of what the leaves of a subtree hold over its rows, rounded."""
     tree, base, _, width = tree_of(shape, split)
     total, count = np.zeros(width), 0
@@ -99,7 +100,7 @@ def mean_leaf(shape: Any, state: Any, rows: Any, split: int) -> Any:
 
 
 @compiled()
-def saved_by(shape: Any, state: Any, split: int) -> Any:
+def saved_by(shape: Shape, state: State, split: int) -> Any:
     """The cost of the remaining splits of a subtree."""
     tree, _, _, width = tree_of(shape, split)
     saved = 0.0
@@ -113,7 +114,7 @@ def saved_by(shape: Any, state: Any, split: int) -> Any:
 
 
 @compiled()
-def merge(shape: Any, state: Any, split: int, value: Any) -> Any:
+def merge(shape: Shape, state: State, split: int, value: Any) -> Any:
     """Makes a subtree one leaf, in place: its leaves are one group and hold `value`, and its splits are gone. Returns
     how many went. The rows' scores are the caller's."""
     tree, base, _, width = tree_of(shape, split)
