@@ -31,11 +31,11 @@ import numpy as np
 from tools import arguments, show
 
 import forestc
-from forestc.backends.c import LAYOUTS, COptions, chosen_layout, emit
+from forestc.backends.c import LAYOUTS, VALUES, COptions, chosen_layout, emit
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c.quantiser import row_type
-from forestc.backends.c.values import VALUES, Shown, shown
+from forestc.backends.c.values import Shown, shown
 from forestc.checks.engines import values_of
 from forestc.checks.vectors import Vectors, disturbed, vectors
 from forestc.errors import ForestcError, OptionError

@@ -9,23 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import InternalError, RowsError
-from forestc.netlist.ir import (
-    And,
-    Cell,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    SumCell,
-    linear,
-    reads,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, SumCell, linear, reads
 
 Column: TypeAlias = NDArray[np.int64]
 
@@ -44,8 +29,8 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     kept = {net for _, net in netlist.outputs}
     held: dict[Net, Column] = {}
     for net, cell in enumerate(netlist.cells):
-        column = columns[net] if isinstance(cell, Input) else value_of(cell, held, len(words))
-        if isinstance(cell, Input | SumCell | Const):
+        column = columns[net] if isinstance(cell, ir.Input) else value_of(cell, held, len(words))
+        if isinstance(cell, ir.Input | SumCell | ir.Const):
             _check(netlist, net, column)
         held[net] = column
         for read in set(reads(cell)):
@@ -70,10 +55,10 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
             stack += missing
             continue
         if at not in held:
-            if isinstance(cell, Input):
+            if isinstance(cell, ir.Input):
                 raise KeyError(cell.port.name)
             held[at] = value_of(cell, held, vectors)
-            if isinstance(cell, SumCell | Const):
+            if isinstance(cell, SumCell | ir.Const):
                 _check(netlist, at, held[at])
         stack.pop()
     return held[net]
@@ -88,21 +73,21 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             total += factor * held[a]
         return total
     match cell:
-        case Const(value):
+        case ir.Const(value):
             return np.full(vectors, value, np.int64)
-        case Less(a, threshold):
+        case ir.Less(a, threshold):
             return (held[a] < threshold).astype(np.int64)
-        case InSet(a, members):
+        case ir.InSet(a, members):
             return np.isin(held[a], list(members)).astype(np.int64)
-        case Not(a, width):
+        case ir.Not(a, width):
             return (1 << width) - 1 - held[a]
-        case And(a, b):
+        case ir.And(a, b):
             return held[a] & held[b]
-        case Or(a, b):
+        case ir.Or(a, b):
             return held[a] | held[b]
-        case Mux(select, a, b):
+        case ir.Mux(select, a, b):
             return np.where(held[select] != 0, held[a], held[b])
-        case Compare(a, b):
+        case ir.Compare(a, b):
             return (held[a] < held[b]).astype(np.int64)
         case _:
             (read,) = reads(cell)
@@ -117,7 +102,7 @@ def _check(netlist: Netlist, net: Net, column: Column) -> None:
     if not wrong.size:
         return
     vector, value = int(wrong[0]), int(column[wrong[0]])
-    if isinstance(cell, Input):
+    if isinstance(cell, ir.Input):
         message = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
         raise RowsError(message, where=f"vector {vector}")
     where = f"netlist {netlist.name}, vector {vector}"

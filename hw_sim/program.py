@@ -13,26 +13,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from forestc.errors import InternalError
+from forestc.netlist import ir
 from forestc.netlist.builder import width_for
-from forestc.netlist.ir import (
-    And,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Linear,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    SumCell,
-    WordType,
-    linear,
-    reads,
-)
+from forestc.netlist.ir import Linear, Net, Netlist, SumCell, WordType, linear, reads
 from hw_sim.gates import ONE, ZERO, Gates, Literal
 
 Word: TypeAlias = tuple[Literal, ...]  # one literal per bit, lowest first
@@ -96,11 +79,11 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     for cell, word in zip(netlist.cells, netlist.types, strict=True):
         match cell:
-            case Const(value):
+            case ir.Const(value):
                 low = high = value
-            case Mux(_, a, b):
+            case ir.Mux(_, a, b):
                 low, high = min(ranges[a][0], ranges[b][0]), max(ranges[a][1], ranges[b][1])
-            case Register(a):
+            case ir.Register(a):
                 low, high = ranges[a]
                 if clocked:
                     low, high = min(low, 0), max(high, 0)
@@ -129,12 +112,12 @@ class _Elaboration:
         self.ranges = value_ranges(netlist, clocked)
         self.overflows: list[Literal] = []
         self.wires = list(range(len(self.cells)))  # the net each net stands for
-        self.registers: list[tuple[Net, Register]] = []
+        self.registers: list[tuple[Net, ir.Register]] = []
         for net, cell in enumerate(self.cells):
-            if isinstance(cell, Register) and clocked:
+            if isinstance(cell, ir.Register) and clocked:
                 self.registers.append((net, cell))
                 self.words[net] = tuple(self.gates.source() for _ in range(self.types[net].width))
-            elif isinstance(cell, Register):
+            elif isinstance(cell, ir.Register):
                 self.wires[net] = self.wires[cell.a]
         self.results = list(results)
         roots = [self.wires[net] for net in results] + [cell.a for _, cell in self.registers]
@@ -146,7 +129,7 @@ class _Elaboration:
     def program(self) -> Program:
         for net in self.order:
             self.gates.owner = net
-            if self.words[net] is None and not isinstance(self.cells[net], Input):
+            if self.words[net] is None and not isinstance(self.cells[net], ir.Input):
                 self.words[net] = tuple(self._word(net))
         registers: list[tuple[Literal, Literal]] = []
         for net, cell in reversed(self.registers):
@@ -196,23 +179,23 @@ class _Elaboration:
         if isinstance(cell, SumCell):
             return self._sum(net, linear(cell))
         match cell:
-            case Const(value, width):
+            case ir.Const(value, width):
                 return [value >> k & 1 for k in range(width)]
-            case Less(a, threshold):
+            case ir.Less(a, threshold):
                 return [self._less(a, threshold)]
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 return [self._in_set(a, members)]
-            case Not(a):
+            case ir.Not(a):
                 return [plane ^ 1 for plane in self._planes(a)]
-            case And(a, b):
+            case ir.And(a, b):
                 return [gates.and_(self._planes(a)[0], self._planes(b)[0])]
-            case Or(a, b):
+            case ir.Or(a, b):
                 return [gates.or_(self._planes(a)[0], self._planes(b)[0])]
-            case Mux():
+            case ir.Mux():
                 return self._mux(net, cell)
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 return [gates.less(self._planes(a), self._planes(b), self.types[a].signed)]
-            case Input() | Register():
+            case ir.Input() | ir.Register():
                 raise AssertionError("inputs are sources, registers wires or sources")
             case _:
                 assert_never(cell)
@@ -262,7 +245,7 @@ class _Elaboration:
             self.overflows += [self.gates.xor(plane, sign) for plane in [*planes[word.width :], fill]]
         return planes[: word.width]
 
-    def _mux(self, net: Net, cell: Mux) -> Sequence[Literal]:
+    def _mux(self, net: Net, cell: ir.Mux) -> Sequence[Literal]:
         """Fuses a mux with the muxes that drive its arms, if nothing else reads them, into MUX4 gates."""
         gates = self.gates
         a, b = self.wires[cell.a], self.wires[cell.b]
@@ -271,7 +254,7 @@ class _Elaboration:
         t, a1, a2 = self._inside(a, select)
         u, b1, b2 = self._inside(b, select)
         if a1 is first and b1 is second:
-            if not all(isinstance(self.cells[arm], Const) for arm in (a, b)):
+            if not all(isinstance(self.cells[arm], ir.Const) for arm in (a, b)):
                 self.lone_muxes.add(net)
             return word
         for k, plain in enumerate(word):
@@ -284,6 +267,6 @@ class _Elaboration:
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
         """The select and arms of a mux that may be fused; otherwise `select` and the word itself twice."""
         cell = self.cells[net]
-        if isinstance(cell, Mux) and net in self.lone_muxes and self.readers[net] == 1:
+        if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)
         return select, self._planes(net), self._planes(net)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forestc.algorithms.splits.leaf_fitting import Trees
-from forestc.algorithms.splits.pruning import Splits
-from forestc.algorithms.splits.state import Outcomes, Shape, State
+from forestc.algorithms.splits.pruning import Splits, as_given
+from forestc.algorithms.splits.state import Outcomes
 
 
 def grown(random, depth):
@@ -46,19 +46,9 @@ def outcomes_of(holds, pool):
 
 
 def shape_of(trees, splits):
-    slots = np.concatenate([[0], np.cumsum(np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0]))])
-    return Shape(
-        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
-        trees.outputs,
-    )  # fmt: skip
+    return as_given(trees, splits)[0]
 
 
 def state_of(trees, splits, **changed):
     """As it begins, but for what is given."""
-    leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
-    count = len(splits.tree)
-    state = State(
-        trees.leaf, trees.value, np.concatenate([np.arange(own) for own in leaves]), np.ones(count, bool),
-        splits.condition.copy(), np.zeros(count, bool), np.bincount(splits.condition, minlength=len(splits.cost)),
-    )  # fmt: skip
-    return state._replace(**changed)
+    return as_given(trees, splits)[1]._replace(**changed)

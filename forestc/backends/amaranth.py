@@ -15,26 +15,8 @@ from forestc.backends.names import class_name, net_name
 from forestc.backends.ports import input_fields, input_note, output_fields, output_note
 from forestc.backends.verilog import module_name
 from forestc.errors import MissingExtraError
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    Shift,
-    Table,
-    WordType,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, WordType
 from hdl_templates import render
 
 # Names that the module uses, which a class must not have.
@@ -100,9 +82,9 @@ class _Writer:
 
     def _name(self, net: Net, cell: Cell) -> str:
         """A net in an expression. A constant is a number, as Amaranth's arithmetic is exact."""
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return str(cell.value)
-        if isinstance(cell, Input) and cell.port.kind == "valid":
+        if isinstance(cell, ir.Input) and cell.port.kind == "valid":
             return f"self.{cell.port.name}"
         return net_name(net, cell)
 
@@ -113,14 +95,14 @@ class _Writer:
         for net, cell in enumerate(self.netlist.cells):
             name, shape = self.names[net], _shape(self.netlist.types[net])
             match cell:
-                case Const():
+                case ir.Const():
                     continue
-                case Input(port):
+                case ir.Input(port):
                     if port.kind != "valid":
                         lines.append(f'{name} = _word(m, "{name}", {shape}, self.x.{name})')
                     else:
                         valid.add(net)
-                case Register(a):
+                case ir.Register(a):
                     reset = ""
                     if a in valid:
                         valid.add(net)
@@ -137,21 +119,21 @@ class _Writer:
         """The value of a combinational cell."""
         names = self.names
         match cell:
-            case Less(a, threshold, chained):
+            case ir.Less(a, threshold, chained):
                 return f"{names[a]} < {threshold}" if chained else below(names[a], self.netlist.types[a], threshold)
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 return f"{self.value(a)}.matches({', '.join(map(str, members))})"
-            case Not(a):
+            case ir.Not(a):
                 return f"~{names[a]}"
-            case And(a, b):
+            case ir.And(a, b):
                 return f"{names[a]} & {names[b]}"
-            case Or(a, b):
+            case ir.Or(a, b):
                 return f"{names[a]} | {names[b]}"
-            case Mux(select, a, b):
+            case ir.Mux(select, a, b):
                 return f"Mux({names[select]}, {names[a]}, {names[b]})"
-            case Add(operands):
+            case ir.Add(operands):
                 return " + ".join(names[a] for a in operands)
-            case Table(words):
+            case ir.Table(words):
                 index = f"Cat({', '.join(names[a] for a, _ in words)})"
                 lookup = lookup_of(cell, self.netlist.types)
                 bits = [
@@ -159,13 +141,13 @@ class _Writer:
                     for place in range(cell.width)
                 ]
                 return f"Cat({', '.join(bits)})"
-            case Shift(a):
+            case ir.Shift(a):
                 return f"Cat(Const(0, 1), {names[a]}) + 0"  # another name of the same bits is not proved
-            case Extend(a):
+            case ir.Extend(a):
                 return f"{names[a]} + 0"
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 return f"{names[a]} < {names[b]}"
-            case Const() | Input() | Register():
+            case ir.Const() | ir.Input() | ir.Register():
                 raise ValueError(f"{type(cell).__name__} has no expression")
             case _:
                 assert_never(cell)
@@ -173,4 +155,6 @@ class _Writer:
     def value(self, net: Net) -> str:
         """A net where Amaranth needs a value of a known width."""
         cell = self.netlist.cells[net]
-        return f"Const({cell.value}, {_shape(self.netlist.types[net])})" if isinstance(cell, Const) else self.names[net]
+        return (
+            f"Const({cell.value}, {_shape(self.netlist.types[net])})" if isinstance(cell, ir.Const) else self.names[net]
+        )

@@ -17,27 +17,8 @@ from forestc.backends.ports import Field, input_fields, output_fields, result_me
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    Shift,
-    Table,
-    WordType,
-    reads,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, WordType, reads
 from forestc.netlist.ports import Port
 from hdl_templates import render
 
@@ -182,7 +163,7 @@ class _Writer:
         """For each net the net with its value: a register has that of its input."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
-            source.append(source[cell.a] if isinstance(cell, Register) else net)
+            source.append(source[cell.a] if isinstance(cell, ir.Register) else net)
         return source
 
     def live(self) -> list[Net]:
@@ -191,11 +172,11 @@ class _Writer:
         for net in range(len(self.netlist.cells) - 1, -1, -1):
             if net in needed:
                 needed.update(self.source[a] for a in reads(self.netlist.cells[net]))
-        return sorted(net for net in needed if not isinstance(self.netlist.cells[net], Const | Register))
+        return sorted(net for net in needed if not isinstance(self.netlist.cells[net], ir.Const | ir.Register))
 
     def body(self, prefix: str, parameters: str, arguments: str, result: Callable[[Port], str]) -> Body:
         live = self.live()
-        logic = [net for net in live if not isinstance(self.netlist.cells[net], Input)]
+        logic = [net for net in live if not isinstance(self.netlist.cells[net], ir.Input)]
         blocks = [logic[start : start + BLOCK] for start in range(0, len(logic), BLOCK)]
         if len(blocks) <= 1:
             lines = self.block(live, set(), set())
@@ -208,12 +189,12 @@ class _Writer:
         for place, block in enumerate(blocks):
             nets_here = set(block)
             read = {a for net in block for a in self.reads(net)}
-            inputs = sorted(a for a in read if isinstance(self.netlist.cells[a], Input))
+            inputs = sorted(a for a in read if isinstance(self.netlist.cells[a], ir.Input))
             lines = self.block([*inputs, *block], shared & nets_here, shared)
             handed = f"{parameters}, {prefix}_nets &n" if inputs else f"{prefix}_nets &n"
             functions.append((f"static void {prefix}_part{place}({handed})", lines))
             statements.append(f"{prefix}_part{place}({f'{arguments}, ' if inputs else ''}n);")
-        passed = [net for _, net in self.shown if isinstance(self.netlist.cells[net], Input)]
+        passed = [net for _, net in self.shown if isinstance(self.netlist.cells[net], ir.Input)]
         statements += self.block(sorted(set(passed)), set(), shared)
         nets = [f"{_c_type(self.netlist.types[net])} {self.name(net, set())};" for net in sorted(shared)]
         return Body(nets, functions, statements + self.results(result, shared))
@@ -236,10 +217,10 @@ class _Writer:
     def name(self, net: Net, shared: set[Net]) -> str:
         cell = self.netlist.cells[net]
         match cell:
-            case Const(value):
+            case ir.Const(value):
                 word = self.netlist.types[net]
                 return ("true" if value else "false") if word.width == 1 else _literal(value)
-            case Input(port):
+            case ir.Input(port):
                 return port.name
             case _:
                 name = net_name(net, cell)
@@ -251,27 +232,27 @@ class _Writer:
         types, word = self.netlist.types, self.netlist.types[net]
         names = {a: self.name(self.source[a], shared) for a in reads(cell)}
         match cell:
-            case Input(port):
+            case ir.Input(port):
                 return self.word(port)
-            case Less(a, threshold, chained):
+            case ir.Less(a, threshold, chained):
                 if chained:
                     return f"{names[a]} < {_literal(threshold)}"
                 return compared(types[a], threshold, lambda place, no: f"({'~' * no}{names[a]} >> {place} & 1)")
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
-            case Not(a):
+            case ir.Not(a):
                 return f"!{names[a]}" if word.width == 1 else f"{_literal(word.high)} - {names[a]}"
-            case And(a, b):
+            case ir.And(a, b):
                 return f"{names[a]} && {names[b]}"
-            case Or(a, b):
+            case ir.Or(a, b):
                 return f"{names[a]} || {names[b]}"
-            case Mux(select, a, b):
+            case ir.Mux(select, a, b):
                 return f"{names[select]} ? {names[a]} : {names[b]}"
-            case Add(operands):
+            case ir.Add(operands):
                 # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
                 kind = _c_type(word)
                 return " + ".join(names[a] if types[a] == word else f"({kind}){names[a]}" for a in operands)
-            case Table(words):
+            case ir.Table(words):
                 lookup, index, low = lookup_of(cell, types), [], 0
                 for a, _ in words:
                     index.append(f"{names[a]} << {low}" if low else names[a])
@@ -279,13 +260,13 @@ class _Writer:
                 at = " | ".join(index)
                 bits = [f"(0x{lookup.values(place):x}ULL >> ({at}) & 1) << {place}" for place in range(word.width)]
                 return " | ".join(bits)
-            case Shift(a):
+            case ir.Shift(a):
                 return f"({_c_type(word)}){names[a]} << 1"
-            case Extend(a):
+            case ir.Extend(a):
                 return names[a]
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 return f"{names[a]} < {names[b]}"
-            case Const() | Register():
+            case ir.Const() | ir.Register():
                 raise ValueError(f"{type(cell).__name__} has no statement")
             case _:
                 assert_never(cell)

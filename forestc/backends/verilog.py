@@ -7,28 +7,8 @@ from typing import assert_never
 from forestc.backends.logic import Lookup, below, lookup_of
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Origin,
-    Register,
-    Shift,
-    Table,
-    WordType,
-    reads,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, Origin, WordType, reads
 from hdl_templates import render
 
 
@@ -72,7 +52,7 @@ class _Writer:
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return _literal(cell.value, self.netlist.types[net].width)
         return net_name(net, cell)
 
@@ -83,13 +63,13 @@ class _Writer:
         for net, cell in enumerate(self.netlist.cells):
             name, word = self.names[net], self.netlist.types[net]
             match cell:
-                case Const():
+                case ir.Const():
                     continue
-                case Input(port):
+                case ir.Input(port):
                     if port in places:
                         at = places[port].offset
                         body.append(f"wire {_range(word)}{name} = x[{at + word.width - 1}:{at}];")
-                case Register(a):
+                case ir.Register(a):
                     registers.append(f"reg {_range(word)}{name};")
                     resets.append(f"{name} = {word.width}'d0;")
                     updates.append(f"{name} <= {self.names[a]};")
@@ -119,7 +99,7 @@ class _Writer:
         """Constants that hold the bits of tables, at the place that the words spell."""
         widths: dict[Lookup, int] = {}
         for cell in self.netlist.cells:
-            if isinstance(cell, Table):
+            if isinstance(cell, ir.Table):
                 lookup = lookup_of(cell, self.netlist.types)
                 widths[lookup] = max(cell.width, widths.get(lookup, 0))
         return [
@@ -138,21 +118,21 @@ class _Writer:
             cell = cells[net]
             for a in reads(cell):
                 less = 0
-                if isinstance(cell, Register):
+                if isinstance(cell, ir.Register):
                     less = idle[net]
-                elif isinstance(cell, Less) and not cell.chained:
+                elif isinstance(cell, ir.Less) and not cell.chained:
                     less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                     less = max(less, 0) if cell.threshold else types[a].width - 1
                 idle[a] = min(idle[a], less)
         unused = []
         for net, cell in enumerate(cells):
-            if idle[net] and not isinstance(cell, Const):
+            if idle[net] and not isinstance(cell, ir.Const):
                 whole = idle[net] == types[net].width
                 unused.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
         return unused
 
     def _note(self, origin: Origin, cell: Cell) -> str:
-        if not isinstance(cell, Less):
+        if not isinstance(cell, ir.Less):
             return ""
         where = f", tree {origin.tree}, node {origin.node}" if origin.tree >= 0 else ""
         return f"  // {self.names[cell.a]} < {cell.threshold}{where}"
@@ -162,37 +142,37 @@ class _Writer:
         names, types = self.names, self.netlist.types
         cell, word = self.netlist.cells[net], types[net]
         match cell:
-            case Less(a, threshold, chained):
+            case ir.Less(a, threshold, chained):
                 if not chained:
                     return below(names[a], types[a], threshold)
                 width = types[a].width
                 if types[a].signed:
                     return f"$signed({names[a]}) < $signed({_literal(threshold, width)})"
                 return f"{names[a]} < {_literal(threshold, width)}"
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 width = types[a].width
                 return " | ".join(f"({names[a]} == {_literal(member, width)})" for member in members)
-            case Not(a):
+            case ir.Not(a):
                 return f"~{names[a]}"
-            case And(a, b):
+            case ir.And(a, b):
                 return f"{names[a]} & {names[b]}"
-            case Or(a, b):
+            case ir.Or(a, b):
                 return f"{names[a]} | {names[b]}"
-            case Mux(select, a, b):
+            case ir.Mux(select, a, b):
                 return f"{names[select]} ? {names[a]} : {names[b]}"
-            case Add() | Extend():
+            case ir.Add() | ir.Extend():
                 return " + ".join(self.extended(a, word) for a in reads(cell))
-            case Table(words):
+            case ir.Table(words):
                 lookup, index = lookup_of(cell, types), ", ".join(names[a] for a, _ in reversed(words))
                 bits = [f"{_table_name(lookup, place)}[{{{index}}}]" for place in range(word.width)]
                 return f"{{{', '.join(reversed(bits))}}}"
-            case Shift(a):
+            case ir.Shift(a):
                 return f"{{{names[a]}, 1'd0}}"
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 if types[a].signed:
                     return f"$signed({names[a]}) < $signed({names[b]})"
                 return f"{names[a]} < {names[b]}"
-            case Const() | Input() | Register():
+            case ir.Const() | ir.Input() | ir.Register():
                 raise ValueError(f"{type(cell).__name__} has no expression")
             case _:
                 assert_never(cell)
@@ -200,7 +180,7 @@ class _Writer:
     def extended(self, net: Net, word: WordType) -> str:
         """A net's word explicitly extended to the width of a sum, independent of Verilog's rules."""
         cell, narrow = self.netlist.cells[net], self.netlist.types[net]
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return _literal(cell.value, word.width)
         more = word.width - narrow.width
         if not more:

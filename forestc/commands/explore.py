@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from importlib import import_module
@@ -31,12 +31,15 @@ from forestc.exploration.search import Search, unreachable
 from forestc.exploration.study import STUDY, Study, write_asked
 from forestc.forest.ir import Forest
 from forestc.options.explore import ExploreOptions
-from forestc.options.fields import takes
+from forestc.options.fields import options_of, takes
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
 from forestc.version import __version__
+from forestc.writing import writing
 
+# Options that change nothing of what is found, or are added at the end.
+_HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
 
 
@@ -181,20 +184,22 @@ def command_of(asked: Asked, folder: Path) -> str | None:
     files = [asked.model, asked.rows, asked.test, asked.validation]
     if callable(asked.train) or not all(each is None or isinstance(each, str | Path) for each in files):
         return None
-    words = ["forestc", "explore", *([str(asked.model)] if asked.model is not None else [])]
-    flags: Mapping[str, Any] = {
-        "--train": ",".join(asked.train), "--rows": asked.rows, "--label": asked.label, "--test": asked.test,
-        "--classes": ",".join(asked.classes), "--validation": asked.validation,
-        "--device": asked.device, "--cpu": asked.cpu,
-        "--goal": ",".join(goal.figure for goal in asked.goals), "--trials": asked.trials, "--seed": asked.seed,
-        "--rungs": asked.top,
-    }  # fmt: skip
-    for flag, value in flags.items():
-        words += [flag, str(value)] if value not in (None, "") else []
-    for limit in asked.limits:
-        words += ["--limit", spelled(limit)]
-    words += ["--regression"] * asked.regression + ["--no-prove"] * (not asked.prove)
-    words += ["--native"] * asked.native + ["--trust-pickle"] * asked.trust_pickle
+    texts = {
+        "goals": (",".join(goal.figure for goal in asked.goals),),
+        "limits": tuple(map(spelled, asked.limits)),
+        "rungs": (asked.top,),
+    }
+    words = ["forestc", "explore"]
+    for option, spec in options_of(ExploreOptions):
+        value, flag = getattr(asked, option.name), spec.flags[:1]
+        if option.name in _HOW_IT_RUNS:
+            continue
+        if isinstance(value, bool):
+            words += flag if value != option.default else ()
+        elif option.name in texts:
+            words += [word for text in texts[option.name] for word in (*flag, text)]
+        elif value not in (None, "", ()):
+            words += [*flag, ",".join(value) if isinstance(value, tuple) else str(value)]
     return shlex.join([*words, "-o", str(folder)])
 
 
@@ -279,10 +284,8 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     lock = None
     try:
-        try:
+        with writing(folder, "give another"):
             lock = (folder / ".lock").open("w", encoding="ascii")
-        except OSError as error:
-            raise ForestcError(f"can't be written ({error.strerror})", where=str(folder), do="give another") from None
         try:
             import_module("fcntl").flock(lock, 6)  # LOCK_EX | LOCK_NB
         except ImportError:

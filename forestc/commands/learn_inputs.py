@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.commands.compile import quantize
-from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.frontends import load
 from forestc.inputs.learn import independent_log_likelihood, learned
@@ -22,6 +19,7 @@ from forestc.options.commands import LearnInputsOptions
 from forestc.options.fields import takes
 from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
+from forestc.writing import write_text, writing
 
 HELD_OUT = 5  # every fifth row judges a model learnt from the others
 LEAST_ROWS = 50  # from which that is done
@@ -78,21 +76,8 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
 
 def write_inputs(model: InputModel, path: str | Path) -> None:
     """Writes the text form, completely or not at all. Raises ForestcError for a file that can't be written."""
-    path, beside = Path(path), None
-    try:
-        number, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
-            file.write(printed(model))
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(beside).chmod(0o666 & ~mask)
-        Path(beside).replace(path)
-    except OSError as error:
-        raise ForestcError(f"can't be written ({error.strerror})", where=str(path), do="choose another file") from None
-    finally:
-        if beside is not None:
-            with suppress(OSError):  # it is gone once it has the file's name
-                Path(beside).unlink()
+    with writing(path):
+        write_text(Path(path), printed(model))
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
@@ -107,7 +92,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
     return quantize(forest, level=0), opened, notes
 
 
-def _some(rows: Rows) -> Any:
+def _some(rows: Rows) -> NDArray[np.float64]:
     """The first 20,000 rows, as an array."""
     parts, most = [], 20_000
     for batch in rows.batches():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
 from forestc.rows import rows_from
 from forestc.rows.encode import encode
+from forestc.writing import replacing, write_text, writing
 from hw_sim import activity, clock_rows
 
 
@@ -42,19 +43,12 @@ def simulate(options: SimulateOptions) -> dict[str, Any]:
     opened = rows_from(rows, design.model, options.label)
     words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if options.gaps else None
-    staged: Path | None = None
-    try:
-        if vcd is not None:  # moved into place at the end, so that no incomplete waveform is left
-            staged = vcd.with_name(f".{vcd.name}.part")
-        run = clock_rows(design.netlist, words, idle, staged, lambda done: options.progress(done, len(words)))
-        if staged is not None and vcd is not None:
-            staged.replace(vcd)
-    except OSError as error:
-        raise ForestcError(f"can't be written ({error.strerror})", where=str(vcd), do="choose another file") from None
-    finally:
-        if staged is not None:
-            with suppress(OSError):
-                staged.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        waveform = None
+        if vcd is not None:
+            stack.enter_context(writing(vcd))
+            (waveform,) = stack.enter_context(replacing(vcd))
+        run = clock_rows(design.netlist, words, idle, waveform, lambda done: options.progress(done, len(words)))
     toggles = None if saif is None else _write_activity(design, words, saif)
     wanted = expected(design.forest, design.netlist, words)
     return {
@@ -72,13 +66,6 @@ def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> flo
     """Writes the activity, completely or not at all. Returns the changes of all nets' bits per row: of two designs of
     one model, the one with fewer takes less dynamic power where its nets are alike."""
     counts = activity(design.netlist, netlist_words(design.netlist, words))
-    staged = file.with_name(f".{file.name}.part")
-    try:
-        staged.write_text(activity_text(design.netlist, counts), encoding="utf-8", newline="\n")
-        staged.replace(file)
-    except OSError as error:
-        raise ForestcError(f"can't be written ({error.strerror})", where=str(file), do="choose another file") from None
-    finally:
-        with suppress(OSError):
-            staged.unlink(missing_ok=True)
+    with writing(file):
+        write_text(file, activity_text(design.netlist, counts))
     return sum(int(each.sum()) for each in counts.toggles) / max(1, counts.rows - 1)

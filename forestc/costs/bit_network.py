@@ -10,26 +10,8 @@ from typing import Any, assert_never
 
 from forestc.costs.devices import Luts
 from forestc.costs.lut_cover import Cut, Mapper
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    Shift,
-    Table,
-    behind_registers,
-    reads,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Net, Netlist, behind_registers, reads
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # random values of the comparisons on which functions are compared
@@ -127,33 +109,33 @@ class BitNetwork:
         """The edges of a net's bits, lowest first."""
         cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
         match cell:
-            case Const(value):
+            case ir.Const(value):
                 return [value >> place & 1 for place in range(width)]
-            case Input():
+            case ir.Input():
                 return [self.leaf() for _ in range(width)]
-            case Register(a):
+            case ir.Register(a):
                 return [self.register(edge) for edge in words[a]]
-            case Less(a, threshold, chained):
+            case ir.Less(a, threshold, chained):
                 chained = chained and "less" in self.chained
                 return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 return [self.in_set(words[a], members)]
-            case Not(a):
+            case ir.Not(a):
                 return [edge ^ 1 for edge in words[a]]
-            case And(a, b):
+            case ir.And(a, b):
                 return [self.and_(words[a][0], words[b][0])]
-            case Or(a, b):
+            case ir.Or(a, b):
                 return [self.or_(words[a][0], words[b][0])]
-            case Mux(select, a, b):
+            case ir.Mux(select, a, b):
                 return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
-            case Add() | Extend():  # which Verilog has as a sum with 0
+            case ir.Add() | ir.Extend():  # which Verilog has as a sum with 0
                 return self.add(net, reads(cell), words)
-            case Table(factors, constant):
+            case ir.Table(factors, constant):
                 bits = [(edge, factor << place) for a, factor in factors for place, edge in enumerate(words[a])]
                 return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
-            case Shift(a):
+            case ir.Shift(a):
                 return [0, *words[a]]
             case _:
                 assert_never(cell)
@@ -243,7 +225,7 @@ class BitNetwork:
         most = sum((1 << len(word)) - 1 for word, _ in terms)
         if len(terms) > 1 and most < 1 << width and len(self.readers[net]) == 1:
             reader = self.readers[net][0]
-            if reader >= 0 and isinstance(self.netlist.cells[reader], Add | Extend):
+            if reader >= 0 and isinstance(self.netlist.cells[reader], ir.Add | ir.Extend):
                 self.terms[net] = terms
                 return []
         queue = deque(word[:width] + [word[-1] if signed else 0] * (width - len(word)) for word, signed in terms)
@@ -322,7 +304,7 @@ class BitNetwork:
                 continue
             self.nodes[node] = read
             cell = self.netlist.cells[self.cell_of(node)]
-            if isinstance(cell, Less | InSet) and isinstance(behind_registers(self.netlist, cell.a), Input):
+            if isinstance(cell, ir.Less | ir.InSet) and isinstance(behind_registers(self.netlist, cell.a), ir.Input):
                 values[node], leaves[node] = draw.getrandbits(PATTERNS), 1 << node
                 continue
             bits = [values[edge >> 1] ^ (every if edge & 1 else 0) for edge in read]

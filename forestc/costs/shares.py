@@ -8,20 +8,8 @@ from typing import Literal
 
 from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import Family
-from forestc.netlist.ir import (
-    And,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    SumCell,
-    behind_registers,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Net, Netlist, SumCell, behind_registers
 
 PartName = Literal["inputs", "comparators", "trees", "sums", "decision"]
 PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decision")
@@ -45,18 +33,18 @@ class Share:
 def part_of(netlist: Netlist, net: Net) -> PartName:
     """The part that a cell belongs to; a register belongs to the part whose result it holds."""
     cell = netlist.cells[net]
-    while isinstance(cell, Register):
+    while isinstance(cell, ir.Register):
         net, cell = cell.a, netlist.cells[cell.a]
     if isinstance(cell, SumCell):
         return "sums"
     match cell:
-        case Input():
+        case ir.Input():
             return "inputs"
-        case Less(a) | InSet(a) if isinstance(behind_registers(netlist, a), Input):
+        case ir.Less(a) | ir.InSet(a) if isinstance(behind_registers(netlist, a), ir.Input):
             return "comparators"
-        case And() | Or() | Not():
+        case ir.And() | ir.Or() | ir.Not():
             return "trees"
-        case Mux() if netlist.origins[net].tree >= 0:
+        case ir.Mux() if netlist.origins[net].tree >= 0:
             return "trees"
         case _:
             return "decision"

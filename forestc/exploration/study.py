@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -25,6 +23,7 @@ from typing import Any, Literal, get_args
 
 from forestc.errors import ForestcError
 from forestc.notebook import notebook_html
+from forestc.writing import write_text, writing
 
 FORMAT = 1  # version of study.json
 LARGEST = 1e15  # a number beyond it is no figure, option or limit of a study
@@ -246,16 +245,7 @@ def write_asked(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], ask
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes JSON beside the path and moves it into place. Raises ForestcError if the folder can't be written to."""
-    try:
+    """Writes JSON, whole or not at all. Raises ForestcError if the folder can't be written to."""
+    with writing(path, "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(json.dumps(value, indent=1) + "\n")
-            Path(staged).replace(path)
-        except BaseException:
-            Path(staged).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ForestcError(f"can't be written ({error.strerror})", where=str(path)) from None
+        write_text(path, json.dumps(value, indent=1) + "\n")

@@ -10,25 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias, assert_never
 
 from forestc.costs.devices import Delays
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    Shift,
-    Table,
-    reads,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Net, Netlist, reads
 
 Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bits a cell chooses alike
 
@@ -71,7 +54,7 @@ class Timing:
         last = max(self.below[net], key=lambda a: self._at(a, stage), default=-1)
         start = self._at(last, stage) if last >= 0 else 0.0
         alone = frozenset(((net, 0),))
-        if isinstance(self.netlist.cells[net], Register):
+        if isinstance(self.netlist.cells[net], ir.Register):
             return Ready(stage + 1, 0.0, 0.0, -1, alone)
         delay = self._own(net)
         return Ready(stage, start + delay, delay, last, alone)
@@ -81,20 +64,20 @@ class Timing:
         return ready.at if ready.stage == stage else 0.0
 
     def _constant(self, net: Net) -> bool:
-        return isinstance(self.netlist.cells[net], Const)
+        return isinstance(self.netlist.cells[net], ir.Const)
 
     def _bits(self, net: Net) -> frozenset[Bit]:
         """What a LUT reads that does the work of a cell alone; nothing for cells that become wires or chains, or that
         read more bits than a LUT has inputs."""
         cell, types = self.netlist.cells[net], self.netlist.types
         match cell:
-            case And() | Or() | Mux():
+            case ir.And() | ir.Or() | ir.Mux():
                 bits = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
-            case Less(a, threshold, chained=False):
+            case ir.Less(a, threshold, chained=False):
                 bits = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
-            case InSet(a):
+            case ir.InSet(a):
                 bits = {(a, place) for place in range(types[a].width)}
-            case Table(words):
+            case ir.Table(words):
                 bits = {(a, place) for a, _ in words for place in range(types[a].width)}
             case _:
                 return frozenset()
@@ -102,7 +85,7 @@ class Timing:
 
     def _inverted(self, net: Net) -> Net:
         """What inverters before a net read: a LUT reads that as well."""
-        while isinstance(cell := self.netlist.cells[net], Not):
+        while isinstance(cell := self.netlist.cells[net], ir.Not):
             net = cell.a
         return net
 
@@ -128,19 +111,19 @@ class Timing:
         """The delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         match cell:
-            case Const() | Input() | Register() | Not() | Shift() | Extend():
+            case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend():
                 return 0.0
-            case Less(a, threshold, chained=True):
+            case ir.Less(a, threshold, chained=True):
                 width = types[a].width - _idle(threshold, types[a].width)
                 return delays.less[0] + delays.less[1] * width if width > 1 else 0.0
-            case Less(a) | InSet(a):  # each LUT takes the result of the one before
-                idle = _idle(cell.threshold, types[a].width) if isinstance(cell, Less) else 0
+            case ir.Less(a) | ir.InSet(a):  # each LUT takes the result of the one before
+                idle = _idle(cell.threshold, types[a].width) if isinstance(cell, ir.Less) else 0
                 return self._lut(delays.inputs) * -(-(types[a].width - idle - 1) // (delays.inputs - 1))
-            case Compare(a, _):
+            case ir.Compare(a, _):
                 return delays.compare[0] + delays.compare[1] * types[a].width
-            case Add(_, width) | Table(_, _, width):
+            case ir.Add(_, width) | ir.Table(_, _, width):
                 return delays.add[0] + delays.add[1] * width
-            case And() | Or() | Mux():
+            case ir.And() | ir.Or() | ir.Mux():
                 return 0.0  # of constants alone
             case _:
                 assert_never(cell)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from forestc.netlist.ports import Port
 from forestc.notebook import notebook_html
 from forestc.predictor import Predictor
 from forestc.rows.encode import encode
+from forestc.writing import replacing, writing
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
@@ -321,39 +320,17 @@ def check_writable(folder: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Writes all files or none: they are written to a temporary folder, which is then moved into place.
-
-    An existing folder is replaced only if forestc wrote everything in it. Raises ForestcError.
-    """
-    where, folder = str(folder), folder.absolute()
-    staged = replaced = None
-    check_writable(Path(where))
-    try:
+    """Writes all files or none. An existing folder is replaced only if forestc wrote everything in it. Raises
+    ForestcError."""
+    check_writable(folder)
+    with writing(folder, "choose a folder you may write to"):
+        folder = folder.absolute()
         folder.parent.mkdir(parents=True, exist_ok=True)
-        staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        for name, text in files.items():
-            path = staged / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
-        staged.chmod(0o777 & ~umask())
-        if folder.is_dir():
-            replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-            folder.replace(replaced / "old")
-            try:
-                staged.replace(folder)
-            except BaseException:  # interrupts included
-                (replaced / "old").replace(folder)
-                raise
-        else:
-            staged.replace(folder)
-    except OSError as error:
-        raise ForestcError(
-            f"can't be written ({error.strerror})", where=where, do="choose a folder you may write to"
-        ) from None
-    finally:
-        for left in (staged, replaced):
-            if left is not None:
-                shutil.rmtree(left, ignore_errors=True)
+        with replacing(folder) as (new,):
+            for name, text in files.items():
+                path = new / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _foreign_file(folder: Path) -> str:
@@ -367,10 +344,3 @@ def _foreign_file(folder: Path) -> str:
             known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
             known |= set() if _check_record(folder) is None else {CHECK}
     return min(present - known, default="")
-
-
-def umask() -> int:
-    """The file mode mask of the process."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

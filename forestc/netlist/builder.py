@@ -8,32 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from forestc.netlist.ir import (
-    BIT,
-    FALSE,
-    TRUE,
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Origin,
-    Register,
-    Shift,
-    Table,
-    WordType,
-    reads,
-    result_type,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import BIT, FALSE, TRUE, Cell, Net, Netlist, Origin, WordType, reads, result_type
 from forestc.netlist.ports import Port
 from forestc.netlist.verify import latencies, verify
 
@@ -57,8 +33,8 @@ class NetlistBuilder:
         self._origins: list[Origin] = []
         self._known: dict[tuple[type[Cell], Cell], Net] = {}
         self._outputs: list[tuple[Port, Net]] = []
-        self._add(Const(0, 1, False))
-        self._add(Const(1, 1, False))
+        self._add(ir.Const(0, 1, False))
+        self._add(ir.Const(1, 1, False))
 
     def type_of(self, net: Net) -> WordType:
         return self._types[net]
@@ -78,10 +54,10 @@ class NetlistBuilder:
         return net
 
     def const(self, value: int, word: WordType) -> Net:
-        return value if word == BIT else self._add(Const(value, word.width, word.signed))
+        return value if word == BIT else self._add(ir.Const(value, word.width, word.signed))
 
     def input(self, port: Port, word: WordType) -> Net:
-        return self._add(Input(port, word.width, word.signed))
+        return self._add(ir.Input(port, word.width, word.signed))
 
     def less(self, a: Net, threshold: int, origin: Origin = NOWHERE, *, chained: bool = False) -> Net:
         word = self._types[a]
@@ -90,11 +66,11 @@ class NetlistBuilder:
         if threshold > word.high:
             return TRUE
         cell = self._cells[a]
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return int(cell.value < threshold)
         if word == BIT:  # a < 1
             return self.not_(a, origin)
-        return self._add(Less(a, threshold, chained), origin)
+        return self._add(ir.Less(a, threshold, chained), origin)
 
     def in_set(self, a: Net, members: Iterable[int], origin: Origin = NOWHERE) -> Net:
         word = self._types[a]
@@ -102,18 +78,18 @@ class NetlistBuilder:
         if not inside:
             return FALSE
         cell = self._cells[a]
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return TRUE if cell.value in inside else FALSE
-        return self._add(InSet(a, inside), origin)
+        return self._add(ir.InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
         """Every bit of an unsigned word inverted."""
         cell, word = self._cells[a], self._types[a]
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return self.const(word.high - cell.value, word)
-        if isinstance(cell, Not):
+        if isinstance(cell, ir.Not):
             return cell.a
-        return self._add(Not(a, word.width), origin)
+        return self._add(ir.Not(a, word.width), origin)
 
     def and_(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
         a, b = sorted((a, b))
@@ -121,7 +97,7 @@ class NetlistBuilder:
             return FALSE
         if a in (TRUE, b):
             return b
-        return self._add(And(a, b), origin)
+        return self._add(ir.And(a, b), origin)
 
     def or_(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
         a, b = sorted((a, b))
@@ -129,7 +105,7 @@ class NetlistBuilder:
             return TRUE
         if a in (FALSE, b):
             return b
-        return self._add(Or(a, b), origin)
+        return self._add(ir.Or(a, b), origin)
 
     def mux(self, select: Net, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
         """a if select is 1, else b."""
@@ -146,23 +122,23 @@ class NetlistBuilder:
                 return self.and_(self.not_(select, origin), b, origin)
             if b == TRUE:
                 return self.or_(self.not_(select, origin), a, origin)
-        return self._add(Mux(select, a, b), origin)
+        return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
         """The sum of the operands, held in `word`, which must be wide enough for every sum."""
-        constants = [cell.value for a in operands if isinstance(cell := self._cells[a], Const)]
+        constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
         if len(operands) == 2 and operands[0] == operands[1] and word == (self._types[operands[0]].width + 1, False):
             return self.shift(operands[0])
-        return self._add(Add(tuple(operands), word.width, word.signed))
+        return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
         """The sum of unsigned words times factors, from a table. largest: of the sums that occur."""
         factors: dict[Net, int] = {}
         constant = 0
         for a, factor in words:
-            if isinstance(cell := self._cells[a], Const):
+            if isinstance(cell := self._cells[a], ir.Const):
                 constant += factor * cell.value
             else:
                 factors[a] = factors.get(a, 0) + factor
@@ -172,21 +148,21 @@ class NetlistBuilder:
             return self.const(constant, word)
         if not constant and list(factors.values()) == [1]:
             return next(iter(factors))
-        return self._add(Table(tuple(factors.items()), constant, word.width))
+        return self._add(ir.Table(tuple(factors.items()), constant, word.width))
 
     def shift(self, a: Net) -> Net:
         """2a, of an unsigned word."""
         cell, word = self._cells[a], self._types[a]
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return self.const(2 * cell.value, WordType(word.width + 1, False))
-        return self._add(Shift(a))
+        return self._add(ir.Shift(a))
 
     def extend(self, a: Net, word: WordType) -> Net:
         """An unsigned word in one that is no narrower."""
         if self._types[a] == word:
             return a
         cell, zero = self._cells[a], self.const(0, word)
-        return self.const(cell.value, word) if isinstance(cell, Const) else self._add(Extend(a, zero))
+        return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, zero))
 
     def compare(self, a: Net, b: Net) -> Net:
         """1 if a < b."""
@@ -195,13 +171,13 @@ class NetlistBuilder:
         if self._types[a] == BIT:
             return self.and_(self.not_(a), b)
         x, y = self._cells[a], self._cells[b]
-        if isinstance(x, Const) and isinstance(y, Const):
+        if isinstance(x, ir.Const) and isinstance(y, ir.Const):
             return int(x.value < y.value)
-        return self._add(Compare(a, b))
+        return self._add(ir.Compare(a, b))
 
     def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
         """a, one clock cycle later; a constant gets no register."""
-        return a if isinstance(self._cells[a], Const) else self._add(Register(a), origin)
+        return a if isinstance(self._cells[a], ir.Const) else self._add(ir.Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
         """A cell without the simplifications: for rewriting a netlist that is already simplified."""
@@ -219,7 +195,7 @@ class NetlistBuilder:
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):
-            live[net] = live[net] or isinstance(cell, Input)
+            live[net] = live[net] or isinstance(cell, ir.Input)
         for _, net in self._outputs:
             live[net] = True
         for net in range(len(self._cells) - 1, -1, -1):
@@ -249,29 +225,29 @@ class NetlistBuilder:
 def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
     """The same cell with the nets it reads renamed."""
     match cell:
-        case Const() | Input():
+        case ir.Const() | ir.Input():
             return cell
-        case Less(a, threshold, chained):
-            return Less(renamed[a], threshold, chained)
-        case InSet(a, members):
-            return InSet(renamed[a], members)
-        case Not(a, width):
-            return Not(renamed[a], width)
-        case And(a, b):
-            return And(renamed[a], renamed[b])
-        case Or(a, b):
-            return Or(renamed[a], renamed[b])
-        case Mux(select, a, b):
-            return Mux(renamed[select], renamed[a], renamed[b])
-        case Add(operands, width, signed):
-            return Add(tuple(renamed[a] for a in operands), width, signed)
-        case Table(words, constant, width):
-            return Table(tuple((renamed[a], factor) for a, factor in words), constant, width)
-        case Shift(a):
-            return Shift(renamed[a])
-        case Extend(a, zero):
-            return Extend(renamed[a], renamed[zero])
-        case Compare(a, b):
-            return Compare(renamed[a], renamed[b])
-        case Register(a):
-            return Register(renamed[a])
+        case ir.Less(a, threshold, chained):
+            return ir.Less(renamed[a], threshold, chained)
+        case ir.InSet(a, members):
+            return ir.InSet(renamed[a], members)
+        case ir.Not(a, width):
+            return ir.Not(renamed[a], width)
+        case ir.And(a, b):
+            return ir.And(renamed[a], renamed[b])
+        case ir.Or(a, b):
+            return ir.Or(renamed[a], renamed[b])
+        case ir.Mux(select, a, b):
+            return ir.Mux(renamed[select], renamed[a], renamed[b])
+        case ir.Add(operands, width, signed):
+            return ir.Add(tuple(renamed[a] for a in operands), width, signed)
+        case ir.Table(words, constant, width):
+            return ir.Table(tuple((renamed[a], factor) for a, factor in words), constant, width)
+        case ir.Shift(a):
+            return ir.Shift(renamed[a])
+        case ir.Extend(a, zero):
+            return ir.Extend(renamed[a], renamed[zero])
+        case ir.Compare(a, b):
+            return ir.Compare(renamed[a], renamed[b])
+        case ir.Register(a):
+            return ir.Register(renamed[a])

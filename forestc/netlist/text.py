@@ -17,27 +17,8 @@ import re
 from typing import assert_never, cast
 
 from forestc.errors import ModelError
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Netlist,
-    Not,
-    Or,
-    Origin,
-    Register,
-    Shift,
-    Table,
-    WordType,
-    result_type,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Netlist, Origin, WordType, result_type
 from forestc.netlist.ports import Port, PortKind
 from forestc.netlist.verify import latencies, verify
 
@@ -50,7 +31,7 @@ def print_netlist(netlist: Netlist) -> str:
             continue
         word, origin = netlist.types[net], netlist.origins[net]
         at = f"  @{origin.tree}.{origin.node}" if origin != Origin() else ""
-        port = _port_text(cell.port) if isinstance(cell, Input) else ""
+        port = _port_text(cell.port) if isinstance(cell, ir.Input) else ""
         lines.append(f"%{net} = {_cell_text(cell)} : {'s' if word.signed else 'u'}{word.width}{at}{port}")
     lines += [f"output {json.dumps(port.name)} = %{net}{_port_text(port)}" for port, net in netlist.outputs]
     return "\n".join(lines) + "\n"
@@ -65,33 +46,33 @@ def _port_text(port: Port) -> str:
 
 def _cell_text(cell: Cell) -> str:
     match cell:
-        case Const(value):
+        case ir.Const(value):
             return f"const {value}"
-        case Input(port):
+        case ir.Input(port):
             return f"input {json.dumps(port.name)}"
-        case Less(a, threshold, chained):
+        case ir.Less(a, threshold, chained):
             return f"{'less_chained' if chained else 'less'} %{a}, {threshold}"
-        case InSet(a, members):
+        case ir.InSet(a, members):
             return f"in_set %{a}, {', '.join(map(str, members))}"
-        case Not(a):
+        case ir.Not(a):
             return f"not %{a}"
-        case And(a, b):
+        case ir.And(a, b):
             return f"and %{a}, %{b}"
-        case Or(a, b):
+        case ir.Or(a, b):
             return f"or %{a}, %{b}"
-        case Mux(select, a, b):
+        case ir.Mux(select, a, b):
             return f"mux %{select}, %{a}, %{b}"
-        case Add(operands):
+        case ir.Add(operands):
             return f"add {', '.join(f'%{a}' for a in operands)}"
-        case Table(words, constant):
+        case ir.Table(words, constant):
             return f"table {constant}, {', '.join(f'{factor} %{a}' for a, factor in words)}"
-        case Shift(a):
+        case ir.Shift(a):
             return f"shift %{a}"
-        case Extend(a, zero):
+        case ir.Extend(a, zero):
             return f"extend %{a}, %{zero}"
-        case Compare(a, b):
+        case ir.Compare(a, b):
             return f"compare %{a}, %{b}"
-        case Register(a):
+        case ir.Register(a):
             return f"register %{a}"
         case _:
             assert_never(cell)
@@ -113,7 +94,7 @@ def parse_netlist(text: str) -> Netlist:
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:
         raise ModelError("not a netlist", where="line 1", do='begin with: netlist "name"')
-    cells: list[Cell] = [Const(0, 1, False), Const(1, 1, False)]
+    cells: list[Cell] = [ir.Const(0, 1, False), ir.Const(1, 1, False)]
     types = [WordType(1, False), WordType(1, False)]
     origins = [Origin(), Origin()]
     outputs: list[tuple[Port, int]] = []
@@ -162,35 +143,35 @@ def _parse_port(name: str, match: re.Match[str]) -> Port:
 def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
     op, args = match["op"], match["args"]
     if op == "input":
-        return Input(_parse_port(args, match), word.width, word.signed) if args.startswith('"') else None
+        return ir.Input(_parse_port(args, match), word.width, word.signed) if args.startswith('"') else None
     nets = _nets(args)
     plain = [int(value) for value in re.findall(r"(?<![%\d])-?\d+", args)]
     match op, nets, plain:
         case "const", [], [value]:
-            return Const(value, word.width, word.signed)
+            return ir.Const(value, word.width, word.signed)
         case "less" | "less_chained", [a], [threshold]:
-            return Less(a, threshold, op == "less_chained")
+            return ir.Less(a, threshold, op == "less_chained")
         case "in_set", [a], [_, *_]:
-            return InSet(a, tuple(plain))
+            return ir.InSet(a, tuple(plain))
         case "not", [a], []:
-            return Not(a, word.width)
+            return ir.Not(a, word.width)
         case "and", [a, b], []:
-            return And(a, b)
+            return ir.And(a, b)
         case "or", [a, b], []:
-            return Or(a, b)
+            return ir.Or(a, b)
         case "mux", [select, a, b], []:
-            return Mux(select, a, b)
+            return ir.Mux(select, a, b)
         case "add", [_, _, *_], []:
-            return Add(tuple(nets), word.width, word.signed)
+            return ir.Add(tuple(nets), word.width, word.signed)
         case "table", [_, *_], [constant, *factors] if len(factors) == len(nets):
-            return Table(tuple(zip(nets, factors, strict=True)), constant, word.width)
+            return ir.Table(tuple(zip(nets, factors, strict=True)), constant, word.width)
         case "shift", [a], []:
-            return Shift(a)
+            return ir.Shift(a)
         case "extend", [a, zero], []:
-            return Extend(a, zero)
+            return ir.Extend(a, zero)
         case "compare", [a, b], []:
-            return Compare(a, b)
+            return ir.Compare(a, b)
         case "register", [a], []:
-            return Register(a)
+            return ir.Register(a)
         case _:
             return None

@@ -6,30 +6,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from forestc.errors import InternalError
-from forestc.netlist.ir import (
-    BIT,
-    TABLE_BITS,
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    Shift,
-    Table,
-    WordType,
-    reads,
-    result_type,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import BIT, TABLE_BITS, Cell, Net, Netlist, WordType, reads, result_type
 
 ANY_DELAY = -1  # a constant has the same value at every clock
 
@@ -38,9 +16,9 @@ def latencies(cells: Sequence[Cell]) -> list[int]:
     """Registers between the inputs and each net; ANY_DELAY where only constants are read."""
     delays: list[int] = []
     for cell in cells:
-        if isinstance(cell, Input):
+        if isinstance(cell, ir.Input):
             delays.append(0)
-        elif isinstance(cell, Register):
+        elif isinstance(cell, ir.Register):
             delays.append(delays[cell.a] + 1)
         else:
             delays.append(max((delays[net] for net in reads(cell)), default=ANY_DELAY))
@@ -50,7 +28,7 @@ def latencies(cells: Sequence[Cell]) -> list[int]:
 def verify(netlist: Netlist) -> None:
     """Raises InternalError for the first broken rule of `forestc.netlist.ir`."""
     cells, types = netlist.cells, netlist.types
-    if cells[:2] != (Const(0, 1, False), Const(1, 1, False)):
+    if cells[:2] != (ir.Const(0, 1, False), ir.Const(1, 1, False)):
         raise InternalError("nets 0 and 1 are not the one-bit constants", where=f"netlist {netlist.name}")
     if not len(cells) == len(types) == len(netlist.origins):
         raise InternalError("cells, types and origins differ in number", where=f"netlist {netlist.name}")
@@ -71,7 +49,7 @@ def verify(netlist: Netlist) -> None:
             raise fail(net, f"has type {types[net]}, should be {result_type(cell, types)}")
         if types[net].width < 1 or (types[net].signed and types[net].width < 2):
             raise fail(net, f"has impossible type {types[net]}")
-        if isinstance(cell, Input):
+        if isinstance(cell, ir.Input):
             if cell.port.name in names:
                 raise fail(net, f"second input named {cell.port.name!r}")
             names.add(cell.port.name)
@@ -81,7 +59,7 @@ def verify(netlist: Netlist) -> None:
         if len(arrivals) > 1:
             raise fail(net, f"reads nets of different latencies: {sorted(arrivals)} cycles")
         arrival = arrivals.pop() if arrivals else ANY_DELAY
-        if isinstance(cell, Register):
+        if isinstance(cell, ir.Register):
             if arrival == ANY_DELAY:
                 raise fail(net, "registers a constant")
             arrival += 1
@@ -100,31 +78,31 @@ def verify(netlist: Netlist) -> None:
 
 def _type_problem(cell: Cell, cells: Sequence[Cell], types: Sequence[WordType]) -> str:
     match cell:
-        case Const(value, width, signed):
+        case ir.Const(value, width, signed):
             word = WordType(width, signed)
             return "" if word.low <= value <= word.high else f"value {value} does not fit {word}"
-        case Input() | Register():
+        case ir.Input() | ir.Register():
             return ""
-        case Less(a, threshold):
+        case ir.Less(a, threshold):
             word = types[a]
             return "" if word.low < threshold <= word.high else f"threshold {threshold} decides nothing on {word}"
-        case InSet(a, members):
+        case ir.InSet(a, members):
             word = types[a]
             if not members or list(members) != sorted(set(members)):
                 return "members are empty, repeated or not sorted"
             return "" if word.low <= members[0] and members[-1] <= word.high else f"member outside {word}"
-        case Not(a, width):
+        case ir.Not(a, width):
             bits = "one bit" if width == 1 else f"{width} unsigned bits"
             return "" if types[a] == WordType(width, False) else f"operand is not {bits}"
-        case And(a, b) | Or(a, b):
+        case ir.And(a, b) | ir.Or(a, b):
             return "" if types[a] == types[b] == BIT else "operands are not one bit each"
-        case Mux(select, a, b):
+        case ir.Mux(select, a, b):
             if types[select] != BIT:
                 return "select is not one bit"
             return "" if types[a] == types[b] else f"arms differ in type: {types[a]}, {types[b]}"
-        case Compare(a, b):
+        case ir.Compare(a, b):
             return "" if types[a] == types[b] else f"operands differ in type: {types[a]}, {types[b]}"
-        case Add(operands, width, signed):
+        case ir.Add(operands, width, signed):
             if len(operands) < 2:
                 return "fewer than two operands"
             word = WordType(width, signed)
@@ -134,7 +112,7 @@ def _type_problem(cell: Cell, cells: Sequence[Cell], types: Sequence[WordType]) 
             # that occur is ensured by the lowering and checked by the simulators.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if word.width >= widest else f"narrower than an operand ({widest} bits)"
-        case Table(words, constant, width):
+        case ir.Table(words, constant, width):
             if not words or len({a for a, _ in words}) < len(words) or any(types[a].signed for a, _ in words):
                 return "words are none, repeated or signed"
             if constant < 0 or any(factor < 1 for _, factor in words):
@@ -144,9 +122,9 @@ def _type_problem(cell: Cell, cells: Sequence[Cell], types: Sequence[WordType]) 
                 return f"reads {read} bits, more than {TABLE_BITS}"
             most = constant + sum(factor * types[a].high for a, factor in words)
             return "" if width <= most.bit_length() else f"holds at most {most}"
-        case Shift(a):
+        case ir.Shift(a):
             return "operand is signed" if types[a].signed else ""
-        case Extend(a, zero):
+        case ir.Extend(a, zero):
             if types[a].signed or types[zero].signed or types[zero].width <= types[a].width:
                 return f"{types[a]} is not narrower than {types[zero]}, or signed"
             return "" if cells[zero] == (0, *types[zero]) else f"net {zero} is not the constant 0"

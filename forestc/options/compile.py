@@ -11,6 +11,11 @@ from forestc.options.fields import flag, option
 from forestc.options.shared import MODEL, Progress, label_option, quiet, trust_option
 from forestc.options.stream import StreamOptions
 
+CInputs = Literal["words", "struct", "float", "raw"]
+CQuantiser = Literal["auto", "none", "float", "double"]
+CValues = Literal["none", "q15", "q31", "float"]
+CLayout = Literal["auto", "branches", "calls", "nodes", "masks", "mixed"]
+
 TARGETS = ("verilog", "c", "hls", "amaranth")
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
 _LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
@@ -136,14 +141,16 @@ class CompileOptions:
     native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
     try_anyway: bool = option(False, "--try", "with --device: even if the estimate says it does not fit")
     no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesise nothing")
-    c_inputs: str = option(
+    c_inputs: CInputs = option(
         "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
     )
-    c_quantiser: str = option("auto", "--c-quantiser", "C function from raw rows to words: auto, none, float or double")
-    c_values: str = option(
+    c_quantiser: CQuantiser = option(
+        "auto", "--c-quantiser", "C function from raw rows to words: auto, none, float or double"
+    )
+    c_values: CValues = option(
         "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
     )
-    c_layout: str = option(
+    c_layout: CLayout = option(
         "auto",
         "--c-layout",
         "branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; "

@@ -104,7 +104,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
     generated = measured["measured_on"] == GENERATED
     heads = ("what", "generated rows" if generated else "given rows", "held-out rows")[: 1 + len(both)]
-    title = f"{'measured on' if generated else 'the on_given rows are'} {MEASURED_ON[measured['measured_on']]}"
+    title = f"{'measured on' if generated else 'the given rows are'} {MEASURED_ON[measured['measured_on']]}"
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         table(title, heads, quality_rows),

@@ -10,10 +10,6 @@ So in a column with a category called NA, missing values must be empty fields.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +22,7 @@ import pyarrow.csv
 import pyarrow.dataset
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError, RowsError
+from forestc.errors import RowsError
 from forestc.forest.ir import Forest
 from forestc.rows.batches import ArrayRows, Batch, Rows
 from forestc.rows.columns import Places, find_columns, some_names, unique_names
@@ -38,18 +34,14 @@ from forestc.rows.labels import (
     find_labels,
     is_number,
     label_columns,
-    label_position,
     refuse_number,
     targets_of,
     truth_of,
 )
+from forestc.rows.opening import NULLS, csv_options, csv_source, has_header, kind_of, read_numpy, readable
 
-BLOCK_BYTES = 8 << 20  # bytes of a CSV file that pyarrow parses at a time
 BATCH_ROWS = 16384  # rows of a batch, at most
 BATCH_VALUES = 1 << 24  # values of a batch, at most: 128 MB as float64
-# The texts of missing values in a CSV file: those that pandas reads as missing.
-_NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
-NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 
 @dataclass(frozen=True)
@@ -103,22 +95,18 @@ class TableRows:
     def parts(self) -> list[tuple[int, TableRows]]:
         """The parts, each with the number of its first row; they can be pickled. Raises RowsError."""
         assert isinstance(self.open, _Files)
-        try:
+        with readable(self.where):
             parts = [(first, replace(self, open=part, where=part.path)) for first, part in self.open.parts()]
-        except (pa.ArrowException, OSError) as error:
-            raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
         if not parts:
             raise RowsError("there are no rows", where=self.where, do="give at least one")
         return parts
 
     def _tables(self) -> Iterator[pa.RecordBatch]:
-        try:
+        with readable(self.where):
             for table in self.open():
                 size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.wanted))))
                 for at in range(0, table.num_rows, size):
                     yield table.slice(at, size)
-        except (pa.ArrowException, OSError) as error:
-            raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
 
     def _truth(self, table: pa.RecordBatch, start: int) -> NDArray[Any]:
         columns = [table.column(name).to_pylist() for name in self.truth]
@@ -189,40 +177,20 @@ def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ..
         )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-
-
 def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | None = None) -> Rows:
     """Rows of a file for a model. label: the column with the true labels (a name, or a position such as -1), or the
     columns of several targets: a list, or comma-separated names.
 
-    For NumPy: `.npy` holds the rows, label is a position; `.npz` holds an array X, or X with a suffix (`X_test`), and
-    label names the array of labels. Raises RowsError for a file that can't be read or does not match the model,
-    OptionError for an unknown file type.
+    For NumPy see `forestc.rows.opening.read_numpy`. Raises RowsError for a file that can't be read or does not match
+    the model, OptionError for an unknown file type.
     """
     path = Path(path)
-    try:
-        exists = path.exists()
-    except OSError:  # the name is too long
-        exists = False
-    if not exists:
-        raise RowsError("there is no such file", where=str(path), do="check the path")
-    name = path.name.lower()
-    if name.endswith((".npy", ".npz")):
-        return _numpy_rows(path, forest, label)
-    if name.endswith((".csv", ".csv.gz")):
-        return _csv_rows(path, forest, label)
-    for suffix, form in ((".parquet", "parquet"), (".arrow", "ipc"), (".feather", "ipc")):
-        if name.endswith(suffix) or (path.is_dir() and any(path.glob(f"*{suffix}"))):
-            return _dataset_rows(path, form, forest, label)
-    if path.is_dir():
-        raise RowsError("the folder holds no .parquet, .arrow or .feather file", where=str(path))
-    raise OptionError(
-        f"unknown kind of rows file {path.suffix!r}",
-        where=str(path),
-        do="known: .csv, .csv.gz, .parquet, .arrow, .feather, .npy, .npz",
-    )
+    kind = kind_of(path)
+    if kind == "numpy":
+        columns = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
+        data, truth = read_numpy(path, columns)
+        return _array_rows(data, truth, forest, str(path))
+    return _csv_rows(path, forest, label) if kind == "csv" else _dataset_rows(path, kind, forest, label)
 
 
 def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
@@ -280,59 +248,11 @@ def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: st
     return ArrayRows(data, truth_of(columns_in(truth, len(data), where), targets_of(forest), where))
 
 
-def _numpy_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
-    truth = None
-    wanted = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
-    try:
-        # memory-mapped, so that a header that claims more than the file holds allocates nothing
-        loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            data = loaded
-            if wanted:
-                width = data.shape[1] if data.ndim == 2 else 0
-                places = [label_position(text, width, str(path)) for text in wanted]
-                truth, data = data[:, places], np.delete(data, places, axis=1)
-        else:
-            key = "X" + wanted[0][1:] if wanted and f"X{wanted[0][1:]}" in loaded else "X"
-            lacking = [name for name in (key, *wanted) if name not in loaded]
-            if lacking:
-                raise RowsError(
-                    f"has no array {lacking[0]!r}", where=str(path), do=f"it has: {', '.join(loaded.files)}"
-                )
-            data = loaded[key]
-            truth = np.column_stack([loaded[name] for name in wanted]) if wanted else None
-        if data.dtype.kind not in "biuf":
-            raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
-        data = np.asarray(data, dtype=np.float64)
-    except (ValueError, OSError, EOFError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-        raise RowsError(f"not a readable NumPy file ({_first_line(error)})", where=str(path)) from None
-    return _array_rows(data, truth, forest, str(path))
-
-
 def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
-    try:
-        zipped = path.name.lower().endswith(".gz")
-        with path.open("rb") as raw, gzip.open(raw) if zipped else raw as file:
-            lines = (line for line in iter(lambda: file.readline(1 << 20), b"") if line.strip())
-            first = next(lines, b"").decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise RowsError(f"can't be read ({_first_line(error)})", where=str(path)) from None
-    if not first.strip():
-        raise RowsError("the file is empty", where=str(path))
-    headed = _is_header(first, forest, label)
-    options = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not headed)
-
-    def opened(types: Mapping[str, pa.DataType] | None = None) -> Any:
-        source = pa.input_stream(str(path), compression="gzip" if zipped else None)
-        # text columns keep the texts of missing values: they may be names of categories
-        wanted = {} if types is None else {"column_types": types, "include_columns": list(types)}
-        convert = pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted)
-        return pyarrow.csv.open_csv(source, read_options=options, convert_options=convert)
-
-    try:
-        schema = opened().schema
-    except (pa.ArrowException, OSError) as error:
-        raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
+    named = {feature.name for feature in forest.features if feature.named}
+    headed = has_header(path, label, named, [text for feature in forest.features for text in feature.labels])
+    with readable(path, "not a readable CSV file"):
+        schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
     wanted, truth, names = _columns(schema.names, forest, label, str(path), headed)
     labels = _labels(forest)
     types = {
@@ -345,32 +265,16 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
         if name is not None
     }
     types |= dict.fromkeys(truth, pa.string())
-    return TableRows(lambda: iter(opened(types)), wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
 
+    def opened() -> Iterator[pa.RecordBatch]:
+        return iter(pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types)))
 
-def _is_header(line: str, forest: Forest, label: str | Sequence[str] | None) -> bool:
-    """Whether the first line of a CSV file is a header: it holds a known name, or 0, 1, 2, ... as data frames
-    without names are written, or mostly text. Text in the label column only is not a header, and names that
-    could be values count only if the names of all features appear."""
-    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
-    names = {feature.name for feature in forest.features if feature.named}
-    label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
-    if {name for name in label_names | names if not is_number(name)} & set(cells):
-        return True
-    if len(names) > 1 and names <= set(cells):
-        return True
-    values = {"?", *NULLS, *(text for feature in forest.features for text in feature.labels)}
-    numbers = [cell for cell in cells if is_number(cell) or cell in values]
-    if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:
-        return True
-    return 2 * len(numbers) < len(cells)
+    return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
 
 
 def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[str] | None) -> Rows:
-    try:
+    with readable(path, f"not a readable {form} file"):
         dataset = pyarrow.dataset.dataset(path, format=form)
-    except (pa.ArrowException, OSError) as error:
-        raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
     wanted, truth, names = _columns(dataset.schema.names, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + list(truth)
     files = _Files(str(path.absolute()), form, tuple(needed))
@@ -392,7 +296,7 @@ class _Files:
             # no read-ahead: one row group at a time, or memory grows with the file
             options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
         for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
-            try:
+            with readable(fragment.path, do="write the file again"):
                 lacking = [name for name in self.columns if name not in fragment.physical_schema.names]
                 if lacking:
                     raise RowsError(
@@ -401,10 +305,6 @@ class _Files:
                 for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
                     if self.group is None or self.group == part.row_groups[0].id:
                         yield from part.to_batches(**options)
-            except (pa.ArrowException, OSError) as error:
-                raise RowsError(
-                    f"can't be read ({_first_line(error)})", where=fragment.path, do="write the file again"
-                ) from None
 
     def parts(self) -> Iterator[tuple[int, _Files]]:
         """Files or row groups, each with the number of its first row."""

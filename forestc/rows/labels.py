@@ -49,13 +49,14 @@ def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, 
     """The names of a file's label columns. Raises RowsError for a column that does not exist."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
-    columns = tuple(_find_label(name, names, headed, where) for name in label)
+    columns = tuple(find_label(name, names, headed, where) for name in label)
     if len(set(columns)) < len(columns):
         raise RowsError(f"a column of labels is named twice: {', '.join(label)}", where=where)
     return columns
 
 
-def _find_label(label: str, names: Sequence[str], headed: bool, where: str) -> str:
+def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> str:
+    """The name of a label column, given by name or position. Raises RowsError for a column that does not exist."""
     if label in names:
         return label
     if headed and not re.fullmatch(r"-?\d+", label):

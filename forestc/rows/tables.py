@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,11 @@ import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
-from forestc.rows.columns import some_names, unique_names
-from forestc.rows.files import NULLS, column_numbers
+from forestc.rows.columns import unique_names
+from forestc.rows.files import column_numbers
 from forestc.rows.frames import frame_labels
-from forestc.rows.labels import is_number, label_position
+from forestc.rows.labels import find_label, is_number
+from forestc.rows.opening import csv_options, csv_source, has_header, kind_of, read_numpy, readable
 
 MOST_CLASSES = 1000  # more different labels are refused: they are likely values
 
@@ -63,7 +62,7 @@ def _read(rows: Any, label: Any, *, text: bool) -> tuple[NDArray[np.float64], ND
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
     names = unique_names(table.column_names, where)
     if isinstance(label, str | int):
-        place = names.index(str(label)) if str(label) in names else _position(str(label), names, where)
+        place = names.index(find_label(str(label), names, True, where))
         y = _values(table.column(place), names[place], where, text=text)
         kept = [k for k in range(len(names)) if k != place]
     else:
@@ -72,48 +71,17 @@ def _read(rows: Any, label: Any, *, text: bool) -> tuple[NDArray[np.float64], ND
     return X, y, tuple(names[k] for k in kept), where
 
 
-def _position(label: str, names: tuple[str, ...], where: str) -> int:
-    if not label.lstrip("-").isdigit():
-        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names)}")
-    return label_position(label, len(names), where)
-
-
 def _opened(path: Path, label: Any) -> tuple[Any, Any]:
     """The rows of a file, and the labels or their column."""
-    name = path.name.lower()
-    if not path.exists():
-        raise RowsError("there is no such file", where=str(path), do="check the path")
-    try:
-        if name.endswith((".csv", ".csv.gz")):
-            return _csv(path, str(label)), label
-        if name.endswith(".npy"):
-            data = np.load(path, allow_pickle=False)
-            place = label_position(str(label), data.shape[1] if data.ndim == 2 else 0, str(path))
-            return np.delete(data, place, axis=1), data[:, place]
-        if name.endswith(".npz"):
-            arrays = np.load(path, allow_pickle=False)
-            key = "X" + str(label)[1:] if f"X{str(label)[1:]}" in arrays else "X"
-            for wanted in (key, str(label)):
-                if wanted not in arrays:
-                    raise RowsError(
-                        f"has no array {wanted!r}", where=str(path), do=f"it has: {', '.join(arrays.files)}"
-                    )
-            return arrays[key], arrays[str(label)]
-        form = "parquet" if name.endswith(".parquet") or (path.is_dir() and any(path.glob("*.parquet"))) else "ipc"
-        return pyarrow.dataset.dataset(path, format=form).to_table(), label
-    except (pa.ArrowException, OSError, ValueError, EOFError, IndexError) as error:
-        raise RowsError(f"can't be read ({str(error).splitlines()[0][:200]})", where=str(path)) from None
-
-
-def _csv(path: Path, label: str) -> pa.Table:
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        cells = [cell.strip() for cell in next(csv.reader([file.readline(1 << 20)]), [])]
-    numbers = sum(is_number(cell) or cell in NULLS for cell in cells)
-    headed = (label in cells and not is_number(label)) or 2 * numbers < len(cells)
-    options = pyarrow.csv.ReadOptions(autogenerate_column_names=not headed)
-    convert = pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False)
-    return pyarrow.csv.read_csv(path, read_options=options, convert_options=convert)
+    kind = kind_of(path)
+    if kind == "numpy":
+        X, labels = read_numpy(path, (str(label),))
+        assert labels is not None
+        return X, labels[:, 0]
+    with readable(path):
+        if kind == "csv":
+            return pyarrow.csv.read_csv(csv_source(path), **csv_options(has_header(path, str(label)))), label
+        return pyarrow.dataset.dataset(path, format=kind).to_table(), label
 
 
 def _values(column: pa.ChunkedArray, name: str, where: str, *, text: bool = False) -> NDArray[Any]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+
+from forestc.writing import replacing
 
 MOST_BYTES = 512 << 20  # of all files in the cache
 
@@ -34,13 +35,8 @@ def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path
     made = make()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".")
-        os.close(handle)
-        try:
-            shutil.copy2(made, name)
-            Path(name).replace(place)  # atomic, so that concurrent writers don't matter
-        finally:
-            Path(name).unlink(missing_ok=True)
+        with replacing(place) as (new,):  # at once, so that concurrent writers don't matter
+            shutil.copy2(made, new)
         _make_room(folder)
     return made
 
@@ -64,7 +60,7 @@ def _key(parts: Iterable[str | bytes]) -> str:
 
 def _make_room(folder: Path) -> None:
     """Removes the least recently used files until at most `MOST_BYTES` are left."""
-    stats = {path: path.stat() for path in folder.iterdir()}
+    stats = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
     total = sum(stat.st_size for stat in stats.values())
     for path in sorted(stats, key=lambda path: stats[path].st_mtime):
         if total <= MOST_BYTES:

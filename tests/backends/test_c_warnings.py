@@ -18,12 +18,12 @@ from sklearn.ensemble import RandomForestRegressor
 
 import forestc
 from forestc.backends import c
-from forestc.backends.c import COptions
+from forestc.backends.c import VALUES, COptions
 from forestc.backends.c import selftest as c_selftest
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.quantiser import row_type
-from forestc.backends.c.values import VALUES, shown
+from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, Fixed, Ordered, word_range
 from forestc.rows.batches import ArrayRows

@@ -8,32 +8,9 @@ import pytest
 from forestc.errors import InternalError, ModelError
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist import ir
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import (
-    BIT,
-    FALSE,
-    TRUE,
-    Add,
-    And,
-    Compare,
-    Const,
-    Extend,
-    Input,
-    InSet,
-    Less,
-    LinearCell,
-    Mux,
-    Not,
-    Or,
-    Origin,
-    Register,
-    Shift,
-    Table,
-    WordType,
-    evaluate,
-    linear,
-    reads,
-)
+from forestc.netlist.ir import BIT, FALSE, TRUE, LinearCell, Origin, WordType, evaluate, linear, reads
 from forestc.netlist.ports import Port
 from forestc.netlist.text import parse_netlist, print_netlist
 from forestc.netlist.verify import verify
@@ -83,7 +60,7 @@ def test_sums_without_an_adder(builder):
     assert (builder.shift(two), builder.extend(x, BYTE)) == (builder.const(4, WordType(3, False)), x)
     assert builder.extend(three, BYTE) == builder.const(3, BYTE)
     table = builder.table([(a, 1), (b, 1), (a, 2), (two, 3), (FALSE, 1)], 100)
-    assert builder.cell_of(table) == Table(((a, 3), (b, 1)), 6, 4)
+    assert builder.cell_of(table) == ir.Table(((a, 3), (b, 1)), 6, 4)
     assert builder.type_of(builder.table([(a, 3), (b, 1)], 3)).width == 2  # no more than what occurs
     assert builder.table([(a, 1)], 1) == a
     assert builder.table([(two, 2), (TRUE, 1)], 5) == builder.const(5, WordType(3, False))
@@ -104,7 +81,7 @@ output "b" = %7
 
 def test_sums_without_an_adder_print_and_parse():
     netlist = parse_netlist(SUMS)
-    assert netlist.cells[4:] == (Table(((2, 1), (3, 2)), 3, 5), Shift(2), Const(0, 5, False), Extend(5, 6))
+    assert netlist.cells[4:] == (ir.Table(((2, 1), (3, 2)), 3, 5), ir.Shift(2), ir.Const(0, 5, False), ir.Extend(5, 6))
     assert print_netlist(netlist) == SUMS
 
 
@@ -133,30 +110,30 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
     builder.less(x, 3)
     builder.output(Port("out"), builder.less(x, 5))
     netlist = builder.build()
-    assert [cell for cell in netlist.cells if isinstance(cell, Less)] == [Less(2, 5)]
+    assert [cell for cell in netlist.cells if isinstance(cell, ir.Less)] == [ir.Less(2, 5)]
     assert [cell.port.name for _, cell in netlist.inputs] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
     ("cell", "values", "result"),
     [
-        (Const(5, 8, False), (), 5),
-        (Less(2, 7), (6,), 1),
-        (Less(2, 7), (7,), 0),
-        (InSet(2, (1, 4)), (4,), 1),
-        (InSet(2, (1, 4)), (2,), 0),
-        (Not(2), (1,), 0),
-        (Not(2, 5), (6,), 25),
-        (And(2, 3), (1, 0), 0),
-        (Or(2, 3), (1, 0), 1),
-        (Mux(2, 3, 4), (1, 10, 20), 10),
-        (Mux(2, 3, 4), (0, 10, 20), 20),
-        (Add((2, 3, 4), 9, True), (1, -2, 3), 2),
-        (Table(((2, 1), (3, 4)), 5, 4), (1, 2), 14),
-        (Shift(2), (5,), 10),
-        (Extend(2, 3), (5, 0), 5),
-        (Compare(2, 3), (1, 2), 1),
-        (Compare(2, 3), (2, 2), 0),
+        (ir.Const(5, 8, False), (), 5),
+        (ir.Less(2, 7), (6,), 1),
+        (ir.Less(2, 7), (7,), 0),
+        (ir.InSet(2, (1, 4)), (4,), 1),
+        (ir.InSet(2, (1, 4)), (2,), 0),
+        (ir.Not(2), (1,), 0),
+        (ir.Not(2, 5), (6,), 25),
+        (ir.And(2, 3), (1, 0), 0),
+        (ir.Or(2, 3), (1, 0), 1),
+        (ir.Mux(2, 3, 4), (1, 10, 20), 10),
+        (ir.Mux(2, 3, 4), (0, 10, 20), 20),
+        (ir.Add((2, 3, 4), 9, True), (1, -2, 3), 2),
+        (ir.Table(((2, 1), (3, 4)), 5, 4), (1, 2), 14),
+        (ir.Shift(2), (5,), 10),
+        (ir.Extend(2, 3), (5, 0), 5),
+        (ir.Compare(2, 3), (1, 2), 1),
+        (ir.Compare(2, 3), (2, 2), 0),
     ],
 )
 def test_what_cells_mean(cell, values, result):
@@ -232,14 +209,14 @@ def swap(net, cell):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (swap(0, Const(1, 1, False)), "nets 0 and 1 are not the one-bit constants"),
-        (swap(4, Less(5, 9)), "net 4 .Less..*|reads a net that is not below it"),
-        (swap(4, Not(2)), "operand is not one bit; netlist t, net 4"),
-        (swap(4, Not(2, 9)), "operand is not 9 unsigned bits; netlist t, net 4"),
-        (swap(3, Input(Port("x"), 8, False)), "second input named 'x'"),
-        (swap(5, Add((2, 3), 7, False)), "narrower than an operand"),
-        (swap(5, Add((2,), 9, False)), "fewer than two operands"),
-        (swap(6, And(4, 4)), "comes after 0 cycles|differ|output 'a'"),
+        (swap(0, ir.Const(1, 1, False)), "nets 0 and 1 are not the one-bit constants"),
+        (swap(4, ir.Less(5, 9)), "net 4 .Less..*|reads a net that is not below it"),
+        (swap(4, ir.Not(2)), "operand is not one bit; netlist t, net 4"),
+        (swap(4, ir.Not(2, 9)), "operand is not 9 unsigned bits; netlist t, net 4"),
+        (swap(3, ir.Input(Port("x"), 8, False)), "second input named 'x'"),
+        (swap(5, ir.Add((2, 3), 7, False)), "narrower than an operand"),
+        (swap(5, ir.Add((2,), 9, False)), "fewer than two operands"),
+        (swap(6, ir.And(4, 4)), "comes after 0 cycles|differ|output 'a'"),
         (lambda n: {"outputs": ()}, "has no output"),
         (lambda n: {"outputs": ((Port("a"), 6), (Port("a", index=1), 7))}, "two outputs of one name"),
         (lambda n: {"outputs": ((Port("a"), 6), (Port("s"), 5))}, "comes after 0 cycles, not the netlist's 1"),
@@ -259,4 +236,4 @@ def test_paths_of_different_latency_are_found(builder):
 
 
 def test_registers_delay():
-    assert Register(4).a == 4 and reads(Register(4)) == (4,)
+    assert ir.Register(4).a == 4 and reads(ir.Register(4)) == (4,)

@@ -21,7 +21,7 @@ from forestc.algorithms.splits.kept_decisions import (
 )
 from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.mending_trees import MendingTree, mend
-from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, grouped, spread
+from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, present_trees, spread
 from forestc.algorithms.splits.state import Outcomes, Shape, State
 
 HOPELESS = 4  # times the rows that may be mended by trees: with more violated rows, leaves are not even tried
@@ -75,7 +75,7 @@ def keep_decisions(
         before.leaf[:, :rows].copy(), found.value.copy(), before.group.copy(), alive, condition, before.flipped.copy(),
         uses,
     )  # fmt: skip
-    bias, widths = found.bias.copy(), shape.outputs[:, 1] - shape.outputs[:, 0]
+    bias = found.bias.copy()
     leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
     scores = integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
     decided = Decided(wanted.label, scores, wanted.last)
@@ -85,7 +85,7 @@ def keep_decisions(
     order = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
     if wrong:
         wrong = mend_leaves(leaves, order, decided, visits_for(rows, len(trees.leaf)), 0)
-        state.value[:] = spread(state.value, state.group, shape.slots, shape.start, widths)
+        spread(shape, state, state.value)
     if wrong > wanted.mended:
         return None
     used = state.uses > 0
@@ -96,11 +96,10 @@ def keep_decisions(
     for _ in range(PASSES):
         if not collapse(shape, state, leaves, order, decided, np.argsort(-shape.size, kind="stable")):
             break
-        grouped(state, shape.slots)
-        order = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
+        order = sorted_by_leaf(present_trees(trees, shape, state))
     read = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
     unread = added_conditions[~read[added_conditions]]
-    cost = cost_of(shape, state, splits) + float(splits.cost[unread].sum()) + sum(map(wanted.cost, added))
+    cost = cost_of(shape, state) + float(splits.cost[unread].sum()) + sum(map(wanted.cost, added))
     pruned = replace(
         found, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.leaf_fitting import integer_scores
-from forestc.algorithms.splits.state import mean_leaf, merge
+from forestc.algorithms.splits.leaf_fitting import Sorted, integer_scores
+from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
 MOST_VISITS = 1 << 28  # rows looked at in that search, whatever the numbers of rows and trees
@@ -67,7 +67,7 @@ def slack_of(scores: Any, label: int, last: bool) -> Any:
 
 
 @compiled()
-def slacks(decided: Any) -> Any:
+def slacks(decided: Decided) -> Any:
     """(rows,) the slack of each row."""
     slack = np.empty(len(decided.label), np.int64)
     for row in range(len(slack)):
@@ -92,7 +92,7 @@ def _moved_slack(scores: Any, label: int, last: bool, slack: int, output: int, s
 
 
 @compiled()
-def _change(decided: Any, slack: Any, weight: Any, rows: Any, output: int, step: int) -> Any:
+def _change(decided: Decided, slack: Any, weight: Any, rows: Any, output: int, step: int) -> Any:
     """The change of the weighted violation if the score of `output` grows by `step` for these rows."""
     change = 0
     for row in rows:
@@ -103,7 +103,7 @@ def _change(decided: Any, slack: Any, weight: Any, rows: Any, output: int, step:
 
 
 @compiled()
-def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) -> Any:
+def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
     """Moves leaves and biases, in place, so that as few rows as possible are violated; decided.scores follow. Returns
     how many are. visits: rows looked at before the search ends. Deterministic in `seed`."""
     count = len(decided.label)
@@ -127,7 +127,7 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
             first = 0 if tree < 0 else leaves.outputs[tree, 0]
             width = outputs if tree < 0 else leaves.outputs[tree, 1] - first
             slot = 0 if tree < 0 else leaves.leaf[tree, row]
-            reached = all_rows if tree < 0 else rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
+            reached = all_rows if tree < 0 else rows_of(rows, tree, slot)
             for k in range(width):
                 output = first + k
                 if outputs == 1:
@@ -156,7 +156,7 @@ def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) ->
             first = leaves.outputs[chosen, 0]
             slot, width = leaves.leaf[chosen, row], leaves.outputs[chosen, 1] - first
             leaves.value[leaves.start[chosen] + slot * width + chosen_output - first] += chosen_step
-            reached = rows.order[chosen, rows.begins[chosen, slot] : rows.begins[chosen, slot + 1]]
+            reached = rows_of(rows, chosen, slot)
         for moved in reached:
             scores = decided.scores[moved]
             slack[moved] = _moved_slack(
@@ -186,23 +186,21 @@ def visits_for(rows: int, trees: int) -> int:
 
 
 @compiled()
-def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order: Any) -> Any:
+def collapse(shape: Shape, state: State, leaves: Leaves, rows: Sorted, decided: Decided, order: Any) -> Any:
     """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
     state.value is leaves.value. Returns how many splits went. No row may be violated."""
     removed = 0
     for split in order:
         if not state.alive[split]:
             continue
-        tree = shape.tree[split]
-        base, output = shape.start[tree], shape.outputs[tree, 0]
-        width = shape.outputs[tree, 1] - output
+        tree, base, output, width = tree_of(shape, split)
         slots = range(shape.first[split], shape.last[split])
         chosen = mean_leaf(shape, state, rows, split)
         if width == 1:
             low, high = 0, leaves.largest
             for slot in slots:
                 value = state.value[base + slot]
-                for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
+                for row in rows_of(rows, tree, slot):
                     scores, label = decided.scores[row], decided.label[row]
                     if len(scores) == 1 and label != 1:
                         high = min(high, value + slack_of(scores, label, decided.last))
@@ -221,16 +219,15 @@ def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order
             for k in range(width):
                 step = chosen[k] - state.value[base + slot * width + k]
                 if step != 0:
-                    for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
+                    for row in rows_of(rows, tree, slot):
                         decided.scores[row, output + k] += step
-                state.value[base + slot * width + k] = chosen[k]
-        removed += merge(shape, state, split)
+        removed += merge(shape, state, split, chosen)
     return removed
 
 
 @compiled()
 def _all_keep(
-    state: Any, rows: Any, decided: Any, tree: int, base: int, output: int, slots: Any, chosen: Any
+    state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: Any, chosen: Any
 ) -> Any:  # fmt: skip
     """Whether no row is violated if the leaves hold `chosen`, for a tree of several outputs."""
     width = len(chosen)
@@ -239,7 +236,7 @@ def _all_keep(
         steps = chosen - state.value[base + slot * width : base + (slot + 1) * width]
         if np.all(steps == 0):
             continue
-        for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
+        for row in rows_of(rows, tree, slot):
             scores[:] = decided.scores[row]
             scores[output : output + width] += steps
             if slack_of(scores, decided.label[row], decided.last) < 0:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
-from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Slope, change_of, move, odds_of
+from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, move, odds_of
 
 SWEEPS = 30  # over all leaves, at most
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
@@ -86,7 +86,7 @@ def sorted_by_leaf(trees: Trees) -> Sorted:
 
 
 @compiled()
-def _sort(leaf: Any, rows: Any, first: int, last: int) -> None:
+def _sort(leaf: Any, rows: Sorted, first: int, last: int) -> None:
     leaves = rows.begins.shape[1] - 1
     for tree in range(first, last):
         begins = rows.begins[tree]
@@ -123,7 +123,7 @@ def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> NDA
 
 @compiled()
 def _sweep(
-    rows: Any, start: Any, value: Any, outputs: Any, bias: Any, scores: Any, odds: Any, unit: float, largest: int
+    rows: Sorted, start: Any, value: Any, outputs: Any, bias: Any, scores: Any, odds: Odds, unit: float, largest: int
 ) -> Any:
     """Moves every leaf and bias once and updates odds and scores, all in place. Returns the fall of the mean loss."""
     gained = 0.0
@@ -149,7 +149,7 @@ def _sweep(
 
 
 @compiled()
-def _step(odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int) -> Any:
+def _step(odds: Odds, rows: Any, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int) -> Any:
     """The step among 1, 2, 4 .. most, down or up within the room there is, that gains most, and its gain; step 0 if
     none gains. The loss is convex: where a step gains nothing, neither does a larger one."""
     best, least = 0, -1e-9
@@ -170,7 +170,7 @@ def _step(odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, 
 
 @compiled()
 def _move(
-    odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, step: int, scores: Any
+    odds: Odds, rows: Any, begin: int, end: int, output: int, unit: float, step: int, scores: Any
 ) -> None:  # fmt: skip
     factor, power, total = np.exp(unit * step), odds.power, odds.total
     for at in range(begin, end):

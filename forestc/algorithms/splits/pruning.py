@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
-from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
-from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge
+from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
 
 MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
 ROUNDS = 4  # rounds of pruning and fitting at each price
@@ -90,17 +90,15 @@ def prune(
     where a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Memory
     O(rows * (trees + columns)).
     """
-    widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     shape, state = as_given(trees, splits)
-    slots, outcomes = shape.slots, splits.outcomes
+    outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest, least_loss)
     for price in prices.tolist():
         for _ in range(ROUNDS):
-            grouped(state, slots)
-            merged = replace(trees, leaf=state.leaf, value=state.value)
+            merged = present_trees(trees, shape, state)
             value, bias = fit_leaves(merged, bias, label, largest, steepest)
-            state.value[:] = spread(value, state.group, slots, trees.start, widths)
+            spread(shape, state, value)
             scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
             unit = _steepest(scores, label, steepest, least_loss)
             state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
@@ -111,16 +109,13 @@ def prune(
                 rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
                 scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
                 unit = _steepest(scores, label, steepest, least_loss)
-            removed = _round(shape, state, splits, merged, odds_of(scores, unit, label), unit, price)
+            removed = _round(shape, state, merged, odds_of(scores, unit, label), unit, price)
             if not removed and not rewired:
                 break
-        grouped(state, slots)
+        present_trees(trees, shape, state)
         scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
-        yield Pruned(
-            state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
-            int(state.alive.sum()), cost_of(shape, state, splits), price,
-            Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit, state,
-        )  # fmt: skip
+        loss = Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit)))
+        yield pruned_of(shape, state, bias, price, loss, unit)
 
 
 def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
@@ -128,8 +123,8 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
     leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     shape = Shape(
-        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
-        trees.outputs,
+        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, splits.node, splits.sum, slots,
+        trees.start, trees.outputs,
     )  # fmt: skip
     state = State(
         trees.leaf.copy(), trees.value.copy(), np.concatenate([np.arange(count) for count in leaves]).astype(np.int64),
@@ -139,14 +134,22 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
     return shape, state
 
 
-def cost_of(shape: Shape, state: State, splits: Splits) -> float:
+def pruned_of(
+    shape: Shape, state: State, bias: NDArray[np.int64], price: float, loss: float, unit: float
+) -> Pruned:  # fmt: skip
+    """The present trees, as copies beside the state."""
+    return Pruned(
+        state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
+        int(state.alive.sum()), cost_of(shape, state), price, loss, unit, state,
+    )  # fmt: skip
+
+
+def cost_of(shape: Shape, state: State) -> float:
     """The cost of the remaining splits: conditions, nodes and sums."""
     widths = shape.outputs[:, 1] - shape.outputs[:, 0]
     alive = shape.tree[state.alive]
     used = np.unique(state.condition[state.alive])
-    return float(
-        splits.cost[used].sum() + splits.node * widths[alive].sum() + splits.sum * widths[np.unique(alive)].sum()
-    )
+    return float(shape.cost[used].sum() + shape.node * widths[alive].sum() + shape.sum * widths[np.unique(alive)].sum())
 
 
 def steepest_for(
@@ -169,26 +172,26 @@ def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float
     return float(STEEPNESS[max(place, 0)])
 
 
-def grouped(state: State, slots: NDArray[np.int64]) -> None:
-    """Replaces the leaf of each row by the first of its group, in place."""
+def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
+    """The present trees, as views of the state, in which the leaf of each row becomes the first of its group."""
     for tree, leaf in enumerate(state.leaf):
-        leaf[:] = state.group[slots[tree] : slots[tree + 1]][leaf]
+        leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
+    return replace(trees, leaf=state.leaf, value=state.value)
 
 
-def spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
-    """The leaf values with which each leaf holds what the first of its group holds."""
-    values = []
-    for tree, width in enumerate(widths.tolist()):
-        leaves = value[start[tree] : start[tree + 1]].reshape(-1, width)
-        values.append(leaves[group[slots[tree] : slots[tree + 1]]].ravel())
-    return np.concatenate(values)
+def spread(shape: Shape, state: State, value: NDArray[np.int64]) -> None:
+    """Gives each leaf, in place, what `value` has for the first of its group."""
+    for tree, (first, last) in enumerate(shape.outputs.tolist()):
+        own = slice(shape.start[tree], shape.start[tree + 1])
+        group = state.group[shape.slots[tree] : shape.slots[tree + 1]]
+        state.value[own] = value[own].reshape(-1, last - first)[group].ravel()
 
 
-def _round(shape: Shape, state: State, splits: Splits, trees: Trees, odds: Odds, unit: float, price: float) -> int:
+def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
     """Removes splits that are not worth their price, in place, cheapest first. Returns how many were removed."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
-    arguments = (shape, state, rows, odds, unit, splits.node, splits.sum)
+    arguments = (shape, state, rows, odds, unit)
     few = len(ratio) if trees.leaf.size * odds.power.shape[1] < FEW else 1
     share_out(len(ratio), lambda first, last: _ratios(*arguments, ratio, first, last), few=few)
     return int(_remove(*arguments, price, ratio, np.argsort(ratio, kind="stable")))
@@ -196,20 +199,18 @@ def _round(shape: Shape, state: State, splits: Splits, trees: Trees, odds: Odds,
 
 @compiled()
 def _ratios(
-    shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, ratio: Any, begin: int,
-    end: int,
+    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Any, begin: int, end: int
 ) -> None:  # fmt: skip
     """The rise of the loss if a split is removed, divided by the cost that this saves."""
     for split in range(begin, end):
         if state.alive[split]:
             change, _ = _best(shape, state, rows, odds, unit, split)
-            ratio[split] = change / saved_by(shape, state, node, per_sum, split)
+            ratio[split] = change / saved_by(shape, state, split)
 
 
 @compiled()
 def _remove(
-    shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, price: float, ratio: Any,
-    order: Any,
+    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, price: float, ratio: Any, order: Any
 ) -> Any:  # fmt: skip
     removed = 0
     for split in order:
@@ -218,48 +219,29 @@ def _remove(
         if not state.alive[split]:
             continue
         change, chosen = _best(shape, state, rows, odds, unit, split)
-        if change >= price * saved_by(shape, state, node, per_sum, split):
+        if change >= price * saved_by(shape, state, split):
             continue
-        tree = shape.tree[split]
-        base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+        tree, base, output, width = tree_of(shape, split)
         for slot in range(shape.first[split], shape.last[split]):
             for k in range(width):
                 step = chosen[k] - state.value[base + slot * width + k]
                 if step != 0:
                     factor = np.exp(unit * step)
-                    for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
-                        move(odds.power, odds.total, rows.order[tree, at], output + k, factor)
-                state.value[base + slot * width + k] = chosen[k]
-        removed += merge(shape, state, split)
+                    for row in rows_of(rows, tree, slot):
+                        move(odds.power, odds.total, row, output + k, factor)
+        removed += merge(shape, state, split, chosen)
     return removed
 
 
 @compiled()
-def saved_by(shape: Any, state: Any, node: float, per_sum: float, split: int) -> Any:
-    """The cost of the remaining splits of a subtree."""
-    tree = shape.tree[split]
-    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
-    saved = 0.0
-    for inner in range(split - shape.size[split] + 1, split + 1):
-        if state.alive[inner]:
-            condition = state.condition[inner]
-            saved += node * width + shape.cost[condition] / state.uses[condition]
-    if shape.last[split] - shape.first[split] == shape.slots[tree + 1] - shape.slots[tree]:
-        saved += per_sum * width
-    return saved
-
-
-@compiled()
-def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int) -> Any:
+def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int) -> Any:
     """The least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
-    tree = shape.tree[split]
-    base, first, last = shape.start[tree], shape.first[split], shape.last[split]
-    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    tree, base, _, width = tree_of(shape, split)
+    first, last = shape.first[split], shape.last[split]
     counts = np.zeros(last - first)
     tried = np.zeros((MOST_CANDIDATES + 1, width), np.int64)
     for slot in range(first, last):
-        reached = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
-        counts[state.group[shape.slots[tree] + slot] - first] += reached
+        counts[state.group[shape.slots[tree] + slot] - first] += len(rows_of(rows, tree, slot))
     tried[0] = mean_leaf(shape, state, rows, split)
     best, chosen = np.inf, 0
     for attempt in range(MOST_CANDIDATES + 1):
@@ -274,20 +256,18 @@ def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int)
         for earlier in range(attempt):
             known = known or bool(np.all(tried[earlier] == tried[attempt]))
         if not known:
-            change = _rise(shape, state, rows, odds, unit, tree, first, last, tried[attempt])
+            change = _rise(shape, state, rows, odds, unit, split, tried[attempt])
             if change < best:
                 best, chosen = change, attempt
     return best, tried[chosen]
 
 
 @compiled()
-def _rise(
-    shape: Any, state: Any, rows: Any, odds: Any, unit: float, tree: int, first: int, last: int, chosen: Any
-) -> Any:  # fmt: skip
-    """The rise of the loss if the leaves first .. last - 1 hold `chosen`."""
-    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Any) -> Any:
+    """The rise of the loss if the leaves of a subtree hold `chosen`."""
+    tree, base, output, width = tree_of(shape, split)
     rise = 0.0
-    for slot in range(first, last):
+    for slot in range(shape.first[split], shape.last[split]):
         steps = unit * (chosen - state.value[base + slot * width : base + (slot + 1) * width])
         if np.all(steps == 0):
             continue

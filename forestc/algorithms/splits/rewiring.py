@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.logistic import move
-from forestc.algorithms.splits.state import left_of, right_of
+from forestc.algorithms.splits.logistic import Odds, move
+from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of, tree_of
 
 LEAST = 1e-6  # loss that a change must gain
 DOUBT = 1.0  # standard errors that a change must gain beside its price
@@ -36,7 +36,7 @@ def sample_for(columns: int) -> int:
 
 @compiled()
 def rewire(
-    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, price: float, doubt: float, sample: int
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
 ) -> Any:
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
@@ -107,7 +107,7 @@ def rewire(
 
 
 @compiled()
-def _children(shape: Any, state: Any) -> Any:
+def _children(shape: Shape, state: State) -> Any:
     """(splits, 2): the right and the left child of each split: a split, or leaf k as -1 - k."""
     children = np.empty((len(shape.tree), 2), np.int64)
     for split in range(len(shape.tree)):
@@ -122,7 +122,7 @@ def _children(shape: Any, state: Any) -> Any:
 
 
 @compiled()
-def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: Any, ends: Any) -> None:
+def _part(shape: Shape, state: State, split: int, reach: Any, spare: Any, begins: Any, ends: Any) -> None:
     """Partitions the rows of a split, in place: those that go left come first."""
     left, right = left_of(shape, split), right_of(shape, split)
     if left < 0 and right < 0:
@@ -145,13 +145,12 @@ def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: An
 
 @compiled()
 def _rises(
-    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, children: Any, split: int, reach: Any,
-    new_leaf: Any, rise: Any,
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Any, children: Any, split: int,
+    reach: Any, new_leaf: Any, rise: Any,
 ) -> None:  # fmt: skip
     """Fills in, for each row, the leaf it reaches on the other side (new_leaf), and its loss on the left minus that on
     the right (rise)."""
-    tree = shape.tree[split]
-    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     wanted = 1 if odds.power.shape[1] == 1 else output
     leaf, code, label, power, total = state.leaf[tree], outcomes.code, odds.label, odds.power, odds.total
@@ -206,7 +205,8 @@ def _drawn(some: Any, rise: Any, spacing: float, sample: int) -> Any:
 
 @compiled()
 def _add_up(
-    outcomes: Any, columns: Any, bins: Any, present: int, rows: Any, rise: Any, squared: Any, votes: Any, moved: Any
+    outcomes: Outcomes, columns: Any, bins: Any, present: int, rows: Any, rise: Any, squared: Any, votes: Any,
+    moved: Any,
 ) -> Any:  # fmt: skip
     """Fills in, for each condition of the pool, the loss minus that with all rows going right (votes), and the summed
     squares of the rows that would change sides (moved). Returns both sums over all rows."""
@@ -239,7 +239,7 @@ def _add_up(
 
 
 @compiled()
-def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, votes: Any, moved: Any) -> Any:
+def _add_up_few(outcomes: Outcomes, candidates: Any, now: int, rows: Any, rise: Any, votes: Any, moved: Any) -> Any:
     """`_add_up` for a few conditions and the present one."""
     count = len(candidates)
     column, cut = outcomes.column[candidates], outcomes.cut[candidates]
@@ -266,7 +266,7 @@ def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, 
 
 @compiled()
 def _best(
-    shape: Any, state: Any, split: int, price: float, doubt: float, candidates: Any, all_gain: float,
+    shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Any, all_gain: float,
     all_square: float, votes: Any, moved: Any, score: Any,
 ) -> Any:  # fmt: skip
     """The loss plus price that a change must beat, and the best condition and whether it is flipped: the present ones
@@ -292,11 +292,11 @@ def _best(
 
 @compiled()
 def _follow(
-    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, new_leaf: Any,
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Any, split: int, reach: Any,
+    new_leaf: Any,
 ) -> None:  # fmt: skip
     """Moves the rows that changed sides to their other leaf and updates their odds, in place."""
-    tree = shape.tree[split]
-    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]
     leaf, value, code, power, total = state.leaf[tree], state.value, outcomes.code, odds.power, odds.total

@@ -8,16 +8,15 @@ fitted in sweeps over all leaves until one gains little.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
-from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, cost_of, grouped, saved_by, spread
-from forestc.algorithms.splits.state import merge
+from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, integer_scores, sorted_by_leaf
+from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, present_trees, pruned_of, spread
+from forestc.algorithms.splits.state import Shape, State, merge, rows_of, saved_by, tree_of
 
 SWEEPS = 20  # over all leaves, at most
 CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
@@ -39,12 +38,10 @@ def prune_squared(
     row. Time O(prices * ROUNDS * SWEEPS * rows * trees), memory O(rows * trees).
     """
     shape, state = as_given(trees, splits)
-    widths = shape.outputs[:, 1] - shape.outputs[:, 0]
     bias = bias.copy()
     for price in prices.tolist():
         for _ in range(ROUNDS):
-            grouped(state, shape.slots)
-            rows = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
+            rows = sorted_by_leaf(present_trees(trees, shape, state))
             residual = target - integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
             before = float((residual**2).sum())
             for _ in range(SWEEPS):
@@ -53,40 +50,36 @@ def prune_squared(
                 if before - after <= CONVERGED * after:
                     break
                 before = after
-            state.value[:] = spread(state.value, state.group, shape.slots, shape.start, widths)
-            arguments = (shape, state, rows, residual, splits.node, splits.sum, largest)
+            spread(shape, state, state.value)
+            arguments = (shape, state, rows, residual, largest)
             ratio = np.full(len(shape.tree), np.inf)
             _ratios(*arguments, ratio)
             if not _remove(*arguments, price, ratio, np.argsort(ratio, kind="stable")):
                 break
-        grouped(state, shape.slots)
-        error = float((residual**2).sum()) / len(residual)
-        yield Pruned(
-            state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
-            int(state.alive.sum()), cost_of(shape, state, splits), price, error, 1.0, state,
-        )  # fmt: skip
+        present_trees(trees, shape, state)
+        yield pruned_of(shape, state, bias, price, float((residual**2).sum()) / len(residual), 1.0)
 
 
 @compiled()
-def _sweep(rows: Any, start: Any, value: Any, outputs: Any, bias: Any, residual: Any, largest: int) -> None:
+def _sweep(rows: Sorted, start: Any, value: Any, outputs: Any, bias: Any, residual: Any, largest: int) -> None:
     """Gives every leaf and bias its best value, in place; residuals follow."""
     for tree in range(len(outputs)):
         first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
         for slot in range((start[tree + 1] - start[tree]) // width):
-            begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
-            if begin == end:
+            reached = rows_of(rows, tree, slot)
+            if not len(reached):
                 continue
             for k in range(width):
                 total = 0.0
-                for at in range(begin, end):
-                    total += residual[rows.order[tree, at], first + k]
+                for row in reached:
+                    total += residual[row, first + k]
                 place = start[tree] + slot * width + k
-                wanted = int(np.floor(value[place] + total / (end - begin) + 0.5))
+                wanted = int(np.floor(value[place] + total / len(reached) + 0.5))
                 step = min(max(wanted, 0), largest) - value[place]
                 if step != 0:
                     value[place] += step
-                    for at in range(begin, end):
-                        residual[rows.order[tree, at], first + k] -= step
+                    for row in reached:
+                        residual[row, first + k] -= step
     for k in range(len(bias)):
         step = int(np.floor(residual[:, k].mean() + 0.5))
         bias[k] += step
@@ -94,18 +87,16 @@ def _sweep(rows: Any, start: Any, value: Any, outputs: Any, bias: Any, residual:
 
 
 @compiled()
-def _merged(shape: Any, state: Any, rows: Any, residual: Any, largest: int, split: int, chosen: Any) -> Any:
+def _merged(shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, split: int, chosen: Any) -> Any:
     """The rise of the squared error if a subtree becomes one leaf; its values are filled into chosen."""
-    tree = shape.tree[split]
-    base, first = shape.start[tree], shape.outputs[tree, 0]
-    width = shape.outputs[tree, 1] - first
+    tree, base, first, width = tree_of(shape, split)
     rise = 0.0
     for k in range(width):
         total, squared, present, count = 0.0, 0.0, 0.0, 0
         for slot in range(shape.first[split], shape.last[split]):
             old = state.value[base + slot * width + k]
-            for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
-                error = residual[rows.order[tree, at], first + k]
+            for row in rows_of(rows, tree, slot):
+                error = residual[row, first + k]
                 total += error + old
                 squared += (error + old) ** 2
                 present += error**2
@@ -117,21 +108,18 @@ def _merged(shape: Any, state: Any, rows: Any, residual: Any, largest: int, spli
 
 
 @compiled()
-def _ratios(
-    shape: Any, state: Any, rows: Any, residual: Any, node: float, per_sum: float, largest: int, ratio: Any
-) -> None:
+def _ratios(shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, ratio: Any) -> None:
     """The rise of the squared error if a split is removed, divided by the cost that this saves."""
     for split in range(len(ratio)):
         if state.alive[split]:
-            chosen = np.zeros(shape.outputs[shape.tree[split], 1] - shape.outputs[shape.tree[split], 0], np.int64)
+            chosen = np.zeros(tree_of(shape, split)[3], np.int64)
             rise = _merged(shape, state, rows, residual, largest, split, chosen)
-            ratio[split] = rise / max(saved_by(shape, state, node, per_sum, split), 1e-9)
+            ratio[split] = rise / max(saved_by(shape, state, split), 1e-9)
 
 
 @compiled()
 def _remove(
-    shape: Any, state: Any, rows: Any, residual: Any, node: float, per_sum: float, largest: int, price: float,
-    ratio: Any, order: Any,
+    shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, price: float, ratio: Any, order: Any
 ) -> Any:  # fmt: skip
     """Removes splits that are not worth their price, in place, cheapest first; residuals follow. Returns how many."""
     removed = 0
@@ -140,18 +128,15 @@ def _remove(
             break
         if not state.alive[split]:
             continue
-        tree = shape.tree[split]
-        base, first = shape.start[tree], shape.outputs[tree, 0]
-        width = shape.outputs[tree, 1] - first
+        tree, base, first, width = tree_of(shape, split)
         chosen = np.zeros(width, np.int64)
         rise = _merged(shape, state, rows, residual, largest, split, chosen)
-        if rise >= price * saved_by(shape, state, node, per_sum, split):
+        if rise >= price * saved_by(shape, state, split):
             continue
         for slot in range(shape.first[split], shape.last[split]):
             for k in range(width):
                 step = chosen[k] - state.value[base + slot * width + k]
-                for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
-                    residual[rows.order[tree, at], first + k] -= step
-                state.value[base + slot * width + k] = chosen[k]
-        removed += merge(shape, state, split)
+                for row in rows_of(rows, tree, slot):
+                    residual[row, first + k] -= step
+        removed += merge(shape, state, split, chosen)
     return removed

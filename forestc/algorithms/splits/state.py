@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.splits.leaf_fitting import Sorted
 
 
 class Shape(NamedTuple):
-    """The trees as given. tree .. cost: see `pruning.Splits`. slots: (trees + 1,) where a tree's leaves begin
-    among all leaves. start: (trees + 1,) where their values begin. outputs: (trees, 2) the first output a tree feeds
-    and one past the last."""
+    """The trees as given. tree .. cost, node, sum: see `pruning.Splits`. slots: (trees + 1,) where a tree's leaves
+    begin among all leaves. start: (trees + 1,) where their values begin. outputs: (trees, 2) the first output a tree
+    feeds and one past the last."""
 
     tree: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -21,6 +22,8 @@ class Shape(NamedTuple):
     last: NDArray[np.int64]
     size: NDArray[np.int64]
     cost: NDArray[np.float64]
+    node: float
+    sum: float
     slots: NDArray[np.int64]
     start: NDArray[np.int64]
     outputs: NDArray[np.int64]
@@ -56,7 +59,7 @@ class Outcomes(NamedTuple):
 
 
 @compiled()
-def left_of(shape: Any, split: int) -> Any:
+def left_of(shape: Shape, split: int) -> Any:
     """The left child of a split, -1 if it is a leaf."""
     if shape.middle[split] - shape.first[split] == 1:
         return -1
@@ -64,32 +67,61 @@ def left_of(shape: Any, split: int) -> Any:
 
 
 @compiled()
-def right_of(shape: Any, split: int) -> Any:
+def right_of(shape: Shape, split: int) -> Any:
     """The right child of a split, -1 if it is a leaf."""
     return split - 1 if shape.last[split] - shape.middle[split] > 1 else -1
 
 
 @compiled()
-def mean_leaf(shape: Any, state: Any, rows: Any, split: int) -> Any:
-    """(outputs of the tree,) the mean of what the leaves of a subtree hold over its rows, rounded. rows: see
-    `leaf_fitting.Sorted`."""
+def tree_of(shape: Shape, split: int) -> Any:
+    """The tree of a split, where its leaf values begin, and the first and the number of the outputs that it feeds."""
     tree = shape.tree[split]
-    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    output = shape.outputs[tree, 0]
+    return tree, shape.start[tree], output, shape.outputs[tree, 1] - output
+
+
+@compiled()
+def rows_of(rows: Sorted, tree: int, slot: int) -> Any:
+    """The rows of a leaf."""
+    return rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
+
+
+@compiled()
+def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
+    """(outputs of the tree,) the mean of what the leaves of a subtree hold over its rows, rounded."""
+    tree, base, _, width = tree_of(shape, split)
     total, count = np.zeros(width), 0
     for slot in range(shape.first[split], shape.last[split]):
-        reached = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
-        at = shape.start[tree] + slot * width
+        reached = len(rows_of(rows, tree, slot))
+        at = base + slot * width
         total += reached * state.value[at : at + width]
         count += reached
     return np.floor(total / max(count, 1) + 0.5).astype(np.int64)
 
 
 @compiled()
-def merge(shape: Any, state: Any, split: int) -> Any:
-    """Makes a subtree one leaf, in place: its leaves are one group, and its splits are gone. Returns how many went. The
-    values of the leaves, and the rows' scores, are the caller's."""
-    first, leaf = shape.slots[shape.tree[split]], shape.first[split]
+def saved_by(shape: Shape, state: State, split: int) -> Any:
+    """The cost of the remaining splits of a subtree."""
+    tree, _, _, width = tree_of(shape, split)
+    saved = 0.0
+    for inner in range(split - shape.size[split] + 1, split + 1):
+        if state.alive[inner]:
+            condition = state.condition[inner]
+            saved += shape.node * width + shape.cost[condition] / state.uses[condition]
+    if shape.last[split] - shape.first[split] == shape.slots[tree + 1] - shape.slots[tree]:
+        saved += shape.sum * width
+    return saved
+
+
+@compiled()
+def merge(shape: Shape, state: State, split: int, value: Any) -> Any:
+    """Makes a subtree one leaf, in place: its leaves are one group and hold `value`, and its splits are gone. Returns
+    how many went. The rows' scores are the caller's."""
+    tree, base, _, width = tree_of(shape, split)
+    first, leaf = shape.slots[tree], shape.first[split]
     state.group[first + leaf : first + shape.last[split]] = leaf
+    for slot in range(leaf, shape.last[split]):
+        state.value[base + slot * width : base + (slot + 1) * width] = value
     removed = 0
     for inner in range(split - shape.size[split] + 1, split + 1):
         if state.alive[inner]:

@@ -3,6 +3,7 @@
 from forestc.backends.c.header import (
     KITS,
     LAYOUTS,
+    VALUES,
     COptions,
     chosen_layout,
     emit,
@@ -10,4 +11,4 @@ from forestc.backends.c.header import (
     layout_told,
 )
 
-__all__ = ["KITS", "LAYOUTS", "COptions", "chosen_layout", "emit", "estimated", "layout_told"]
+__all__ = ["KITS", "LAYOUTS", "VALUES", "COptions", "chosen_layout", "emit", "estimated", "layout_told"]

@@ -16,9 +16,9 @@ from forestc.backends.c.types import adds
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
+from forestc.options.compile import CLayout
 
 Layout = Literal["branches", "calls", "nodes", "masks", "mixed"]
-Wanted = Layout | Literal["auto"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}
@@ -80,7 +80,7 @@ class Estimate:
 
 
 @lru_cache(maxsize=4)
-def estimates(forest: Forest, form: str, types: str, cpu: str, layout: Wanted = "auto") -> Mapping[Layout, Estimate]:
+def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
     """By layout, of those that hold the forest. form, types: as for `inputs_of`. layout: that the user wants, which is
     among them even if `auto` does not choose from it. O(nodes * depth)."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
@@ -119,7 +119,7 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
     return ("nodes",) if splits > MOST_BRANCHES else LAYOUTS
 
 
-def choose(forest: Forest, layout: Wanted, budget: Budget, form: str, types: str = "") -> Layout:
+def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: str = "") -> Layout:
     """The layout: as given, or for `auto` that with the least product of bytes and instructions among those that keep
     the budget. Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the
     least that could."""

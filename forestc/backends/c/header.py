@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, get_args
 
 from forestc.backends.c import choice
 from forestc.backends.c.branches import Branches
@@ -34,7 +34,7 @@ from forestc.backends.c.types import (
     score_type,
     size_of,
 )
-from forestc.backends.c.values import TABLE, VALUES, ValueKind, shown
+from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
@@ -42,15 +42,18 @@ from forestc.forest.words import word_note
 from forestc.layouts.masks import masks_of
 from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import Nodes, nodes_of
+from forestc.options.compile import CInputs, CLayout, CompileOptions, CQuantiser, CValues
 from hdl_templates import render
 
-LAYOUTS = ("auto", *choice.LAYOUTS)
+LAYOUTS, VALUES = get_args(CLayout), get_args(CValues)
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
 
 
 @dataclass(frozen=True)
 class COptions:
-    """inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
+    """The options of `CompileOptions` for C, without `c_`.
+
+    inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
     `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
     quantiser: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
@@ -65,26 +68,21 @@ class COptions:
     stack, and instructions of any prediction (cycles on AVR), as estimated for it.
     """
 
-    inputs: Literal["words", "struct", "float", "raw"] = "words"
-    quantiser: Literal["auto", "none", "float", "double"] = "auto"
-    values: ValueKind = "q31"
-    layout: choice.Wanted = "auto"
-    project: str = "none"
-    types: str = ""
-    cpu: str = ""
-    flash: int | None = None
-    ram: int | None = None
-    instructions: int | None = None
+    inputs: CInputs = CompileOptions.c_inputs
+    quantiser: CQuantiser = CompileOptions.c_quantiser
+    values: CValues = CompileOptions.c_values
+    layout: CLayout = CompileOptions.c_layout
+    project: str = CompileOptions.c_project
+    types: str = CompileOptions.c_types
+    cpu: str = CompileOptions.cpu
+    flash: int | None = CompileOptions.flash
+    ram: int | None = CompileOptions.ram
+    instructions: int | None = CompileOptions.instructions
 
     def __post_init__(self) -> None:
-        for option, known in (
-            ("inputs", ("words", "struct", "float", "raw")),
-            ("layout", LAYOUTS),
-            ("quantiser", ("auto", "none", "float", "double")),
-            ("values", VALUES),
-        ):
-            if getattr(self, option) not in known:
-                raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(known)}")
+        for option, kind in (("inputs", CInputs), ("layout", CLayout), ("quantiser", CQuantiser), ("values", CValues)):
+            if getattr(self, option) not in get_args(kind):
+                raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(get_args(kind))}")
         if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
             raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
         self.budget.check()

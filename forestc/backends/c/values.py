@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 from forestc.backends.c.types import reach_of
-from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Part
+from forestc.options.compile import CValues
 
-ValueKind: TypeAlias = Literal["none", "q15", "q31", "float"]
-VALUES: tuple[ValueKind, ...] = ("none", "q15", "q31", "float")
 ONE = 1 << 31  # a probability of 1 in internal fixed point
 UNIT = 2.0**-31  # a step of internal fixed point
 POWER_ERROR = 3 * UNIT  # table, polynomial and roundings; at most 2.6 by their sums
@@ -67,11 +64,9 @@ class Shown:
         return not self.probabilities and self.count == 1
 
 
-def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
+def shown(forest: Forest, prefix: str, kind: CValues) -> Shown | None:
     """The probabilities of a classifier, or the values of a regression; None without a function for its link, so that
-    the header has only scores. Raises OptionError for an unknown kind."""
-    if kind not in VALUES:
-        raise OptionError(f"c: values={kind}", do=f"use {', '.join(VALUES)}")
+    the header has only scores."""
     if kind == "none" or (forest.parts and forest.combine.kind == "vote"):
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):

@@ -9,24 +9,8 @@ from typing import assert_never
 
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.netlist.ir import (
-    And,
-    Cell,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    SumCell,
-    WordType,
-    linear,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear
 
 
 def rtlil(netlist: Netlist, top: str) -> str:
@@ -64,12 +48,12 @@ class _Writer:
 
     def signal(self, net: Net) -> str:
         cell, word = self.netlist.cells[net], self.netlist.types[net]
-        return _bits(cell.value, word.width) if isinstance(cell, Const) else f"\\{self.names[net]}"
+        return _bits(cell.value, word.width) if isinstance(cell, ir.Const) else f"\\{self.names[net]}"
 
     def extended(self, net: Net, width: int) -> str:
         """A net's word at a greater width, its sign repeated."""
         cell, word = self.netlist.cells[net], self.netlist.types[net]
-        if isinstance(cell, Const):
+        if isinstance(cell, ir.Const):
             return _bits(cell.value, width)
         more = width - word.width
         if not more:
@@ -96,9 +80,9 @@ class _Writer:
     def write(self, net: Net, cell: Cell) -> None:
         word = self.netlist.types[net]
         y = f"\\{self.names[net]}"
-        if isinstance(cell, Const) or (isinstance(cell, Input) and cell.port not in self.inputs):
+        if isinstance(cell, ir.Const) or (isinstance(cell, ir.Input) and cell.port not in self.inputs):
             return
-        self.lines += [f"attribute \\init {_bits(0, word.width)}"] * isinstance(cell, Register)
+        self.lines += [f"attribute \\init {_bits(0, word.width)}"] * isinstance(cell, ir.Register)
         self.lines.append(f"wire width {word.width} {y}")
         self.connect(net, cell, word, y)
 
@@ -108,28 +92,28 @@ class _Writer:
             self.sum(cell, word, y)
             return
         match cell:
-            case Const():
+            case ir.Const():
                 pass
-            case Input(port):
+            case ir.Input(port):
                 self.lines.append(f"connect {y} \\x {_slice(self.inputs[port].offset, word.width)}")
-            case Less(a, threshold):
+            case ir.Less(a, threshold):
                 width = types[a].width
                 self.binary("lt", signal(a), _bits(threshold, width), y, width, 1, types[a].signed)
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 self.in_set(a, members, y)
-            case Not(a):
+            case ir.Not(a):
                 self.cell(
                     "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
                 )
-            case And(a, b):
+            case ir.And(a, b):
                 self.binary("and", signal(a), signal(b), y, 1, 1)
-            case Or(a, b):
+            case ir.Or(a, b):
                 self.binary("or", signal(a), signal(b), y, 1, 1)
-            case Mux(select, a, b):
+            case ir.Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
-            case Register(a):
+            case ir.Register(a):
                 ports = {"CLK": "\\clk", "D": signal(a), "Q": y}
                 self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)
             case _:

@@ -12,25 +12,8 @@ from forestc.errors import MissingToolError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Decision, Forest, Tree
 from forestc.forest.numbers import Category, word_range
-from forestc.netlist.ir import (
-    And,
-    Cell,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    SumCell,
-    WordType,
-    linear,
-    reads,
-)
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear, reads
 
 Term: TypeAlias = Any
 Counterexample: TypeAlias = dict[int, int]  # features' words by index
@@ -172,9 +155,9 @@ class Solver:
 
     # ---- nets -------------------------------------------------------------------------------------------
 
-    def place(self, place: Net | Const, cuts: Mapping[Net, Term]) -> Term:
+    def place(self, place: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
         """The value of a net, or of a constant in its place."""
-        return self.constant(place.value, place.width) if isinstance(place, Const) else self.net(place, cuts)
+        return self.constant(place.value, place.width) if isinstance(place, ir.Const) else self.net(place, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
         """The value of a net in terms of the features and of cut nets, without the delay of registers."""
@@ -202,27 +185,27 @@ class Solver:
                 total = self.make(kind.BV_ADD, [total, addend])
             return total
         match cell:
-            case Const(value, width):
+            case ir.Const(value, width):
                 return self.constant(value, width)
-            case Input(port):
+            case ir.Input(port):
                 if port.kind != "word":
                     raise ValueError(f"{port.name} is no feature")
                 return self.features[port.index][0]
-            case Less(a, threshold):
+            case ir.Less(a, threshold):
                 return self.bit(self.below(known[a], threshold, types[a]))
-            case InSet(a, members):
+            case ir.InSet(a, members):
                 return self.bit(self.any([self.equals(known[a], member, types[a]) for member in members]))
-            case Not(a):
+            case ir.Not(a):
                 return self.make(kind.BV_NOT, [known[a]])
-            case And(a, b):
+            case ir.And(a, b):
                 return self.make(kind.BV_AND, [known[a], known[b]])
-            case Or(a, b):
+            case ir.Or(a, b):
                 return self.make(kind.BV_OR, [known[a], known[b]])
-            case Mux(select, a, b):
+            case ir.Mux(select, a, b):
                 return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
-            case Compare(a, b):
+            case ir.Compare(a, b):
                 return self.bit(self.less(known[a], known[b], types[a].signed))
-            case Register(a):
+            case ir.Register(a):
                 return known[a]
             case _:
                 assert_never(cell)

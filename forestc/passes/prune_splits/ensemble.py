@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
 from forestc.algorithms.splits.leaf_fitting import Trees
 from forestc.algorithms.splits.mending_trees import MendingTree
-from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, cost_of, prune
+from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, prune, pruned_of
 from forestc.algorithms.splits.squared_pruning import prune_squared
 from forestc.algorithms.splits.state import Outcomes
 from forestc.costs.prices import prices
@@ -136,13 +136,7 @@ class Ensemble:
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)
-        cost, count = cost_of(shape, state, self.splits), len(self.splits.tree)
-        return [
-            Pruned(
-                state.group, state.value, self.own_bias, state.condition, state.flipped, count, cost,
-                price=0.0, loss=0.0, unit=float(self.forest.scale or 1.0), state=state,
-            )
-        ]  # fmt: skip
+        return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float) -> Found | None:
         """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that

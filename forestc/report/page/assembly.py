@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -20,6 +19,7 @@ from forestc.errors import ForestcError
 from forestc.report.page.blocks import Chart, Page
 from forestc.report.page.charts import converter
 from forestc.version import __version__
+from forestc.writing import replacing, writing
 from hdl_templates import page_file, render_page
 
 _PAGE = re.compile(r"\d{4,9}\.html")  # what pages of designs are called
@@ -69,7 +69,7 @@ def check_writable(path: Path, beside: Path | None = None) -> None:
     """Raises ForestcError for a path that `write` could not write; called before the work starts. beside: the folder
     that gets more pages."""
     folder = path.absolute().parent
-    try:
+    with writing(path, "choose a file that you may write"):
         if path.is_dir():
             raise ForestcError("is a folder", where=str(path), do="give a file, as in -o report.html")
         if not folder.is_dir():
@@ -77,9 +77,6 @@ def check_writable(path: Path, beside: Path | None = None) -> None:
         Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=folder)).rmdir()
         taken = beside is not None and (beside.is_symlink() or beside.exists())
         ours = beside is not None and beside.is_dir() and all(_PAGE.fullmatch(file.name) for file in beside.iterdir())
-    except OSError as error:
-        where, do = str(path), "choose a file that you may write"
-        raise ForestcError(f"can't be written ({error.strerror})", where=where, do=do) from None
     if taken and not ours:
         what = "is in the way: the pages of designs go there"
         raise ForestcError(what, where=str(beside), do="move it, or give -o another name")
@@ -88,33 +85,8 @@ def check_writable(path: Path, beside: Path | None = None) -> None:
 def write(path: Path, text: str, beside: Path | None = None, pages: Mapping[str, str] = MappingProxyType({})) -> None:
     """Writes a page, whole or not at all; and before it more pages, name to text, into a folder beside it, which
     replaces an older one. Raises ForestcError."""
-    staged = None
-    try:
-        staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.absolute().parent))
-        (staged / "pages").mkdir()
+    with writing(path), replacing(*([] if beside is None else [beside]), path) as (*folder, main):
         for name, more in pages.items():
-            _written(staged / "pages" / name, more)
-        main = _written(staged / "page", text)
-        if beside is not None and beside.is_dir():
-            beside.replace(staged / "old")
-        try:
-            if beside is not None and pages:
-                (staged / "pages").replace(beside)
-            main.replace(path)
-        except BaseException:  # interrupts included
-            if beside is not None:
-                if pages and beside.is_dir():
-                    beside.replace(staged / "new")
-                if (staged / "old").is_dir():
-                    (staged / "old").replace(beside)
-            raise
-    except OSError as error:
-        raise ForestcError(f"can't be written ({error.strerror})", where=str(path)) from None
-    finally:
-        if staged is not None:
-            shutil.rmtree(staged, ignore_errors=True)
-
-
-def _written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8", newline="\n")
-    return path
+            folder[0].mkdir(exist_ok=True)
+            (folder[0] / name).write_text(more, encoding="utf-8", newline="\n")
+        main.write_text(text, encoding="utf-8", newline="\n")

@@ -131,7 +131,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     replace = Path.replace
 
     def failing(self, target):
-        if self.name == "page":
+        if self.name == "new1":  # the page, after the folder of pages
             raise OSError(28, "No space left on device")
         return replace(self, target)
 

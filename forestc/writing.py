@@ -1,0 +1,50 @@
+"""Files and folders that are written whole or not at all: to a temporary folder beside them, then moved into place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from forestc.errors import ForestcError
+
+
+@contextmanager
+def replacing(*targets: Path) -> Iterator[list[Path]]:
+    """Yields for each target a path where a file or a folder may be written; at the end they take the targets' places,
+    in this order, or none does. All targets are in one folder.
+
+    An older folder is replaced by a new one, or removed if none was written. A file comes last: the older one is gone
+    once it is replaced. Raises OSError.
+    """
+    first = targets[0].absolute()
+    with TemporaryDirectory(prefix=f".{first.name}.", dir=first.parent, ignore_cleanup_errors=True) as scratch:
+        written = [Path(scratch, f"new{k}") for k in range(len(targets))]
+        yield written
+        with ExitStack() as undo:  # interrupts included
+            for target, new in zip(targets, written, strict=True):
+                if target.is_dir() and not new.is_file():
+                    old = new.with_name(f"old-{new.name}")
+                    target.replace(old)
+                    undo.callback(old.replace, target)
+                if new.exists():
+                    new.replace(target)
+                if target.is_dir():
+                    undo.callback(target.replace, new)
+            undo.pop_all()
+
+
+@contextmanager
+def writing(where: Path | str, do: str = "choose another file") -> Iterator[None]:
+    """Raises ForestcError for an OSError of what is done inside. where: the path for the message; do: the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise ForestcError(f"can't be written ({error.strerror})", where=str(where), do=do) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in UTF-8, with the line ends as given, whole or not at all. Raises OSError."""
+    with replacing(path) as (new,):
+        new.write_text(text, encoding="utf-8", newline="\n")
