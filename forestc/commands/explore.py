@@ -21,11 +21,11 @@ from forestc.compilation.record import versions
 from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
 from forestc.exploration.asked import Asked, cores
-from forestc.exploration.candidate import Bench, Commands, test_rows
+from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
-from forestc.exploration.material import Material, material_of
+from forestc.exploration.material import Material, labelled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
 from forestc.exploration.search import Search, unreachable
 from forestc.exploration.study import STUDY, Study, write_asked
@@ -242,8 +242,7 @@ def _leaks(material: Material) -> list[str]:
 
 def _all_columns(material: Material) -> NDArray[np.float64] | None:
     """The test rows with the columns of the rows, in their order; None if they have others."""
-    test, label = material.asked.test, material.asked.label
-    X, names = read_inputs(*(test if isinstance(test, tuple) else (test, label)))
+    X, names = read_inputs(*labelled_rows(material.asked.test, material.asked.label))
     if set(names) == set(material.names):
         return X[:, [names.index(name) for name in material.names]]
     return X if X.shape[1] == material.X.shape[1] else None

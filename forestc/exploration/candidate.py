@@ -12,9 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.compilation.level_search import size_of
 from forestc.compilation.record import command_line
@@ -22,7 +19,7 @@ from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
 from forestc.errors import MissingToolError, OptionError
-from forestc.exploration.material import ALL, Material
+from forestc.exploration.material import ALL, Material, test_rows
 from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
 from forestc.exploration.study import DESIGN, TRIALS, Goal, Score, Trial
 from forestc.forest.ir import Forest
@@ -32,12 +29,9 @@ from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
 from forestc.passes.base import Pass, print_pass
-from forestc.passes.judge import Judge, errors_of
+from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
-from forestc.passes.quick_evaluation import answers_to
-from forestc.rows.batches import ArrayRows
-from forestc.rows.files import rows_from
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
@@ -225,17 +219,15 @@ class Bench:
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
         """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
-        material, errors, truths = self.material, list[NDArray[np.float64]](), list[NDArray[Any]]()
+        material, parts = self.material, list[Judged]()
         costs = costs_of(material.asked.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
         score = Score(0.0, 0.0, 0)
         for fold, place in enumerate(material.folds):
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold, job.trial.number)
-            rows = material.rows(place.judged)
-            errors.append(errors_on(forest, rows))
-            truths.append(rows.truth if rows.truth is not None else np.zeros(0))
-            score = score_of(np.concatenate(errors), np.concatenate(truths), decides=forest.decides)
+            parts.append(judged_on(forest, material.rows(place.judged)))
+            score = _score(joined(parts))
             if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
                 break
         return score
@@ -336,9 +328,8 @@ class Bench:
         if asked.test is None:
             return trial
         with clock.of("test"):
-            rows = test_rows(asked.test, asked.label, design.model)
-            truth = rows.truth if rows.truth is not None else np.zeros(len(rows.X))
-            return replace(trial, test=score_of(errors_on(design.forest, rows), truth, decides=design.forest.decides))
+            judged = judged_on(design.forest, test_rows(asked.test, asked.label, design.model))
+            return replace(trial, test=_score(judged))
 
 
 _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
@@ -355,41 +346,8 @@ def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float
     return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
-def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
-    """The test rows: a file with the same label column, or a pair (rows, labels)."""
-    rows, truth = test if isinstance(test, tuple) else (test, label)
-    opened = rows_from(rows, model, truth)
-    batches = list(opened.batches())
-    labels = [batch.truth for batch in batches if batch.truth is not None]
-    if len(labels) < len(batches):
-        raise OptionError("the test rows have no labels", do="give --label, or a pair (rows, labels)")
-    return ArrayRows(np.concatenate([batch.X for batch in batches]), np.concatenate(labels))
-
-
-def errors_on(forest: Forest, rows: ArrayRows) -> NDArray[np.float64]:
-    """(rows,) the errors of a forest, as the judge counts them."""
-    return np.concatenate(
-        [
-            errors_of(forest, answers_to(forest, batch.X), batch.truth)
-            for batch in rows.batches()
-            if batch.truth is not None
-        ]
-    )
-
-
-def score_of(errors: NDArray[np.float64], truth: NDArray[Any], *, decides: bool) -> Score:
-    """Accuracy, or R squared, with the standard error of the mean error; that of the labels' variance is left out. A
-    share of 0 or 1 gets the error of one wrong row more, as it is not known to be certain."""
-    rows = len(errors)
-    if decides:
-        share = 1 - float(errors.mean())
-        spread = (float(errors.sum()) + 0.5) / (rows + 1)
-        return Score(share, math.sqrt(spread * (1 - spread) / rows), rows)
-    labels = truth.reshape(rows, -1).astype(np.float64)
-    whole = float(((labels - labels.mean()) ** 2).sum()) or 1.0
-    return Score(
-        1 - float(errors.sum()) / whole, math.sqrt(rows * float(errors.var(ddof=1 if rows > 1 else 0))) / whole, rows
-    )
+def _score(judged: Judged) -> Score:
+    return Score(judged.accuracy, judged.standard_error, len(judged.errors))
 
 
 @dataclass

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from forestc.exploration.study import Trial
+from forestc.exploration.study import RUNGS, Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
 PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth
@@ -55,10 +55,8 @@ def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:
 
 
 def _measured(trial: Trial, name: str) -> float | None:
-    for rung in ("measured", "placed", "synthesis"):
-        if name in trial.figures.get(rung, {}):
-            return trial.figures[rung][name]
-    return None
+    known = [trial.figures[rung][name] for rung in RUNGS[1:] if name in trial.figures.get(rung, {})]
+    return known[-1] if known else None
 
 
 def _line(pairs: list[tuple[float, float]]) -> Correction:

@@ -164,7 +164,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
     X, y, held_out = table.X, table.y, HELD_OUT
     folds: tuple[Fold, ...] = ()
     if asked.validation is not None and share_of(asked.validation) is None:
-        other = read_table(*_labelled(asked), regression=asked.regression)
+        other = read_table(*labelled_rows(asked.validation, asked.label), regression=asked.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
             raise RowsError("the validation rows have other columns or classes", where=str(asked.validation))
         place = np.array([table.classes.index(name) for name in other.classes] or [0])
@@ -181,7 +181,7 @@ def _of_model(asked: Asked, folder: Path) -> Material:
     X, y, labelled = _arrays(opened, forest)
     held_out: Any = HELD_OUT
     if asked.validation is not None and share_of(asked.validation) is None:
-        rows, labels = _labelled(asked)
+        rows, labels = labelled_rows(asked.validation, asked.label)
         other, labels, _ = _arrays(rows_from(rows, forest, labels), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
         seen: tuple[str, ...] = ()
@@ -207,9 +207,18 @@ _SEEN = (
 _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design answers as the model does"
 
 
-def _labelled(asked: Asked) -> tuple[Any, Any]:
-    """The validation rows, and their labels or the column of these."""
-    return asked.validation if isinstance(asked.validation, tuple) else (asked.validation, asked.label)
+def labelled_rows(rows: Any, label: Any) -> tuple[Any, Any]:
+    """Rows, and their labels or the column of these. rows: a file with the label column, or a pair (rows, labels)."""
+    return rows if isinstance(rows, tuple) else (rows, label)
+
+
+def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
+    """The test rows: a file with the same label column, or a pair (rows, labels)."""
+    rows, truth = labelled_rows(test, label)
+    X, y, labelled = _arrays(rows_from(rows, model, truth), model)
+    if not labelled:
+        raise OptionError("the test rows have no labels", do="give --label, or a pair (rows, labels)")
+    return ArrayRows(X, y)
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
@@ -217,7 +226,7 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
     X, y, labelled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
-        labelled = batch.truth is not None
+        labelled &= batch.truth is not None
         y.append(answers_to(forest, batch.X) if batch.truth is None else batch.truth)
     return np.concatenate(X), np.concatenate(y), labelled
 

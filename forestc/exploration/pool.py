@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import pickle
@@ -15,10 +14,11 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError
+from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
 from forestc.interrupts import Interrupted, interruptible
+from forestc.rows.cluster import connected
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
@@ -218,12 +218,6 @@ class DaskPool:
     """
 
     def __init__(self, bench: Bench, scheduler: str) -> None:
-        try:
-            self._distributed: Any = importlib.import_module("distributed")
-        except ImportError:
-            raise MissingExtraError("distributed", "dask") from None
-        from forestc.rows.cluster import connected
-
         self._folder = bench.material.folder
         self._client = connected(scheduler)
         self._key = f"{self._folder}-{time.time_ns()}"
@@ -247,8 +241,10 @@ class DaskPool:
     def take(self) -> list[Trial]:
         if not self._jobs:
             return []
+        from distributed import wait as wait_for
+
         with self._client.as_current():
-            self._distributed.wait(list(self._jobs), return_when="FIRST_COMPLETED")
+            wait_for(list(self._jobs), return_when="FIRST_COMPLETED")
         trials = []
         for future in [future for future in self._jobs if future.done()]:
             job = self._jobs.pop(future)

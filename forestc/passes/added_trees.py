@@ -25,17 +25,17 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], place: int) -
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """The arrays feature, threshold, missing_left, set_index and sets for `make_tree`. conditions: of each node, in
-    integer words; None of a leaf."""
+    """The arrays feature, threshold, missing_left, set_index and sets for `make_tree`. conditions: of each node, None
+    of a leaf."""
     count = len(conditions)
-    feature, threshold, set_index = [LEAF] * count, [0] * count, [NO_SET] * count
-    missing_left, sets = [False] * count, list[tuple[Member, ...]]()
+    feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
+    threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()
     for node, condition in enumerate(conditions):
         if condition is None:
             continue
         feature[node], missing_left[node] = condition.feature, condition.missing_left
         if isinstance(condition.test, Below):
-            threshold[node] = int(condition.test.threshold)
+            threshold[node] = condition.test.threshold
         else:
             set_index[node] = len(sets)
             sets.append(members_of(condition.test))

@@ -5,6 +5,7 @@ Passes that search, levels, the pipeline and exploration all use it, so that `to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,8 +47,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class Judged:
-    """The model on judged rows. errors: (rows,) 0 or 1, or squared errors. truth: (rows,) or (rows, targets). decides:
-    whether truth are classes. labelled: whether they are labels, not the model's own answers."""
+    """A forest on judged rows. errors: (rows,) 0 or 1, or squared errors. truth: (rows,) or (rows, targets). decides:
+    whether truth are classes. labelled: whether they are labels, not the forest's own answers."""
 
     errors: NDArray[np.float64]
     truth: NDArray[Any]
@@ -61,18 +62,33 @@ class Judged:
 
     @cached_property
     def whole(self) -> float:
-        """What a sum of errors is divided by."""
+        """What a sum of errors is divided by; 1 for values that are all equal."""
         if self.decides:
             return float(len(self.errors))
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)
-        return float(((labels - labels.mean()) ** 2).sum())
+        return float(((labels - labels.mean()) ** 2).sum()) or 1.0
 
     @property
     def accuracy(self) -> float:
         return self._accuracy(self.errors)
 
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the accuracy. For R squared the variance of the labels counts as known. To the wrong
+        decisions half a row is added, as without any the accuracy is not known to be 1."""
+        if not self.decides:
+            return self._error_of(self.errors)
+        wrong = (float(self.errors.sum()) + 0.5) / (len(self.errors) + 1)
+        return math.sqrt(wrong * (1 - wrong) / len(self.errors))
+
     def _accuracy(self, errors: NDArray[np.float64]) -> float:
         return (self.whole - float(errors.sum())) / self.whole
+
+    def _error_of(self, errors: NDArray[np.float64]) -> float:
+        """The standard error of the sum of errors, in units of accuracy."""
+        rows = len(errors)
+        spread = float(((errors - errors.mean()) ** 2).sum()) * rows / max(1, rows - 1)
+        return float(np.sqrt(spread)) / self.whole
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """The loss of a forest with these errors on the same rows.
@@ -80,12 +96,9 @@ class Judged:
         The standard error is that of the mean difference per row between the forest's and the model's error. For R
         squared the variance of the labels counts as known. ERRORS of it count as lost.
         """
-        rows = len(errors)
-        more = errors - self.errors
-        spread = float(((more - more.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        accuracy, error = self._accuracy(errors), float(np.sqrt(spread)) / self.whole
+        accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
         lost = self.accuracy - accuracy
-        return Loss(accuracy, lost, error, rows, self.measure, lost + ERRORS * error)
+        return Loss(accuracy, lost, error, len(errors), self.measure, lost + ERRORS * error)
 
     def loss_in_halves(self, errors: NDArray[np.float64]) -> Loss:
         """`loss`, but what counts as lost is the larger of two: the loss on every second row, and the loss plus one
@@ -141,19 +154,32 @@ class Judge:
     @cached_property
     def judged(self) -> Judged:
         """The model on the held-out rows."""
-        truths, errors, labelled = [], [], False
-        for batch in self.held_out.batches():
-            labelled |= batch.truth is not None
-            answers = answers_to(self.model, batch.X)
-            truth = truth_of_batch(batch, answers)
-            truths.append(truth)
-            errors.append(errors_of(self.model, answers, truth))
-        if not sum(map(len, truths)):
-            raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
-        judged = Judged(np.concatenate(errors), np.concatenate(truths), self.model.decides, labelled)
-        if not judged.whole > 0:
+        judged = judged_on(self.model, self.held_out)
+        if not judged.decides and (judged.truth == judged.truth.flat[0]).all():
             raise OptionError("the held-out rows all have the same label", do="hold out other rows")
         return judged
+
+
+def judged_on(forest: Forest, rows: Rows) -> Judged:
+    """A forest on rows; its own answers stand in for missing labels. Raises OptionError without rows."""
+    parts = []
+    for batch in rows.batches():
+        answers = answers_to(forest, batch.X)
+        truth = truth_of_batch(batch, answers)
+        parts.append(Judged(errors_of(forest, answers, truth), truth, forest.decides, batch.truth is not None))
+    if not sum(len(part.errors) for part in parts):
+        raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
+    return joined(parts)
+
+
+def joined(parts: Sequence[Judged]) -> Judged:
+    """Several parts of the judged rows as one."""
+    return Judged(
+        np.concatenate([part.errors for part in parts]),
+        np.concatenate([part.truth for part in parts]),
+        parts[0].decides,
+        any(part.labelled for part in parts),
+    )
 
 
 def errors_of(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, print_pass
-from forestc.passes.judge import Judge, Judged, Loss
+from forestc.passes.judge import Judge, Judged, Loss, joined
 from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
@@ -50,9 +50,7 @@ class CrossJudge:
     @cached_property
     def judged(self) -> Judged:
         """The models on the judged rows."""
-        parts = [fold.judge.judged for fold in self.folds]
-        errors, truth = (np.concatenate([getattr(part, name) for part in parts]) for name in ("errors", "truth"))
-        return Judged(errors, truth, parts[0].decides, parts[0].labelled)
+        return joined([fold.judge.judged for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """The loss of forests with these errors on the judged rows of each fold.

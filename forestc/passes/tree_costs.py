@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-from numpy.typing import NDArray
 
-from forestc.algorithms.boosting.boost import Charges
-from forestc.algorithms.boosting.trees import Growth
 from forestc.algorithms.members.vote_patterns import Bill
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.forest.conditions import Below, Condition
@@ -40,16 +35,6 @@ def bill_of(forest: Forest, unit: str, most: float = np.inf, *, family: str = DE
     costs = np.where(nodes > 0, (price.split * nodes + price.tree) * (bits if price.per_bit else 1), 0.0)
     part = np.array([comparator_cost(forest, forest.conditions[place], price) for place in comparators.tolist()])
     return Bill(unit, costs, uses, part, most)
-
-
-def charges_of(unit: Prices, growth: Growth, compared: tuple[NDArray[np.float64], ...]) -> Charges:
-    """What boosting pays for the parts of its trees. compared: prices of the comparisons with each column's thresholds.
-    A symmetric tree is a table, of a LUT a bit or few, whatever its entries."""
-    bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if unit.per_bit else 1
-    tables = [bits * unit.table(conditions) for conditions in range(growth.depth + 1)]
-    levels = tuple(more - less for less, more in pairwise(tables))
-    splits = levels if growth.symmetric else (bits * unit.split,)
-    return Charges(compared, np.zeros(len(compared)), splits, bits * unit.tree)
 
 
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:

@@ -6,7 +6,6 @@ worker dies, Dask gives its parts to other workers.
 
 from __future__ import annotations
 
-import importlib
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,12 +98,12 @@ def connected(scheduler: str) -> Any:
     """A client of the scheduler at an address. Raises MissingExtraError if Dask is not installed, ToolError if no
     scheduler answers or it has no workers."""
     try:
-        distributed: Any = importlib.import_module("distributed")
+        from distributed import Client
     except ImportError:
         raise MissingExtraError("distributed", "dask") from None
     _answers(scheduler)
     try:
-        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
+        client = Client(scheduler, timeout="10s", set_as_default=False)
         client.wait_for_workers(1, timeout=WAIT)
     except Exception as error:  # noqa: BLE001 - whatever Dask raises without a scheduler or workers
         raise ToolError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -10,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting.boost import Boosted, Loss, boost, whole_bias
-from forestc.algorithms.boosting.cuts import Cuts, cuts_at, cuts_of, grid_cuts, quantile_cuts
-from forestc.algorithms.boosting.trees import GrownTree, Growth
+from forestc.algorithms.boosting.boost import whole_bias
+from forestc.algorithms.boosting.cuts import cuts_at, cuts_of, grid_cuts, quantile_cuts
+from forestc.algorithms.boosting.trees import Growth
 from forestc.errors import OptionError
-from forestc.forest.builder import make_forest, make_tree, read_features
-from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
+from forestc.forest.builder import read_features
+from forestc.forest.conditions import Below, Condition
+from forestc.forest.ir import Feature, Forest, Provenance
 from forestc.forest.numbers import FLOAT64
 from forestc.parameters import Choice, Parameter, Real, Whole
-from forestc.passes.tree_costs import charges_of
+from forestc.passes.grown_trees import Grower, constant_tree, leaf_unit, sum_of_trees
 from forestc.rows.noise import with_noise
 from forestc.training.base import Task
 from forestc.version import __version__
@@ -75,15 +75,37 @@ class Priced:
         return tuple(known | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
-        """The forest; its classes are class numbers. Raises OptionError for a single class or constant values."""
-        growth = _growth(task, options)
-        return to_forest(task, growth, *boosted(task, options, growth))
+        """The forest, over float64 features; its classes are class numbers. Leaves of few bits count from 0 in whole
+        units, and so do the biases. Raises OptionError for a single class or constant values."""
+        if task.n_classes == 1 or len(np.unique(task.y)) < 2:
+            where, do = "training rows", "give rows of two classes or more"
+            raise OptionError("all rows have the same label", where=where, do=do)
+        growth, grower = _growth(task, options), _grower(task, options)
+        grown = grower.grown(growth)
+        lowest = ((1 << growth.leaf_bits) - 1) / 2 * growth.unit if growth.leaf_bits else 0.0
+        trees = [
+            grower.tree(tree, tree.value + lowest, f"tree {index}", quantised=False)
+            for index, tree in enumerate(grown.trees)
+        ]
+
+        def feature(column: int) -> Feature:
+            missing = bool(grower.cuts.has_missing[column])
+            return Feature(task.names[column], FLOAT64, column, missing, FLOAT64, named=True)
+
+        features, trees = read_features(trees or [constant_tree(quantised=False)], len(task.names), feature, "training")
+        return sum_of_trees(
+            whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias,
+            name="priced",
+            features=features,
+            columns=len(task.names),
+            trees=trees,
+            classes=tuple(range(task.n_classes)),
+            provenance=Provenance("forestc", __version__),
+        )
 
 
 def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
     unit = float(options.get("unit") or 0.25)
-    if not task.n_classes:  # values may be of any size
-        unit = math.ldexp(1.0, round(math.log2(unit * float(np.std(task.y)) or 1.0)))
     return Growth(
         rounds=int(options.get("trees", 50)),
         depth=int(options.get("depth", 4)),
@@ -91,7 +113,7 @@ def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
         symmetric=options.get("shape", "symmetric") == "symmetric",
         rate=float(options.get("rate") or 0.3),
         leaf_bits=int(options.get("leaf_bits", 0)),
-        unit=unit,
+        unit=unit if task.n_classes else leaf_unit(unit, task.y),  # values may be of any size
         l2=float(options.get("l2", 1.0)),
         price=float(options.get("price", 0.0)),
         sampled=float(options.get("columns") or 1.0),
@@ -100,10 +122,8 @@ def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
     )
 
 
-def boosted(task: Task, options: Mapping[str, Any], growth: Growth) -> tuple[Cuts, Boosted]:
-    """The candidate thresholds, and the trees grown on them."""
-    if task.n_classes == 1 or len(np.unique(task.y)) < 2:
-        raise OptionError("all rows have the same label", where="training rows", do="give rows of two classes or more")
+def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
+    """The candidate thresholds, and the rows."""
     if options.get("thresholds", "quantiles") == "grid":
         find = partial(grid_cuts, bits=int(options.get("input_bits") or 5))
     else:
@@ -112,11 +132,17 @@ def boosted(task: Task, options: Mapping[str, Any], growth: Growth) -> tuple[Cut
     cuts = cuts_of(task.X, find)
     if len(X) > len(task.X):
         cuts = cuts_at(X, cuts.thresholds)
-    loss: Loss = "squared" if not task.n_classes else "logistic" if task.n_classes == 2 else "softmax"
-    outputs = task.n_classes if loss == "softmax" else 1
-    compared = tuple(np.array([task.prices.comparison(int(width)) for width in bits]) for bits in cuts.bits)
-    charges = charges_of(task.prices, growth, compared)
-    return cuts, boost(cuts, y.astype(np.float64), loss, outputs, charges, growth)
+    return Grower(
+        conditions=tuple(
+            tuple(Condition(column, Below(threshold)) for threshold in thresholds.tolist())
+            for column, thresholds in enumerate(cuts.thresholds)
+        ),
+        cuts=cuts,
+        compared=tuple(np.array([task.prices.comparison(int(width)) for width in bits]) for bits in cuts.bits),
+        label=y.astype(np.float64),
+        n_classes=task.n_classes,
+        prices=task.prices,
+    )
 
 
 def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
@@ -127,63 +153,3 @@ def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], N
     random = np.random.default_rng(task.seed)
     moved = [with_noise(task.X, task.X, noise, random).astype(np.float64) for _ in range(copies)]
     return np.concatenate([task.X, *moved]), np.tile(task.y, copies + 1)
-
-
-def to_forest(task: Task, growth: Growth, cuts: Cuts, grown: Boosted) -> Forest:
-    """A Forest of the grown trees, over float64 features.
-
-    Leaves of few bits count from 0 in whole units, and so do the biases.
-    """
-    lowest = ((1 << growth.leaf_bits) - 1) / 2 * growth.unit if growth.leaf_bits else 0.0
-    bias = whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias
-    trees = [_tree(tree, cuts, lowest, index) for index, tree in enumerate(grown.trees)]
-
-    def feature(column: int) -> Feature:
-        missing = bool(cuts.has_missing[column])
-        return Feature(task.names[column], FLOAT64, column, missing, FLOAT64, named=True)
-
-    outputs = len(grown.bias)
-    if not trees:
-        trees = [_constant(0)]
-    features, trees = read_features(trees, len(task.names), feature, "training")
-    classes: tuple[Label, ...] = tuple(range(task.n_classes))
-    return make_forest(
-        name="priced",
-        features=features,
-        columns=len(task.names),
-        trees=trees,
-        n_outputs=outputs,
-        bias=bias,
-        aggregate=Aggregate(),
-        link=Link("softmax" if outputs > 1 else "sigmoid" if classes else "identity"),
-        decision=Decision("argmax" if outputs > 1 else "threshold" if classes else "none"),
-        classes=classes,
-        provenance=Provenance("forestc", __version__),
-    )
-
-
-def _tree(grown: GrownTree, cuts: Cuts, lowest: float, index: int) -> Tree:
-    inner = grown.left >= 0
-    threshold = np.zeros(len(grown.left))
-    threshold[inner] = [
-        cuts.thresholds[column][cut] for column, cut in zip(grown.column[inner], grown.cut[inner], strict=True)
-    ]
-    return make_tree(
-        where=f"tree {index}",
-        feature=grown.column,
-        threshold=threshold,
-        left=grown.left,
-        right=grown.right,
-        values=grown.value[~inner][:, None] + lowest,
-        outputs=(grown.output,),
-        missing_left=grown.missing_left,
-        cover=grown.cover,
-    )
-
-
-def _constant(output: int) -> Tree:
-    none = np.array([-1])
-    values = np.zeros((1, 1))
-    return make_tree(
-        where="tree 0", feature=none, threshold=[0.0], left=none, right=none, values=values, outputs=(output,)
-    )

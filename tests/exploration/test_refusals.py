@@ -12,12 +12,13 @@ from sklearn.tree import DecisionTreeClassifier
 from forestc.commands.explore import COMMANDS, asked_before, command_of, explore, notes_of
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
-from forestc.exploration.candidate import Bench, errors_on
+from forestc.exploration.candidate import Bench
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.material import material_of
 from forestc.exploration.study import Trial, write_asked
 from forestc.forest.text import print_forest
 from forestc.frontends import load
+from forestc.passes.judge import judged_on
 from forestc.rows.tables import read_table
 
 
@@ -81,7 +82,7 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
     other = Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
     assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
-    assert errors_on(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
+    assert judged_on(material.forest, material.rows(material.folds[0].fit)).accuracy > 0.8
     assert "--classes bad,good" in Bench(material, COMMANDS).command(Trial(0, "complete", {"level": 1}))
 
 

@@ -12,16 +12,14 @@ from sklearn.base import clone
 
 from forestc import load
 from forestc.algorithms.boosting.trees import Growth
-from forestc.costs.prices import prices
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
-from forestc.passes.regrow_trees.material import Material
-from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
+from forestc.passes.regrow_trees.regrow_trees import GrowingLadder, RegrowTrees
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
-from forestc.rows.encode import encode, evaluate
+from forestc.rows.encode import evaluate
 
 START = "simplify,quantize{leaf_bits=6,change=1}"
 
@@ -55,16 +53,13 @@ def test_the_forest_says_what_was_grown(symmetric):
         except OptionError:
             assert len(forest.targets) > 1 or forest.n_scores > 1
             continue
-        words = encode(forest, X)
-        said = evaluate(forest, X)
-        label = np.asarray(said.index if forest.decides else said.values.reshape(-1), dtype=np.float64)
-        material = Material.of(forest, words, label, prices("lut6"))
+        ladder = GrowingLadder(forest, ArrayRows(X), RegrowTrees(learn="model", copies=0))
         growth = Growth(rounds=3, depth=3, leaves=6, symmetric=symmetric, leaf_bits=1 + seed % 3, unit=0.5, least=0.1)
-        grown = material.grown(growth)
-        result = material.rebuilt(grown, growth)
+        grown = ladder.grower.grown(growth)
+        result = ladder.made(grown, growth)
         scores = np.repeat(grown.bias[:, None], len(X), axis=1)
         for tree in grown.trees:
-            scores[tree.output] += [_value(tree, material.cuts, row) for row in range(len(X))]
+            scores[tree.output] += [_value(tree, ladder.grower.cuts, row) for row in range(len(X))]
         told = evaluate(result, X)
         low = told.scores * growth.unit - scores.T
         assert (np.abs(low) <= growth.unit / 2 + 1e-6).all() and np.ptp(low, axis=0).max() < 1e-6

@@ -8,6 +8,7 @@ are enough.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -130,11 +131,12 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     low_ends, high_ends = freedom.low[finite], freedom.high[finite]
     reach = float(np.abs(t[finite]).max(initial=0.0))
     least = -max(0, math.frexp(reach)[1]) if reach else 0
-    below, fraction = least - 1, least + most + 39
-    while fraction - below > 1:  # if k bits are enough, so are k + 1: bisect
-        middle = (below + fraction) // 2
-        enough = bool((np.floor(scaled_by(high_ends, middle)) > scaled_by(low_ends, middle)).all())
-        below, fraction = (below, middle) if enough else (middle, fraction)
+
+    def enough(fraction: int) -> bool:
+        return bool((np.floor(scaled_by(high_ends, fraction)) > scaled_by(low_ends, fraction)).all())
+
+    # if k bits are enough, so are k + 1
+    fraction = least + bisect_left(range(least, least + most + 39), True, key=enough)
     low, high = scaled_by(low_ends, fraction), np.floor(scaled_by(high_ends, fraction))
     if not (high > low).all():
         return None

@@ -6,6 +6,7 @@ bits one after another, those first whose comparators read most, each as many as
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -42,19 +43,18 @@ class Narrowing:
     def run(self, formats: Sequence[Format], widths: Sequence[int], free: Sequence[int]) -> list[Format]:
         """The formats with fewer bits, of `widths`, where that is allowed; as they were if even they are not. free: the
         features whose words may change. Tries O(features log(widths)) forests."""
-        found = list(formats)
-        if not self.allowed(self._shaped(found)):
-            return found
-        for index in sorted(free, key=lambda each: -self._bits_read(each, found[each])):
-            low, narrower = 0, self._narrower(index, found[index], widths)
-            while low < len(narrower):  # bisect: mostly, if a width is allowed then so are the wider ones
-                middle = (low + len(narrower)) // 2
-                tried = [*found[:index], narrower[middle], *found[index + 1 :]]
-                if self.allowed(self._shaped(tried)):
-                    found, narrower = tried, narrower[:middle]
-                else:
-                    low = middle + 1
-        return found
+        chosen = list(formats)
+        if not self.allowed(self._shaped(chosen)):
+            return chosen
+        for index in sorted(free, key=lambda feature: -self._bits_read(feature, formats[feature])):
+
+            def allowed(form: Format, index: int = index) -> bool:
+                return self.allowed(self._shaped([*chosen[:index], form, *chosen[index + 1 :]]))
+
+            narrower = self._narrower(index, chosen[index], widths)
+            # mostly, if a width is allowed then so are the wider ones
+            chosen[index] = [*narrower, chosen[index]][bisect_left(narrower, True, key=allowed)]
+        return chosen
 
     def _narrower(self, index: int, form: Format, widths: Sequence[int]) -> list[Format]:
         """By increasing width."""

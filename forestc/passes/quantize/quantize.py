@@ -21,6 +21,7 @@ from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
+from forestc.passes.ladder import Rung
 from forestc.passes.option_rules import DEFAULT_TOLERANCE, FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import (
     Change,
@@ -329,23 +330,20 @@ class Quantize:
 
     def _fitted(self, ladder: FittingLadder, judge: Judge | None, formats: list[Format]) -> PassResult:
         limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
-        rungs = list(ladder.rungs([self])) if self.fixed else []
-        if not rungs:
-            judge, lost = required(judge, self), []
-            for rung in ladder.rungs(ladder.branches()[0].steps):
-                rungs.append(rung)
-                lost.append(judge.of(rung.forest))
-                if lost[-1].within(limit):
-                    break
-            order = sorted(range(len(rungs)), key=lambda place: (max(lost[place].counted, limit), place))
-            rungs = [rungs[place] for place in order]
+        rungs, counted = list[Rung](), list[float]()
+        for rung in ladder.rungs(ladder.branches()[0].steps):
+            rungs.append(rung)
+            counted.append(limit if self.fixed else required(judge, self).of(rung.forest).counted)
+            if counted[-1] <= limit:
+                break
+        best = rungs[-1] if counted[-1] <= limit else rungs[counted.index(min(counted))]
         report = {
-            "leaf_bits": rungs[0].report["leaf_bits"],
+            "leaf_bits": best.report["leaf_bits"],
             "input_bits": sum(word_bits(form.number) for form in formats),
-            **{name: rungs[0].report[name] for name in ("rows", "constant_trees")},
+            **{name: best.report[name] for name in ("rows", "constant_trees")},
             "chosen_on_held_out": len(rungs) > 1,
         }
-        return PassResult(rungs[0].forest, (Within(limit),), report)
+        return PassResult(best.forest, (Within(limit),), report)
 
     def _most(self, forest: Forest) -> float:
         """The option `change` as a number."""

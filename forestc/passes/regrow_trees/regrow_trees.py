@@ -21,18 +21,20 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from forestc.algorithms.boosting.boost import Boosted, whole_bias
 from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Real, Whole
 from forestc.passes.base import Pass, PassResult, accepted, required
+from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import SEED, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Within
-from forestc.passes.regrow_trees.material import Material
+from forestc.passes.regrow_trees.candidates import grower_of
 from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
@@ -44,6 +46,7 @@ BITS = {True: (1, 2), False: (4,)}  # and bits of leaves, where the forest decid
 READ = 100  # columns that each tree may read, drawn anew for each
 MOST_CODES = 1 << 23  # rows times the columns that a tree may read; beyond it, fewer copies, then fewer rows are used
 ENDED = 0.7  # a price at which fewer of the trees than this are worth growing allows no larger ensemble
+CANDIDATE = 30  # steps for each candidate, as it is weighed in a node
 WORK = 2e10  # steps of the search, of some nanoseconds each
 
 _RULES = {
@@ -163,13 +166,13 @@ class GrowingLadder:
     trees. before: the cost of the forest."""
 
     def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
-        self.options, self.work = options, 0.0
+        self.forest, self.options, self.work = forest, options, 0.0
         drawn = rows_to_fit(
             forest, rows, MOST_CODES // max(1, min(READ, len(forest.features))), own_labels=options.learn == "model",
             copies=options.copies, mix=options.mix, noise=options.noise, seed=options.seed,
         )  # fmt: skip
         label = np.asarray(drawn.label, dtype=np.float64).reshape(len(drawn.words), -1)[:, 0]
-        self.material = Material.of(forest, drawn.words, label, prices(options.cost))
+        self.grower = grower_of(forest, drawn.words, label, prices(options.cost))
         self.rows = drawn.rows
         self.before = bill_of(forest, "luts", family=options.cost).of(np.ones(len(forest.trees), dtype=bool))
         self.unchanged: dict[str, Any] = {
@@ -178,7 +181,7 @@ class GrowingLadder:
         }  # fmt: skip
 
     def branches(self) -> list[Branch]:
-        options, decides = self.options, self.material.forest.decides
+        options, decides = self.options, self.forest.decides
         return [
             Branch(
                 tuple(
@@ -193,28 +196,51 @@ class GrowingLadder:
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in cast(Sequence[RegrowTrees], steps):
             growth = self._growth(step)
-            if self.work and self.work + self.material.work(growth) > WORK:
+            work = self._steps(growth)
+            if self.work and self.work + work > WORK:
                 return
-            self.work += self.material.work(growth)
-            grown = self.material.grown(growth)
+            self.work += work
+            grown = self.grower.grown(growth)
             report = self.unchanged | {
                 "trees": [self.unchanged["trees"][0], len(grown.trees)],
                 "cost": [round(self.before), round(grown.spent)],
                 "price": round(growth.price * self.rows, 4),
                 "leaf_bits": growth.leaf_bits,
-                "scores": "log_odds" if self.material.forest.decides else "values",
+                "scores": "log_odds" if self.forest.decides else "values",
             }
-            last = len(grown.trees) < ENDED * growth.rounds * self.material.outputs
-            yield Rung(step, grown.spent, partial(self.material.rebuilt, grown, growth), report, last)
+            last = len(grown.trees) < ENDED * growth.rounds * self.grower.outputs
+            yield Rung(step, grown.spent, partial(self.made, grown, growth), report, last)
+
+    def _steps(self, growth: Growth) -> float:
+        """About how many steps growing all trees takes: each level of a tree looks at all rows in each column, and at
+        each candidate in all nodes."""
+        candidates = sum(map(len, self.grower.conditions))
+        level = self.grower.cuts.codes.size + CANDIDATE * candidates * (1 << growth.depth) / growth.depth
+        return growth.sampled * growth.depth * level * growth.rounds * self.grower.outputs * (1 + growth.sweeps)
+
+    def made(self, grown: Boosted, growth: Growth) -> Forest:
+        """The integer forest of the grown trees, over the features of the old one; a score of 1 stands for `unit`."""
+        top = (1 << growth.leaf_bits) - 1
+        trees = [
+            self.grower.tree(
+                tree, np.rint(tree.value / growth.unit + top / 2).astype(np.int64), f"tree {index}", quantised=True
+            )
+            for index, tree in enumerate(grown.trees)
+        ]
+        return sum_of_trees(
+            whole_bias(grown, growth), name=self.forest.name, features=self.forest.features,
+            columns=self.forest.columns, trees=trees or [constant_tree(quantised=True)], classes=self.forest.classes,
+            scale=growth.unit, provenance=self.forest.provenance,
+        )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:
         """The more trees, the less each says: its two votes are 1 apart in log odds, or 2 / sqrt(trees) where there are
         many, and wider leaves span less than twice that. Values are counted in units of their deviation.
         """
-        trees, bits, prices = int(step.trees), int(step.leaf_bits), self.material.prices
+        trees, bits, prices = int(step.trees), int(step.leaf_bits), self.grower.prices
         unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << bits)
-        if not self.material.forest.decides:
-            unit = math.ldexp(1.0, round(math.log2(unit * (float(np.std(self.material.label)) or 1.0))))
+        if not self.forest.decides:
+            unit = leaf_unit(unit, self.grower.label)
         return Growth(
             rounds=trees,
             depth=step.depth if prices.firmware else min(step.depth, prices.lut_inputs),
@@ -223,7 +249,7 @@ class GrowingLadder:
             leaf_bits=bits,
             unit=unit,
             price=float(step.price) / self.rows,
-            sampled=min(step.columns, READ / max(1, len(self.material.conditions))),
+            sampled=min(step.columns, READ / max(1, len(self.grower.conditions))),
             sweeps=step.sweeps,
             seed=step.seed,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -114,29 +115,22 @@ class Search:
         """Thresholds (nodes,) with the fewest comparators found within a tolerance on the judge's rows; None if even
         all of them lose more. Accuracy does not fall evenly, so the search goes on for some candidates beyond it."""
 
-        def good_enough(count: int) -> bool:
-            return self.loss(count).within(tolerance)
+        def too_few(count: int) -> bool:
+            return not self.loss(count).within(tolerance)
 
-        good = most = len(self.removal.points)
-        least = most - len(self.removal.order)
-        if not good_enough(most):
+        good = count = len(self.removal.points)
+        least = good - len(self.removal.order)
+        if too_few(good):
             return None
-        bad = least - 1
-        failed, count = 0, most
-        while count > least and failed < GIVE_UP:
+        missed: list[int] = []  # counts tried since the last that is good
+        while count > least and len(missed) < GIVE_UP:
             count = max(least, min(count - 1, int(count * STEP)))
-            if good_enough(count):
-                good, bad, failed = count, least - 1, 0
+            if too_few(count):
+                missed.append(count)
             else:
-                bad = count if failed == 0 else bad
-                failed += 1
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            if good_enough(middle):
-                good = middle
-            else:
-                bad = middle
-        return self.thresholds(good)
+                good, missed = count, []
+        between = range(good - 1, missed[0] if missed else least - 1, -1)
+        return self.thresholds(good - bisect_left(between, True, key=too_few))
 
     def loss(self, count: int) -> Loss:
         """The loss with `count` thresholds."""

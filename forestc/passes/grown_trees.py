@@ -1,0 +1,97 @@
+"""Ensembles that boosting grows in which trees pay for their hardware: for regrow-trees, and for training."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.boosting.boost import Boosted, Charges, Loss, boost
+from forestc.algorithms.boosting.cuts import Cuts
+from forestc.algorithms.boosting.trees import GrownTree, Growth
+from forestc.costs.prices import Prices
+from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.conditions import Condition
+from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link, Tree
+from forestc.passes.added_trees import node_arrays
+from forestc.passes.tree_costs import ASSUMED_LEAF_BITS
+
+
+@dataclass(frozen=True)
+class Grower:
+    """Rows, and the conditions that trees may have.
+
+    conditions: for each column of `cuts`, those of its thresholds. compared: their prices. label: (samples,) class
+    numbers, or values if n_classes is 0.
+    """
+
+    conditions: tuple[tuple[Condition, ...], ...]
+    cuts: Cuts
+    compared: tuple[NDArray[np.float64], ...]
+    label: NDArray[np.float64]
+    n_classes: int
+    prices: Prices
+
+    @property
+    def outputs(self) -> int:
+        """Number of scores."""
+        return self.n_classes if self.n_classes > 2 else 1
+
+    def grown(self, growth: Growth) -> Boosted:
+        """The trees of one size and price."""
+        loss: Loss = "softmax" if self.outputs > 1 else "logistic" if self.n_classes else "squared"
+        return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
+
+    def _charges(self, growth: Growth) -> Charges:
+        """A symmetric tree is a table, of a LUT a bit or few, whatever its entries."""
+        bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
+        tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
+        levels = tuple(more - less for less, more in pairwise(tables))
+        splits = levels if growth.symmetric else (bits * self.prices.split,)
+        return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
+
+    def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantised: bool) -> Tree:
+        """A tree over the conditions' features. values: (nodes,) of which those of leaves are taken."""
+        inner = grown.left != LEAF
+        arrays = node_arrays(
+            [
+                self.conditions[column][cut] if split else None
+                for column, cut, split in zip(grown.column.tolist(), grown.cut.tolist(), inner.tolist(), strict=True)
+            ]
+        )
+        return make_tree(
+            where=where, left=grown.left, right=grown.right, values=values[~inner][:, None], outputs=(grown.output,),
+            cover=grown.cover, quantised=quantised,
+            **arrays | {"missing_left": np.array(arrays["missing_left"]) | grown.missing_left},
+        )  # fmt: skip
+
+
+def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
+    """A distance between levels of leaves, given in standard deviations of the values, as a power of two."""
+    return math.ldexp(1.0, round(math.log2(unit * (float(np.std(values)) or 1.0))))
+
+
+def constant_tree(*, quantised: bool) -> Tree:
+    """A leaf of 0, for an ensemble without trees."""
+    return make_tree(
+        where="tree 0", feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], values=[[0]], outputs=(0,),
+        quantised=quantised,
+    )  # fmt: skip
+
+
+def sum_of_trees(bias: NDArray[Any], **fields: Any) -> Forest:
+    """A forest that adds up its trees and a bias (outputs,): log odds where it has classes. fields: the others that
+    `make_forest` takes."""
+    outputs, decides = len(bias), bool(fields["classes"])
+    return make_forest(
+        n_outputs=outputs,
+        bias=bias,
+        aggregate=Aggregate(),
+        link=Link("softmax" if outputs > 1 else "sigmoid" if decides else "identity"),
+        decision=Decision("argmax" if outputs > 1 else "threshold" if decides else "none"),
+        **fields,
+    )
