@@ -60,7 +60,7 @@ from forestc.options.compile import CompileOptions
 from forestc.options.fields import takes
 from forestc.options.stream import StreamOptions
 from forestc.passes.base import Pass
-from forestc.passes.pipeline import Step, run_passes
+from forestc.passes.pipeline import Step
 from forestc.report.markdown import compile_report
 from forestc.report.page.notebook import design_html
 from forestc.rows.batches import Rows
@@ -145,7 +145,7 @@ def quantize(
     )  # fmt: skip
     opened, source, _ = rows_for_model(rows, load(model), truth, ranges)
     ground = ground_of(source, opened, wanted)
-    return run_passes(source, ground.plan.passes, ground.fit, ground.held_out, evidence=ground.evidence)[0]
+    return ground.run(source)[0]
 
 
 @takes(CompileOptions)
@@ -267,9 +267,7 @@ def _run_passes(read: _Read, wanted: Request) -> _Passed:
     source, progress = read.source, wanted.options.progress
     with on_cluster(read.rows, wanted.options.scheduler) as placed:
         ground = ground_of(source, placed, wanted)
-        forest, steps = run_passes(
-            source, ground.plan.passes, ground.fit, ground.held_out, progress, evidence=ground.evidence
-        )
+        forest, steps = ground.run(source, progress)
     if ground.plan.chosen is not None:  # its passes name their settings, which the judged rows chose
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]

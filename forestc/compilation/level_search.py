@@ -4,6 +4,7 @@ of the smallest designs synthesis finds the smallest."""
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
+from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.portfolio import Fold, Size, Trial
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
@@ -50,6 +52,11 @@ class Ground:
     held_out: Rows | None
     given: Any
     evidence: tuple[Loss, Loss] | None = None
+
+    def run(self, source: Forest, progress: Callable[[str], None] = lambda _: None) -> tuple[Forest, list[Step]]:
+        """`run_passes` with the passes of the plan."""
+        results = None if self.plan.chosen is None else self.plan.chosen.results
+        return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results)
 
 
 def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from forestc.forest.ir import Forest
-from forestc.passes.base import Pass
+from forestc.passes.base import Pass, PassResult
 from forestc.rows.batches import Rows
 
 WORSE = 1.25  # the search ends behind a branch whose best forest costs this much more than the best of all
@@ -26,7 +26,7 @@ class Rung:
     """One setting. step: the pass with it, which makes the same forest. cost: of the forest, in the prices of the pass.
     report: figures of the forest. last: whether further rungs of the branch would make the same."""
 
-    step: Pass
+    step: Laddered
     cost: float
     make: Callable[[], Forest]
     report: dict[str, Any] = field(default_factory=dict)
@@ -59,10 +59,13 @@ class Ladder(Protocol):
 
 
 @runtime_checkable
-class Laddered(Protocol):
+class Laddered(Pass, Protocol):
     """A pass that has a ladder."""
 
     def ladder(self, forest: Forest, rows: Rows) -> Ladder: ...
+
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """What the pass makes of a forest where it takes a rung. tried: how many rungs were."""
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool], most: float = math.inf) -> tuple[Rung | None, int]:

@@ -75,8 +75,8 @@ RULES = ExtractRules(comparators=32, seconds=10.0)  # whose trials take seconds
 class Plan:
     """The passes of a level for one model and its rows, with notes for the user.
 
-    level: None if the user named the passes. trials: what a search tried; chosen: the one that it took. how: what the
-    trials were judged on, in words; unit: of their sizes.
+    level: None if the user named the passes. trials: what a search tried; chosen: the one that it took, whose `results`
+    are what the passes make. how: what the trials were judged on, in words; unit: of their sizes.
     """
 
     level: int | None

@@ -81,10 +81,12 @@ def run_passes(
     held_out: Rows | None = None,
     progress: Callable[[str], None] = lambda _: None,
     evidence: tuple[Loss, Loss] | None = None,
+    results: Sequence[PassResult] | None = None,
 ) -> tuple[Forest, list[Step]]:
     """The forest after all passes, and a Step for each. rows: what passes may use, or ranges. held_out: rows on
     which a `Judge` measures the loss against the forest. evidence: without such rows, the losses of the forest and of
-    what the passes make of it, as cross-validation found them. Raises CheckError for a broken promise."""
+    what the passes make of it, as cross-validation found them. results: what each pass makes, where a search has run
+    them already; their promises are checked all the same. Raises CheckError for a broken promise."""
     judge = None if held_out is None else Judge(forest, held_out)
     for step in passes:
         if isinstance(step, Refusing):
@@ -94,28 +96,26 @@ def run_passes(
     if judge is not None:
         _ = judge.accuracy  # raises here for rows that can't be judged on
     names = [print_pass(step) for step in passes]
-    forests, results = [forest], []
-    for name, step in zip(names, passes, strict=True):
+    forests, made = [forest], []
+    for place, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        result = step.run(forests[-1], rows, judge)
+        made.append(results[place] if results else step.run(forests[-1], rows, judge))
         origin = forests[-1].provenance
-        after = replace(result.forest, provenance=replace(origin, passes=(*origin.passes, name)))
-        verify(after)
-        forests.append(after)
-        results.append(result)
+        forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
+        verify(forests[-1])
     progress("checking the promises of the passes")
-    runs = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
-    made = isinstance(rows, Ranges)
+    runs = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), made, strict=True)]
+    generated = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
         # one evaluation of each forest serves the pass before it and the pass after it
         evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
         for run, pair in zip(runs, pairwise(evaluated), strict=True):
-            run.on_rows(*pair, made)
+            run.on_rows(*pair, generated)
     for run in runs:
         run.on_boundary(rows)
-        if not made:
+        if not generated:
             run.on_made_rows()
     if judge is not None:
         progress("measuring accuracy on held-out rows")

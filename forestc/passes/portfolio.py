@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
-from forestc.passes.base import Pass, print_pass
+from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge, Judged, Loss, joined
 from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
@@ -79,21 +79,26 @@ class Family:
 
 @dataclass(frozen=True)
 class Trial:
-    """A list of passes that was tried. make: its forest, made of the model. cost: in the prices of the last searching
-    pass. loss: on the judged rows, or on those of the first folds, where they showed that too much is lost. good:
-    whether the loss on all judged rows is within the tolerance. size_of: the size of a forest."""
+    """A list of passes that was tried. make: what each of them makes of the model. cost: in the prices of the last
+    searching pass. loss: on the judged rows, or on those of the first folds, where they showed that too much is lost.
+    good: whether the loss on all judged rows is within the tolerance. size_of: the size of a forest."""
 
     family: str
     passes: tuple[Pass, ...]
-    make: Callable[[], Forest] = field(repr=False)
+    make: Callable[[], list[PassResult]] = field(repr=False)
     cost: float
     loss: Loss
     good: bool
     size_of: Callable[[Forest], float] = field(repr=False)
 
     @cached_property
-    def forest(self) -> Forest:
+    def results(self) -> list[PassResult]:
+        """What each of the passes makes, of the model and of what the one before made."""
         return self.make()
+
+    @property
+    def forest(self) -> Forest:
+        return self.results[-1].forest
 
     @cached_property
     def size(self) -> float:
@@ -125,18 +130,24 @@ class Stop:
 
 
 class _Place:
-    """A model and its rows, and the forests that lists of passes have made of it."""
+    """A model and its rows, and what lists of passes have made of it."""
 
     def __init__(self, model: Forest, rows: Rows) -> None:
-        self.rows = rows
-        self._made: dict[tuple[str, ...], Forest] = {(): model}
+        self.model, self.rows = model, rows
+        self._made: dict[tuple[str, ...], list[PassResult]] = {(): []}
 
-    def after(self, passes: Sequence[Pass]) -> Forest:
-        """The forest after passes that leave nothing to choose."""
+    def made(self, passes: Sequence[Pass]) -> list[PassResult]:
+        """What each of the passes makes; they leave nothing to choose."""
         names = tuple(map(print_pass, passes))
         if names not in self._made:
-            self._made[names] = passes[-1].run(self.after(passes[:-1]), self.rows, None).forest
+            before = self.made(passes[:-1])
+            forest = before[-1].forest if before else self.model
+            self._made[names] = [*before, passes[-1].run(forest, self.rows, None)]
         return self._made[names]
+
+    def after(self, passes: Sequence[Pass]) -> Forest:
+        """The forest after all of them."""
+        return self.made(passes)[-1].forest if passes else self.model
 
 
 @dataclass
@@ -195,9 +206,11 @@ class Search:
     def plain(self, name: str, passes: Sequence[Pass]) -> Trial:
         """Tries one list of passes."""
         loss = self.judge.of([place.after(passes) for place in self.places])
-        return self.add(name, tuple(passes), lambda: self.base.after(passes), math.inf, loss)
+        return self.add(name, tuple(passes), lambda: self.base.made(passes), math.inf, loss)
 
-    def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
+    def add(
+        self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
+    ) -> Trial:
         good = loss.rows == len(self.judge.judged.errors) and loss.within(self.tolerance)
         trial = Trial(name, passes, make, cost, loss, good, self.size.of)
         self.trials.append(trial)
@@ -241,13 +254,20 @@ class _Climb:
                 break
         return self.best < math.inf
 
-    def _add(self, step: Pass, make: Callable[[], Forest], cost: float, loss: Loss) -> bool:
-        """Whether the trial is good."""
+    def _add(self, step: Laddered, make: Callable[[], Rung], cost: float, loss: Loss) -> bool:
+        """Whether the trial is good. make: its rung of the model."""
         self.tried += 1
         name = self.family.name
         self.search.progress(f"{name}: {self.tried} settings tried")
         passes = (*self.family.before, step, SIMPLIFY)
-        return self.search.add(name, passes, partial(_simplified, make, self.search.rows), cost, loss).good
+        return self.search.add(name, passes, partial(self._results, step, make), cost, loss).good
+
+    def _results(self, step: Laddered, make: Callable[[], Rung]) -> list[PassResult]:
+        """What the passes of a trial make of the model."""
+        base = self.search.base
+        before = base.made(self.family.before)
+        chosen = step.result(base.after(self.family.before), make(), 1)
+        return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grow(self, branch: Branch) -> float:
         """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
@@ -261,8 +281,8 @@ class _Climb:
             if last is None or last[0].cost >= MARGIN * self.best or self.search.late:
                 break
             rung, loss = last
-            make = partial(_forest_of, rung) if base in self.search.places else partial(self._made, step)
-            if self._add(step, make, rung.cost, loss):
+            make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)
+            if self._add(rung.step, make, rung.cost, loss):
                 return rung.cost
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
@@ -270,8 +290,8 @@ class _Climb:
                 break
         return math.inf
 
-    def _made(self, step: Pass) -> Forest:
-        return next(self.ladders[self.search.base].rungs([step])).forest
+    def _made(self, step: Pass) -> Rung:
+        return next(self.ladders[self.search.base].rungs([step]))
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
         """A rung of each fold, and the loss on the folds so far."""
@@ -300,7 +320,7 @@ class _Climb:
                 rungs |= {place: next(rest, rungs.get(place, rung)) for place, rest in others.items()}
             skipped = 0
             loss = search.judge.of([rungs[place].forest for place in search.places])
-            if self._add(rung.step, partial(_forest_of, rung), rung.cost, loss):
+            if self._add(rung.step, partial(_itself, rung), rung.cost, loss):
                 missed, cheapest = 0, min(cheapest, rung.cost)
             else:
                 missed += 1
@@ -311,10 +331,5 @@ class _Climb:
         return cheapest
 
 
-def _forest_of(rung: Rung) -> Forest:
-    return rung.forest
-
-
-def _simplified(make: Callable[[], Forest], rows: Rows) -> Forest:
-    """The forest without needless splits."""
-    return SIMPLIFY.run(make(), rows).forest
+def _itself(rung: Rung) -> Rung:
+    return rung

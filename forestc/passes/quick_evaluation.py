@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from forestc.algorithms.walk import WalkedTrees, leaves_reached
 from forestc.forest.conditions import NO_SET
-from forestc.forest.evaluate import Evaluation, add_tree, evaluate_words, judged, missing_words, start_scores
+from forestc.forest.evaluate import (
+    Evaluation,
+    add_tree,
+    evaluate_words,
+    judged,
+    leaf_nodes,
+    missing_words,
+    start_scores,
+)
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
@@ -28,13 +36,22 @@ def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | N
     """
     if len(words) * len(forest.trees) < FEW:
         return evaluate_words(forest, words)
-    nodes = leaves_reached(trees or walked_trees(forest), words)
+    nodes = nodes_reached(forest, words, trees)
     total = start_scores(forest, len(words))
     ids = np.empty(nodes.shape, dtype=np.int32)
     for index, tree in enumerate(forest.trees):
         ids[:, index] = tree.ids[nodes[:, index]]
         add_tree(forest, total, tree, nodes[:, index])
     return judged(forest, ids, total)
+
+
+def nodes_reached(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> NDArray[np.int64]:
+    """(rows, trees): the leaf node that each encoded row reaches in each tree. trees: as for `evaluate_quickly`."""
+    if len(words) * len(forest.trees) < FEW:
+        missing = missing_words(forest)
+        nodes = [leaf_nodes(forest, tree, words, missing) for tree in forest.trees]
+        return np.stack(nodes, axis=1) if nodes else np.empty((len(words), 0), dtype=np.int64)
+    return leaves_reached(trees or walked_trees(forest), words)
 
 
 def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import Fixed
+from forestc.passes.base import PassResult
 from forestc.passes.judge import ERRORS, Judge, Judged
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.portfolio import Family, Fold, Search, Size, Stop
@@ -50,6 +51,9 @@ class Moving:
 
     def ladder(self, forest, rows):
         return MovingLadder(self, forest)
+
+    def result(self, forest, rung, tried):
+        return PassResult(rung.forest, ())
 
 
 @dataclass

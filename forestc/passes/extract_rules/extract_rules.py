@@ -171,6 +171,10 @@ class ExtractRules:
     def ladder(self, forest: Forest, rows: Rows) -> RuleLadder:
         return RuleLadder(forest, rows, self)
 
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """As `Laddered` has it."""
+        return PassResult(rung.forest, (Within(float(self.tolerance)),), rung.report)
+
 
 @dataclass(frozen=True)
 class RuleLadder:

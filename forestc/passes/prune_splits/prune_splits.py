@@ -153,17 +153,23 @@ class PruneSplits:
         ladder = self.ladder(forest, rows)
         if self.keep == "decisions":
             best, tried = climb(ladder, lambda rung: rung.report["price"] is not None)
-            promise: Promise = KeepsDecisions()
         elif self.price == "auto":
             held_out = required(judge, self)
             best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance))
-            promise = Exact() if best is None else Within(float(self.tolerance))
         else:
             best, tried = ladder.at_price(judge)
-            promise = Within(float(self.tolerance))
-        report = ladder.unchanged if best is None else best.report
-        report |= {"tried": tried, "chosen_on_held_out": self.keep == "accuracy" and tried > 1}
-        return PassResult(forest if best is None else best.forest, (promise,), report)
+        if best is None:
+            promise: Promise = KeepsDecisions() if self.keep == "decisions" else Exact()
+            return PassResult(forest, (promise,), self._counted(ladder.unchanged, tried))
+        return self.result(forest, best, tried)
+
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """As `Laddered` has it."""
+        promise: Promise = KeepsDecisions() if self.keep == "decisions" else Within(float(self.tolerance))
+        return PassResult(rung.forest, (promise,), self._counted(rung.report, tried))
+
+    def _counted(self, report: dict[str, Any], tried: int) -> dict[str, Any]:
+        return report | {"tried": tried, "chosen_on_held_out": self.keep == "accuracy" and tried > 1}
 
     def ladder(self, forest: Forest, rows: Rows) -> PruningLadder:
         return PruningLadder(forest, rows, self)

@@ -35,7 +35,7 @@ from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, Rule, check_options, is_number, whole
-from forestc.passes.promises import Exact, Promise, Within
+from forestc.passes.promises import Exact, Within
 from forestc.passes.prune_trees.selectable import Selectable, differences, selectable, two_classes
 from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
@@ -185,11 +185,15 @@ class PruneTrees:
                 f"prune-trees: {lost}; tolerance={self.tolerance:g}",
                 do="raise the tolerance, loosen the limits, or remove the price",
             )
-        promise: Promise = Exact() if best is None else Within(float(self.tolerance))
-        result = forest if best is None else best.forest
-        report: dict[str, Any] = {unit: [_total(ensemble, unit) for ensemble in (forest, result)] for unit in UNITS}
-        report |= {"chosen_on": "rows not trained on" if ladder.trained else "rows", "chosen_on_held_out": tried > 1}
-        return PassResult(result, (promise,), report | ({} if best is None else best.report))
+        if best is None:
+            chosen_on = {"chosen_on": ladder.chosen_on, "chosen_on_held_out": tried > 1}
+            return PassResult(forest, (Exact(),), _totals(forest, forest) | chosen_on)
+        return self.result(forest, best, tried)
+
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """As `Laddered` has it."""
+        report = _totals(forest, rung.forest) | rung.report | {"chosen_on_held_out": tried > 1}
+        return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
 
     def ladder(self, forest: Forest, rows: Rows) -> SelectingLadder:
         return SelectingLadder(_without_constants(forest), rows, self)
@@ -206,8 +210,12 @@ def _without_constants(forest: Forest) -> Forest:
     return changed(forest, trees=tuple(tree for tree in forest.trees if tree.size > 1), bias=bias)
 
 
-def _total(forest: Forest, unit: str) -> int:
-    return round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool)))
+def _totals(before: Forest, after: Forest) -> dict[str, Any]:
+    """What both forests take, in each unit."""
+    return {
+        unit: [round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool))) for forest in (before, after)]
+        for unit in UNITS
+    }
 
 
 class SelectingLadder:
@@ -218,8 +226,8 @@ class SelectingLadder:
         classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
         most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
         trained = _trained_on(forest, rows, most)
-        self.trained = trained is not None
-        copies = 0 if self.trained or not forest.decides else options.copies
+        self.chosen_on = "rows" if trained is None else "rows not trained on"
+        copies = 0 if trained is not None or not forest.decides else options.copies
         self.sample = rows_to_fit(forest, rows, most, copies=copies, mix=options.mix, seed=options.seed)
         self.rows = len(self.sample.label) / (self.sample.copies + 1)
         self.trees: Selectable = selectable(
@@ -289,7 +297,9 @@ class SelectingLadder:
             if self.options.seconds and isinstance(self.trees.task, Patterns):
                 choice = self._solved(self.trees.task, limits, choice)
             times = choice.times
-            report = {} if self.bound is None else {"value": choice.gained, "bound": self.bound}
+            report: dict[str, Any] = {"chosen_on": self.chosen_on}
+            if self.bound is not None:
+                report |= {"value": choice.gained, "bound": self.bound}
             yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), report)
 
     def _solved(self, task: Patterns, limits: Limits, choice: Found) -> Found:

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
 from forestc.algorithms.splits.pruning import LEAST_LOSS, steepest_for
 from forestc.errors import OptionError
-from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import Decision, Forest
 from forestc.passes.base import Pass
-from forestc.passes.ladder import Branch, Rung
+from forestc.passes.ladder import Branch, Laddered, Rung
 from forestc.passes.mixed_rows import unordered
 from forestc.passes.quantize.rounding import one_output, one_sum, round_leaves, with_leaves
+from forestc.passes.quick_evaluation import answers_to, nodes_reached
 from forestc.passes.tree_costs import bill_of
-from forestc.rows.accuracy import answers_of, truth_of_batch
+from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows, count_rows
-from forestc.rows.encode import encode, evaluate
+from forestc.rows.encode import encode
 from forestc.rows.noise import with_noise
 
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
@@ -68,12 +68,13 @@ def fitting_rows(source: Forest, shaped: Forest, rows: Rows, noise: float = 0.0)
         words = encode(shaped, batch.X[chosen])
         samples = [words, with_noise(words, words, noise, random, unordered(shaped, words))] if noise else [words]
         for sample in samples:
-            nodes = [tree.leaf[leaf_nodes(shaped, tree, sample)] for tree in shaped.trees]
-            leaves.append(np.stack(nodes).astype(np.int32))
+            nodes = nodes_reached(shaped, sample).T
+            reached = [tree.leaf[own] for tree, own in zip(shaped.trees, nodes, strict=True)]
+            leaves.append(np.stack(reached).astype(np.int32))
         truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
         unknown = truth < 0  # no label, or none of the model's classes
         if unknown.any():
-            truth = np.where(unknown, answers_of(source, evaluate(source, batch.X[chosen])), truth)
+            truth = np.where(unknown, answers_to(source, batch.X[chosen]), truth)
         labels += [truth.astype(np.int64)] * each
     label = np.concatenate(labels)
     return FittingRows(np.concatenate(leaves, axis=1), label, len(label) // each)
@@ -109,7 +110,7 @@ class FittingLadder:
     shaped: Forest
     rows: Rows
     noise: float
-    settings: tuple[tuple[int, Pass], ...]
+    settings: tuple[tuple[int, Laddered], ...]
 
     @cached_property
     def on(self) -> FittingRows:
@@ -120,14 +121,14 @@ class FittingLadder:
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in steps:
-            bits = next(bits for bits, own in self.settings if own == step)
+            bits, setting = next(pair for pair in self.settings if pair[1] == step)
             start = round_leaves(one_output(one_sum(self.source)), bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, self.on)
             forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))
             constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in forest.trees)
             cost = bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
             report = {"leaf_bits": bits, "rows": self.on.rows, "constant_trees": constant}
-            yield Rung(step, cost, partial(_itself, forest), report)
+            yield Rung(setting, cost, partial(_itself, forest), report)
 
 
 def _itself(forest: Forest) -> Forest:

@@ -15,7 +15,7 @@ import numpy as np
 
 from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError
-from forestc.forest.evaluate import decide, judged, leaf_nodes, score_range
+from forestc.forest.evaluate import decide, judged, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.parameters import Choice, Parameter
@@ -51,11 +51,11 @@ from forestc.passes.quantize.rounding import (
 )
 from forestc.passes.quantize.settling import Settling
 from forestc.passes.quantize.ties import TIE_BITS
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quick_evaluation import evaluate_quickly, nodes_reached
 from forestc.passes.share_thresholds.observation import observe
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode, evaluate
+from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges, have_rows
 
@@ -201,7 +201,7 @@ class Quantize:
         shaped, formats, missing = self._words(source, forest, rows, judge)
         if self.fit:
             assert rows is not None
-            return self._fitted(self._fitting(source, shaped, rows), judge, formats)
+            return self._fitted(source, self._fitting(source, shaped, rows), judge)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
@@ -328,7 +328,7 @@ class Quantize:
         }
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
-    def _fitted(self, ladder: FittingLadder, judge: Judge | None, formats: list[Format]) -> PassResult:
+    def _fitted(self, source: Forest, ladder: FittingLadder, judge: Judge | None) -> PassResult:
         limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
         rungs, counted = list[Rung](), list[float]()
         for rung in ladder.rungs(ladder.branches()[0].steps):
@@ -337,13 +337,14 @@ class Quantize:
             if counted[-1] <= limit:
                 break
         best = rungs[-1] if counted[-1] <= limit else rungs[counted.index(min(counted))]
-        report = {
-            "leaf_bits": best.report["leaf_bits"],
-            "input_bits": sum(word_bits(form.number) for form in formats),
-            **{name: best.report[name] for name in ("rows", "constant_trees")},
-            "chosen_on_held_out": len(rungs) > 1,
-        }
-        return PassResult(best.forest, (Within(limit),), report)
+        return self.result(source, best, len(rungs))
+
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """As `Laddered` has it, with fit."""
+        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+        bits = sum(word_bits(feature.number) for feature in rung.forest.features)
+        report = rung.report | {"input_bits": bits, "chosen_on_held_out": tried > 1}
+        return PassResult(rung.forest, (Within(limit),), report)
 
     def _most(self, forest: Forest) -> float:
         """The option `change` as a number."""
@@ -373,7 +374,7 @@ def _near_enough(
     if tolerance is not None:
         assert judge is not None
         return lambda forest: judge.of(forest).within(tolerance)
-    batches = [(batch.X, evaluate(source, batch.X)) for batch in rows.batches()]
+    batches = [(batch.X, evaluate_quickly(source, encode(source, batch.X))) for batch in rows.batches()]
 
     def near(forest: Forest) -> bool:
         changed = Change(source, forest)
@@ -405,9 +406,9 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Row
     finished = [with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
     moved = [LargestError(forest, one) for one in finished]
     for batch in rows.batches() if rows is not None else ():
-        truth = evaluate(forest, batch.X)
+        truth = evaluate_quickly(forest, encode(forest, batch.X))
         words = encode(shaped, batch.X)
-        nodes = [leaf_nodes(shaped, tree, words) for tree in shaped.trees]
+        nodes = list(nodes_reached(shaped, words).T)
         reached = [tree.leaf[node] for tree, node in zip(shaped.trees, nodes, strict=True)]
         ids = np.stack([tree.ids[node] for tree, node in zip(shaped.trees, nodes, strict=True)], axis=1)
         paths += int((ids != truth.leaves).any(axis=1).sum())

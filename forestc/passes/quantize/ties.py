@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.splits.leaf_nudging import Sums, nudges_for
-from forestc.forest.evaluate import decide, encode_numbers, evaluate_words, leaf_nodes
+from forestc.forest.evaluate import decide, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations
 from forestc.passes.quantize.exact_leaves import margins
 from forestc.passes.quantize.rounding import Leaves, on_steps, with_error
+from forestc.passes.quick_evaluation import nodes_reached
 
 MOST_TERMS = 1 << 23  # of all sums of a program of nudges
 TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
@@ -65,7 +66,7 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
     leaves, wanted = [], []
     for X in rows:
         numbers = encode_numbers(source, X)
-        nodes = [leaf_nodes(forest, tree, numbers) for tree in forest.trees]
+        nodes = list(nodes_reached(forest, numbers).T)
         near, index = _near(forest, nodes, margin)
         if source is not forest:  # the same sum, but in another order
             index = evaluate_words(source, numbers[near]).index

@@ -147,10 +147,15 @@ class RegrowTrees:
         else:
             held_out = required(judge, self)
             best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance), ladder.before)
-        report = (ladder.unchanged if best is None else best.report) | {"tried": tried, "chosen_on_held_out": tried > 1}
         if best is None:
+            report = ladder.unchanged | {"tried": tried, "chosen_on_held_out": tried > 1}
             return PassResult(forest, (Exact(),), report)
-        return PassResult(best.forest, (Within(float(self.tolerance)),), report)
+        return self.result(forest, best, tried)
+
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """As `Laddered` has it."""
+        report = rung.report | {"tried": tried, "chosen_on_held_out": tried > 1}
+        return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
 
     @property
     def fixed(self) -> bool:
