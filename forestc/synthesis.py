@@ -39,7 +39,6 @@ def placement(
     device: str | None = None,
     *,
     native: bool = False,
-    seed: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Placement:
     """Where place and route puts the cells of a design. device: one that nextpnr supports; by default the design's own,
@@ -59,9 +58,7 @@ def placement(
         top = registered(design, Path(name), wanted, native)
         progress(f"nextpnr for {device}")
         family, written = wanted.family, "placed.json"
-        placed = place(
-            top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed, written=written
-        )
+        placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
     count = len(design.netlist.cells)
     nets = [int(found[1]) if (found := _NET.match(cell.name)) else None for cell in cells]

@@ -52,3 +52,12 @@ def shape_of(trees, splits):
 def state_of(trees, splits, **changed):
     """As it begins, but for what is given."""
     return as_given(trees, splits)[1]._replace(**changed)
+
+
+def loss_of(odds, label):
+    """The mean logistic loss in nats. odds: (rows, outputs) log odds; with one output those of class 1."""
+    if odds.shape[1] == 1:
+        return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
+    top = odds.max(axis=1, keepdims=True)
+    total = np.log(np.exp(odds - top).sum(axis=1)) + top[:, 0]
+    return float((total - odds[np.arange(len(label)), label]).mean())

@@ -90,15 +90,15 @@ class InputModel:
             parts.append(self.decoded(self.tree.sample(min(BATCH, count - start), random), random))
         return np.concatenate(parts)
 
-    def contradictions(self, count: int = DRAWN, seed: int = 0) -> tuple[float, float]:
-        """For the drawn states of `count` rows: the share of rows with a binary variable that contradicts the value
+    def contradictions(self) -> tuple[float, float]:
+        """For the drawn states of `DRAWN` rows: the share of rows with a binary variable that contradicts the value
         read off, and the share of all binary variables that do. They are passed over when a row is drawn."""
-        states = self.tree.sample(count, np.random.default_rng(seed))
-        wrong = np.zeros(count, dtype=np.int64)
+        states = self.tree.sample(DRAWN, np.random.default_rng(0))
+        wrong = np.zeros(DRAWN, dtype=np.int64)
         for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
             wrong += column.contradicted(states[:, start:stop])
         binary = sum(len(column.fine) for column in self.inputs if column.states)
-        return float((wrong > 0).mean()), float(wrong.sum() / max(1, binary * count))
+        return float((wrong > 0).mean()), float(wrong.sum() / max(1, binary * DRAWN))
 
     def log_likelihood(self, rows: FloatArray) -> FloatArray:
         """The natural logarithm of the probability of each raw row's comparator bits, (rows,)."""

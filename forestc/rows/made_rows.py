@@ -20,15 +20,15 @@ RANDOM = 4_000  # rows of random values
 ABSENT = 0.05  # share of the values that is missing, where some may be
 
 
-def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = (), seed: int = 0) -> ArrayRows:
-    """Rows (rows, columns) in the ranges, mixed, the same for the same model, ranges and seed.
+def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> ArrayRows:
+    """Rows (rows, columns) in the ranges, mixed, the same for the same model and ranges.
 
     About 20,000 steer each to a node of the model (a float forest), whose feature is on the threshold, one float
     beside it (where a range has steps, on a step next to it) or missing; 4,000 hold random values of the whole range,
     its ends, and numbers about thresholds. others: forests that take the rows as well; no value is missing where one
     of them takes none.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
     absent = [ranges.of(f).takes_missing(f) and f.column not in refusing for f in model.features]
     some = np.zeros((RANDOM, model.columns))
@@ -37,7 +37,7 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = (), seed
         some[:, feature.column] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
     base = encode(model, some)
     parts = [some]
-    for inputs in boundary_inputs(model, base, seed, BOUNDARY):
+    for inputs in boundary_inputs(model, base, 0, BOUNDARY):
         part = np.zeros((len(inputs), model.columns))
         for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
             column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)

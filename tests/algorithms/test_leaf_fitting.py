@@ -7,9 +7,10 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from split_problems import loss_of
 
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of
-from forestc.algorithms.splits.logistic import STEEPNESS, change_of, loss_of, odds_of
+from forestc.algorithms.splits.logistic import STEEPNESS, change_of, odds_of
 
 
 def problem(random, classes, trees, rows, wide):

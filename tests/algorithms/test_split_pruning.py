@@ -7,10 +7,10 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from split_problems import problem, shape_of, state_of
+from split_problems import loss_of, problem, shape_of, state_of
 
 from forestc.algorithms.splits.leaf_fitting import Trees, scores_of, sorted_by_leaf
-from forestc.algorithms.splits.logistic import loss_of, odds_of
+from forestc.algorithms.splits.logistic import odds_of
 from forestc.algorithms.splits.pruning import Splits, _best, prune
 
 

@@ -7,10 +7,10 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from split_problems import outcomes_of, problem, shape_of, state_of
+from split_problems import loss_of, outcomes_of, problem, shape_of, state_of
 
 from forestc.algorithms.splits.leaf_fitting import scores_of
-from forestc.algorithms.splits.logistic import loss_of, odds_of
+from forestc.algorithms.splits.logistic import odds_of
 from forestc.algorithms.splits.rewiring import LEAST, rewire
 
 ROWS, POOL = 50, 6

@@ -10,9 +10,9 @@ import xgboost
 from models import trained
 from random_forests import random_forest, troublesome_rows
 from sklearn.ensemble import RandomForestRegressor
+from split_problems import loss_of
 
 from forestc import load
-from forestc.algorithms.splits.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.members.vote_patterns import FloatArray, IntArray
 
+SWEEPS = 4  # of `refit` over all leaves
+
 
 @dataclass(frozen=True)
 class Squares:
@@ -68,18 +70,18 @@ class Squares:
 
 
 def refit(
-    leaf: NDArray[np.int32], values: list[NDArray[np.int64]], bias: float, target: FloatArray, sweeps: int = 4
+    leaf: NDArray[np.int32], values: list[NDArray[np.int64]], bias: float, target: FloatArray
 ) -> list[NDArray[np.int64]]:
     """New leaf values of trees that are added up, by least squares, one leaf after the other.
 
     leaf: (trees, rows) the leaf that each row reaches. values: of each tree, (leaves,) whole numbers; they stay whole,
     and between the smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves.
-    Time O(sweeps * trees * rows).
+    Time O(SWEEPS * trees * rows).
     """
     values = [leaves.copy() for leaves in values]
     low, high = min(int(leaves.min()) for leaves in values), max(int(leaves.max()) for leaves in values)
     total = bias + sum(leaves[at] for leaves, at in zip(values, leaf, strict=True))
-    for _ in range(sweeps):
+    for _ in range(SWEEPS):
         for leaves, at in zip(values, leaf, strict=True):
             rows = np.bincount(at, minlength=len(leaves))
             missing = np.bincount(at, target - total, minlength=len(leaves))

@@ -59,15 +59,6 @@ def move(power: Any, total: Any, row: int, output: int, factor: float) -> None:
     total[row] = max(total[row] + more, 1e-300)
 
 
-def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
-    """The mean logistic loss in nats. odds: (rows, outputs) log odds; with one output those of class 1."""
-    if odds.shape[1] == 1:
-        return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
-    top = odds.max(axis=1, keepdims=True)
-    total = np.log(np.exp(odds - top).sum(axis=1)) + top[:, 0]
-    return float((total - odds[np.arange(len(label)), label]).mean())
-
-
 class Slope:
     """The mean loss as a function of what one unit of the scores is worth, an entry of `STEEPNESS`. It is convex, so
     few entries need be tried."""

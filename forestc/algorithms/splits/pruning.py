@@ -76,14 +76,13 @@ def prune(
     largest: int,
     splits: Splits,
     prices: NDArray[np.float64],
-    least_loss: float = LEAST_LOSS,
     copies_per_row: float = 1.0,
 ) -> Iterator[Pruned]:
     """The ensemble after each price; prices ascend, and each step continues from the one before.
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
     steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
-    worth at most what leaves the mean loss `least_loss` above its minimum. copies_per_row: the row itself and its mixed
+    worth at most what leaves the mean loss `LEAST_LOSS` above its minimum. copies_per_row: the row itself and its mixed
     copies; standard errors grow by its square root.
 
     Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))), without the columns
@@ -93,14 +92,14 @@ def prune(
     shape, state = as_given(trees, splits)
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
-    steepest = steepest_for(trees, bias, label, largest, least_loss)
+    steepest = steepest_for(trees, bias, label, largest)
     for price in prices.tolist():
         for _ in range(ROUNDS):
             merged = present_trees(trees, shape, state)
             value, bias = fit_leaves(merged, bias, label, largest, steepest)
             spread(shape, state, value)
             scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
-            unit = _steepest(scores, label, steepest, least_loss)
+            unit = _steepest(scores, label, steepest)
             state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
             rewired = 0
             if outcomes is not None:
@@ -108,7 +107,7 @@ def prune(
                 doubt = DOUBT * float(np.sqrt(copies_per_row))
                 rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
                 scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
-                unit = _steepest(scores, label, steepest, least_loss)
+                unit = _steepest(scores, label, steepest)
             removed = _round(shape, state, merged, odds_of(scores, unit, label), unit, price)
             if not removed and not rewired:
                 break
@@ -152,22 +151,20 @@ def cost_of(shape: Shape, state: State) -> float:
     return float(shape.cost[used].sum() + shape.node * widths[alive].sum() + shape.sum * widths[np.unique(alive)].sum())
 
 
-def steepest_for(
-    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, least_loss: float
-) -> float:
+def steepest_for(trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int) -> float:
     """The most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble fitted, the
-    mean loss still lies at least `least_loss` above its minimum."""
+    mean loss still lies at least `LEAST_LOSS` above its minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
-    return _steepest(scores, label, float(STEEPNESS[-1]), least_loss)
+    return _steepest(scores, label, float(STEEPNESS[-1]))
 
 
-def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
-    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss lies `least_loss` above its minimum."""
+def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float) -> float:
+    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss lies `LEAST_LOSS` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     place = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
-    while place > 0 and slope.at(place) - slope.at(lowest) < least_loss:
+    while place > 0 and slope.at(place) - slope.at(lowest) < LEAST_LOSS:
         place -= 1
     return float(STEEPNESS[max(place, 0)])
 

@@ -48,20 +48,16 @@ def prove_netlist(
     forest: Forest,
     netlist: Netlist,
     witness: Witness,
-    proof: Proof | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
     """Proves a netlist equal to its quantized forest. witness: from the lowering. Raises MissingToolError without
     bitwuzla."""
-    proof = proof or Proof()
-    return _NetlistProof(forest, netlist, witness, proof, progress).run()
+    return _NetlistProof(forest, netlist, witness, progress).run()
 
 
 class _NetlistProof:
-    def __init__(
-        self, forest: Forest, netlist: Netlist, witness: Witness, proof: Proof, progress: Callable[[str], None]
-    ) -> None:
-        self.forest, self.netlist, self.witness, self.proof, self.progress = forest, netlist, witness, proof, progress
+    def __init__(self, forest: Forest, netlist: Netlist, witness: Witness, progress: Callable[[str], None]) -> None:
+        self.forest, self.netlist, self.witness, self.proof, self.progress = forest, netlist, witness, Proof(), progress
         self.largest: dict[Net, int] = {}  # largest value of each net that holds a tree or a vote
         self.absent: list[tuple[int, int]] = []  # trees and output columns that no net holds
         self.forms: dict[Net, Form] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
-from forestc.algorithms.splits.pruning import LEAST_LOSS, steepest_for
+from forestc.algorithms.splits.pruning import steepest_for
 from forestc.errors import OptionError
 from forestc.forest.ir import Decision, Forest
 from forestc.passes.base import Pass
@@ -95,7 +95,7 @@ def fitted(
     instead of 86.6 %; with their own leaves it is 92.6 %.
     """
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
-    steepest = steepest_for(trees, bias - zero, on.label, largest, LEAST_LOSS)
+    steepest = steepest_for(trees, bias - zero, on.label, largest)
     found, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
     parts = np.split(found, trees.start[1:-1])
     return [part.reshape(own.shape) for part, own in zip(parts, values, strict=True)], moved + zero
