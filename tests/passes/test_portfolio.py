@@ -16,7 +16,7 @@ from forestc.forest.numbers import Fixed
 from forestc.passes.base import PassResult
 from forestc.passes.judge import ERRORS, Judge, Judged
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.portfolio import Family, Fold, Search, Size, Stop
+from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Size, Stop
 from forestc.rows.batches import ArrayRows
 
 made: list[tuple[str, int]] = []  # the model and the setting of each rung that was made
@@ -86,7 +86,7 @@ def search_of(step, *, folds=3, tolerance=0.1, stop=None):
         own.append(Fold(copy, ArrayRows(X[~judged], y[~judged]), Judge(copy, ArrayRows(X[judged], y[judged]))))
     size = Size(lambda forest: float(100 - forest.trees[0].threshold[0]), "LUTs", "lut6")
     search = Search(model, rows, tuple(own), size, tolerance, stop or Stop(2))
-    search.plain("paths kept", ())
+    search.plain("paths kept", (SIMPLIFY,))
     search.climb(Family("moved", (), step))
     return search
 
