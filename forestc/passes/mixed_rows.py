@@ -18,7 +18,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import answers_of, truth_of_batch
-from forestc.rows.batches import Rows
+from forestc.rows.batches import Rows, count_rows, evenly_spaced
 from forestc.rows.encode import encode
 from forestc.rows.noise import with_noise
 
@@ -46,7 +46,7 @@ def rows_to_fit(
     noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
-    """At most `most` samples: every n-th row if there are more rows than that, and as many copies as fit into
+    """At most `most` samples: evenly spaced rows if there are more rows than that, and as many copies as fit into
     `most_copied` samples, by default `most`.
 
     own_labels: whether the forest's own answers are the labels; they also stand in for missing labels. mix: share of a
@@ -54,7 +54,8 @@ def rows_to_fit(
     `rows.noise`; categories and missing values stay. Raises OptionError without rows.
     """
     words, labels = [], []
-    for batch in rows.batches():
+    count, most = count_rows(rows), max(1, most)
+    for batch in evenly_spaced(rows, most, count).batches():
         encoded = encode(forest, batch.X)
         answers = answers_of(forest, evaluate_quickly(forest, encoded))
         truth = answers if own_labels else truth_of_batch(batch, answers)
@@ -65,10 +66,7 @@ def rows_to_fit(
     if not words or not sum(map(len, words)):
         raise OptionError("pruning needs rows, and the file has none", do="give a file with rows")
     here, label = np.concatenate(words), np.concatenate(labels)
-    count, most = len(here), max(1, most)
-    if count > most:
-        here, label = here[:: -(-count // most)], label[:: -(-count // most)]
-    copies = max(0, int(min(copies, min(most, most_copied or most) // len(here) - 1))) if mix or noise else 0
+    copies = max(0, int(min(copies, (most_copied or most) // len(here) - 1))) if mix or noise else 0
     random = np.random.default_rng(seed)
     parts = [here]
     for _ in range(copies):

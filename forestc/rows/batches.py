@@ -170,3 +170,27 @@ class FirstRows:
                 return
             yield Batch(batch.X[:room], None if batch.truth is None else batch.truth[:room])
             room -= len(batch.X)
+
+
+@dataclass(frozen=True)
+class Spaced:
+    """`most` of `count` rows, evenly spaced."""
+
+    rows: Rows
+    most: int
+    count: int
+
+    def batches(self) -> Iterator[Batch]:
+        places = np.arange(self.most, dtype=np.int64) * self.count // self.most
+        first = 0
+        for batch in self.rows.batches():
+            start, end = np.searchsorted(places, (first, first + len(batch.X)))
+            chosen = places[start:end] - first
+            first += len(batch.X)
+            if len(chosen):
+                yield Batch(batch.X[chosen], None if batch.truth is None else batch.truth[chosen])
+
+
+def evenly_spaced(rows: Rows, most: int, count: int) -> Rows:
+    """The rows, or `most` of them if there are more. count: how many there are."""
+    return rows if count <= most else Spaced(rows, most, count)

@@ -14,10 +14,12 @@ from split_problems import loss_of
 
 from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError
+from forestc.forest.text import print_forest
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, KeepsDecisions
+from forestc.passes.prune_splits import ensemble, kept_rows
 from forestc.passes.prune_splits.ensemble import Ensemble, _leaves_in_order
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize
@@ -63,6 +65,26 @@ def test_any_forest_keeps_its_decisions():
         assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
         done += 1
     assert done >= 10
+
+
+@pytest.mark.parametrize("kind", ["xgboost-binary", "digits", "forest-missing"])
+def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
+    """A core of a third of the rows, to which those are added that would be decided otherwise; all rows are looked at
+    in batches, in memory and read anew each time."""
+    model, X, y = digits() if kind == "digits" else trained(kind)
+    X, y = X[::2], y[::2]
+    source = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,change=1},simplify"), ArrayRows(X, y))[
+        0
+    ]
+    monkeypatch.setattr(ensemble, "MOST_FIT", len(X) // 3 * len(source.trees))
+    step, texts = PruneSplits(keep="decisions", copies=1), []
+    for most in (kept_rows.MOST_CODES, 10):
+        monkeypatch.setattr(kept_rows, "MOST_CODES", most)
+        result = step.run(source, ArrayRows(X, y, size=50))
+        assert np.array_equal(evaluate(source, X).index, evaluate(result.forest, X).index)
+        assert result.report["cost"][1] < result.report["cost"][0]
+        texts.append(print_forest(result.forest))
+    assert texts[0] == texts[1]
 
 
 def test_accuracy_on_held_out_rows_decides():

@@ -22,6 +22,7 @@ from forestc.algorithms.splits.kept_decisions import (
 from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.mending_trees import MendingTree, mend
 from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, present_trees, spread
+from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.state import Outcomes, Shape, State
 
 HOPELESS = 4  # times the rows that may be mended by trees: with more violated rows, leaves are not even tried
@@ -62,7 +63,7 @@ def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, found: Pruned, wanted: Wanted
 ) -> Kept | None:
     """What `prune` found, changed until it decides every row as wanted; None if that can't be done. found stays as it
-    is. outcomes: of all conditions on the samples.
+    is. outcomes: of all conditions on these rows.
 
     Time O(rows * trees * VISITS), at most MOST_VISITS rows looked at, for the leaves; O(depth * rows * trees) for the
     splits; O(violated rows * conditions) for each level of the added trees.
@@ -71,10 +72,8 @@ def keep_decisions(
     before = found.state
     alive, condition = before.alive.copy(), before.condition.copy()
     uses = np.bincount(condition[alive], minlength=len(splits.cost))
-    state = State(
-        before.leaf[:, :rows].copy(), found.value.copy(), before.group.copy(), alive, condition, before.flipped.copy(),
-        uses,
-    )  # fmt: skip
+    leaf, flipped = leaves_on(shape, before, outcomes), before.flipped.copy()
+    state = State(leaf, found.value.copy(), before.group.copy(), alive, condition, flipped, uses)
     bias = found.bias.copy()
     leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
     scores = integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
@@ -89,7 +88,7 @@ def keep_decisions(
     if wrong > wanted.mended:
         return None
     used = state.uses > 0
-    added = mend(decided, outcomes._replace(code=outcomes.code[:rows]), splits.cost, used) if wrong else ()
+    added = mend(decided, outcomes, splits.cost, used) if wrong else ()
     if added is None:
         return None
     added_conditions = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)

@@ -3,10 +3,12 @@ their costs."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,20 +23,24 @@ from forestc.algorithms.splits.state import Outcomes
 from forestc.costs.prices import prices
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
-from forestc.forest.evaluate import leaf_nodes, missing_words
+from forestc.forest.evaluate import missing_words
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.passes.added_trees import added_tree
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.quantize.fit_leaves import MOST_LEAVES, zero_of
+from forestc.passes.prune_splits.kept_rows import KeptRows
+from forestc.passes.quantize.fit_leaves import zero_of
+from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 
 if TYPE_CHECKING:
     from forestc.passes.prune_splits.prune_splits import PruneSplits
 
+MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join them where decisions are kept
 MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
+ROUNDS = 12  # of putting right what is decided otherwise on rows outside the core
 ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
 
 
@@ -89,19 +95,27 @@ class Ensemble:
             self.own_bias[list(tree.outputs)] += leaves.min(axis=0)
         self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from their tree's smallest
         columns = _columns(forest, self.conditions)
-        most = min(MOST_LEAVES // max(1, len(forest.trees)), MOST_OUTCOMES // max(1, len(columns)))
+        keeps, count = options.keep == "decisions", max(1, len(forest.trees))
+        most = min(MOST_FIT // count, MOST_OUTCOMES // max(1, len(columns)))
         drawn = rows_to_fit(
-            forest, rows, most, own_labels=options.keep == "decisions", mix=options.mix, seed=options.seed,
+            forest, rows, most, own_labels=keeps, mix=options.mix, seed=options.seed,
             copies=options.copies if forest.decides else 0,
-            most_copied=max(1, MOST_COPIED // max(1, len(forest.trees))),
+            most_copied=max(1, MOST_COPIED // count),
         )  # fmt: skip
         words, self.label, self.rows, self.copies = drawn.words, drawn.label, drawn.rows, drawn.copies
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
+        reached = nodes_reached(forest, words)
         for index, (tree, (ends, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
             slot = np.zeros(tree.size, dtype=np.int32)
             slot[ends] = np.arange(len(ends))
-            leaf[index] = slot[leaf_nodes(forest, tree, words)]
+            leaf[index] = slot[reached[:, index]]
         self.outcomes = _outcomes(forest, self.conditions, columns, words) if self.conditions else None
+        self.kept: KeptRows | None = None
+        if keeps and self.outcomes is not None:
+            drawn_rows = len(words) // (self.copies + 1)
+            core = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
+            coded = partial(_outcomes, forest, self.conditions, columns)
+            self.kept = KeptRows(core, self.label[:drawn_rows], forest, rows, coded, drawn_rows == self.rows)
         if options.rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=self.outcomes)
         self.trees = Trees.of(leaf, self.own, [tree.outputs for tree in forest.trees])
@@ -138,18 +152,23 @@ class Ensemble:
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
-    def keeping_decisions(self, pruned: Pruned, mended: float) -> Found | None:
+    def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> Found | None:
         """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that
-        added trees may put right. None if that can't be done."""
-        if self.outcomes is None:
+        added trees may put right. most: the cost from which it is not wanted. None if that can't be done."""
+        if self.kept is None:
             return None
-        rows = len(self.label) // (self.copies + 1)
-        split = self.unit.split * ADDED_SPLIT
-        last, most = self.forest.decision.ties == "last", int(mended * rows)
-        wanted = Wanted(self.label[:rows], last, self.largest, most, split, self.unit.tree, self.unit.per_bit)
         shape, _ = as_given(self.trees, self.splits)
-        kept = keep_decisions(self.trees, shape, self.splits, self.outcomes, pruned, wanted)
-        return None if kept is None else Found(self, kept.pruned, kept.added, kept.mended)
+        last, split = self.forest.decision.ties == "last", self.unit.split * ADDED_SPLIT
+        for _ in range(ROUNDS):
+            wanted = Wanted(
+                self.kept.label, last, self.largest, int(mended * self.rows), split, self.unit.tree, self.unit.per_bit
+            )
+            kept = keep_decisions(self.trees, shape, self.splits, self.kept.outcomes, pruned, wanted)
+            if kept is None:
+                return None
+            if kept.cost >= most or not self.kept.violates(shape, kept.pruned, kept.added, last):
+                return Found(self, kept.pruned, kept.added, kept.mended)
+        return None
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
         """Yields the pruned ensemble at one price after the other."""
@@ -252,11 +271,16 @@ def _outcomes(
     column, cut = (np.empty(len(conditions), dtype=np.int64) for _ in range(2))
     for number, places in enumerate(columns):
         for rank, place in enumerate(places):
-            condition = conditions[place]
-            x = words[:, condition.feature]
-            absent = takes_missing[condition.feature] & (x == missing_word[condition.feature])
-            code[:, number] += ~condition.sends_left(x, absent)
             column[place], cut[place] = number, rank + 1
+        condition = conditions[places[0]]
+        x = words[:, condition.feature]
+        if _plain(forest, condition):
+            tests = (conditions[place].test for place in places)
+            thresholds = np.array([test.threshold for test in tests if isinstance(test, Below)])
+            code[:, number] = np.searchsorted(thresholds, x, side="right")
+        else:
+            absent = takes_missing[condition.feature] & (x == missing_word[condition.feature])
+            code[:, number] = ~condition.sends_left(x, absent)
     begins = np.concatenate([[0], np.cumsum([len(places) + 1 for places in columns])]).astype(np.int64)
     return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
 

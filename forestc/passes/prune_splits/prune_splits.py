@@ -29,9 +29,7 @@ from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, check_options,
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.passes.quantize.fit_leaves import outputs_follow
-from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
 FULL_SEARCH = 1 << 21  # samples times trees; with n times as many, every n-th price is tried
@@ -225,14 +223,11 @@ class PruningLadder:
         last = float(wanted[0].price)  # at which all decisions were kept
         for step, pruned in zip(wanted, path, strict=True):
             for start in (*(ensemble.as_given() if step is wanted[0] else ()), pruned):
-                kept = ensemble.keeping_decisions(start, self.options.mended)
-                if kept is None:
-                    continue
-                last = float(step.price)
-                if kept.cost < (self.own.cost if best is None else best.cost) and _changes_no_decision(
-                    self.forest, kept.forest(), self.rows
-                ):
-                    best = kept
+                bound = self.own.cost if best is None else best.cost
+                kept = ensemble.keeping_decisions(start, self.options.mended, bound)
+                if kept is not None:
+                    last = float(step.price)
+                    best = kept if kept.cost < bound else best
             if best is not None and float(step.price) > FURTHER * last:
                 return
             yield self._rung(step, best)
@@ -282,11 +277,3 @@ def _scores_are(forest: Forest, pruned: bool) -> str:
     if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if has_odds(forest) else "ranking"
-
-
-def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
-    for batch in rows.batches():
-        old, new = (evaluate_quickly(forest, encode(forest, batch.X)).index for forest in (before, after))
-        if (old != new).any():
-            return False
-    return True

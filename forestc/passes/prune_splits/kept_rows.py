@@ -1,0 +1,87 @@
+"""The rows whose decisions prune-splits keeps: a core on which it works, and all of them, on which it looks for others
+that belong to the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.splits.kept_decisions import Decided, slacks
+from forestc.algorithms.splits.leaf_fitting import integer_scores
+from forestc.algorithms.splits.mending_trees import MendingTree, added_by
+from forestc.algorithms.splits.pruning import Pruned
+from forestc.algorithms.splits.reached_leaves import leaves_on
+from forestc.algorithms.splits.state import Outcomes, Shape
+from forestc.forest.ir import Forest
+from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
+
+Codes: TypeAlias = NDArray[Any]
+Labels: TypeAlias = NDArray[np.int64]
+
+MOST_CODES = 1 << 30  # bytes of coded rows in memory; beyond it, all rows are read and coded again for each look
+LEAST_ADDED, SHARE_ADDED = 256, 4  # violated rows after which a look ends: so many, or the core divided by this
+
+
+@dataclass
+class KeptRows:
+    """The core: outcomes of all conditions on its rows, and label: (rows,) the class that each decides. forest, rows:
+    the forest whose decisions are kept, and all rows. coded: what their words are as codes of the outcomes. whole:
+    whether the core is all rows; it grows in place otherwise."""
+
+    outcomes: Outcomes
+    label: Labels
+    forest: Forest
+    rows: Rows
+    coded: Callable[[NDArray[Any]], Outcomes]
+    whole: bool
+
+    def violates(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> bool:
+        """Whether trees decide any row otherwise. Some of these rows join the core. last: as in `Decided`."""
+        if self.whole:
+            return False
+        wrong: list[tuple[Codes, Labels]] = []
+        room = max(LEAST_ADDED, len(self.label) // SHARE_ADDED)
+        for code, label in self._batches():
+            outcomes = self.outcomes._replace(code=code)
+            leaf = leaves_on(shape, pruned.state, outcomes)
+            scores = integer_scores(leaf, shape.start, pruned.value, shape.outputs, pruned.bias)
+            for tree in added:
+                scores[:, tree.output] += added_by(tree, outcomes)
+            violated = np.flatnonzero(slacks(Decided(label, scores, last)) < 0)[:room]
+            if len(violated):
+                wrong.append((code[violated], label[violated]))
+                room -= len(violated)
+            if room <= 0:
+                break
+        if wrong:
+            core = self.outcomes.code, self.label
+            code, self.label = (np.concatenate(parts) for parts in zip(core, *wrong, strict=True))
+            self.outcomes = self.outcomes._replace(code=code)
+        return bool(wrong)
+
+    def _batches(self) -> Iterable[tuple[Codes, Labels]]:
+        """The codes and labels of all rows."""
+        return self._read() if self._in_memory is None else self._in_memory
+
+    @cached_property
+    def _in_memory(self) -> list[tuple[Codes, Labels]] | None:
+        """None if all rows take too much memory."""
+        parts, size = [], 0
+        for code, label in self._read():
+            size += code.nbytes + label.nbytes
+            if size > MOST_CODES:
+                return None
+            parts.append((code, label))
+        return parts
+
+    def _read(self) -> Iterator[tuple[Codes, Labels]]:
+        for batch in self.rows.batches():
+            words = encode(self.forest, batch.X)
+            yield self.coded(words).code, evaluate_quickly(self.forest, words).index
