@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 import forestc.commands.check as check_module
-import forestc.commands.compile as compiler_module
 import forestc.commands.synth as synth_module
+import forestc.compilation.level_search as level_search_module
 import forestc.synthesis as synthesis_module
 from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device
@@ -26,7 +26,7 @@ def no_passes(monkeypatch):
     def run(*_, **__):
         raise AssertionError("a pass has run")
 
-    monkeypatch.setattr(compiler_module, "run_passes", run)
+    monkeypatch.setattr(level_search_module, "run_passes", run)
 
 
 def compile_iris(out, **more):

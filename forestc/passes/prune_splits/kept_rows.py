@@ -26,7 +26,8 @@ Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
 
 MOST_CODES = 1 << 30  # bytes of coded rows in memory; beyond it, all rows are read and coded again for each look
-LEAST_ADDED, SHARE_ADDED = 256, 4  # violated rows after which a look ends: so many, or the core divided by this
+# violated rows after which a look at all rows ends: the larger of a number and of the core divided by another
+LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
 @dataclass
