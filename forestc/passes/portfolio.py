@@ -55,8 +55,7 @@ class CrossJudge:
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """The loss of forests with these errors on the judged rows of each fold.
 
-        With several folds it is judged in halves, which broke the promise on other rows half as often as more standard
-        errors did at the same size (docs/benchmarks, Levels).
+        With several folds it is judged in halves (docs/benchmarks, Levels, compares this with other rules).
         """
         together = np.concatenate(errors)
         return self.judged.loss(together) if len(self.folds) == 1 else self.judged.loss_in_halves(together)
