@@ -85,6 +85,11 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
         assert result.report["cost"][1] < result.report["cost"][0]
         texts.append(print_forest(result.forest))
     assert texts[0] == texts[1]
+    # what is found with one number of leaf bits does not depend on what was tried before with others
+    ladder = step.ladder(source, ArrayRows(X, y))
+    for branch in ladder.branches():
+        rungs, alone = (made.rungs(branch.steps) for made in (ladder, step.ladder(source, ArrayRows(X, y))))
+        assert [print_forest(rung.forest) for rung in rungs] == [print_forest(rung.forest) for rung in alone]
 
 
 def test_accuracy_on_held_out_rows_decides():

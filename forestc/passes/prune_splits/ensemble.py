@@ -28,7 +28,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.passes.added_trees import added_tree
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.prune_splits.kept_rows import KeptRows
+from forestc.passes.prune_splits.kept_rows import CodedRows, KeptRows
 from forestc.passes.quantize.fit_leaves import zero_of
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.tree_costs import comparator_cost
@@ -114,8 +114,8 @@ class Ensemble:
         if keeps and self.outcomes is not None:
             drawn_rows = len(words) // (self.copies + 1)
             core = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
-            coded = partial(_outcomes, forest, self.conditions, columns)
-            self.kept = KeptRows(core, self.label[:drawn_rows], forest, rows, coded, drawn_rows == self.rows)
+            coded = CodedRows(forest, rows, partial(_outcomes, forest, self.conditions, columns))
+            self.kept = KeptRows(core, self.label[:drawn_rows], None if drawn_rows == self.rows else coded)
         if options.rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=self.outcomes)
         self.trees = Trees.of(leaf, self.own, [tree.outputs for tree in forest.trees])
@@ -139,10 +139,13 @@ class Ensemble:
         if self.forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
-    def of_bits(self, bits: int) -> Ensemble:
-        """The same ensemble with leaves of another number of bits; both share the rows."""
+    def of_bits(self, bits: int | str) -> Ensemble:
+        """The same ensemble with leaves of another number of bits, or as many ("same"). Both share the rows, but not
+        what joins the core, so that what is found with one number does not depend on others."""
         other = copy(self)
-        other._round(bits)
+        other.kept = copy(self.kept)
+        if not isinstance(bits, str):
+            other._round(bits)
         return other
 
     def as_given(self) -> list[Pruned]:

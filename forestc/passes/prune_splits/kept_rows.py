@@ -30,44 +30,15 @@ MOST_CODES = 1 << 30  # bytes of coded rows in memory; beyond it, all rows are r
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
-@dataclass
-class KeptRows:
-    """The core: outcomes of all conditions on its rows, and label: (rows,) the class that each decides. forest, rows:
-    the forest whose decisions are kept, and all rows. coded: what their words are as codes of the outcomes. whole:
-    whether the core is all rows; it grows in place otherwise."""
+@dataclass(frozen=True)
+class CodedRows:
+    """All rows. forest: whose decisions are kept. coded: what encoded words are as codes of the conditions."""
 
-    outcomes: Outcomes
-    label: Labels
     forest: Forest
     rows: Rows
     coded: Callable[[NDArray[Any]], Outcomes]
-    whole: bool
 
-    def violates(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> bool:
-        """Whether trees decide any row otherwise. Some of these rows join the core. last: as in `Decided`."""
-        if self.whole:
-            return False
-        wrong: list[tuple[Codes, Labels]] = []
-        room = max(LEAST_ADDED, len(self.label) // SHARE_ADDED)
-        for code, label in self._batches():
-            outcomes = self.outcomes._replace(code=code)
-            leaf = leaves_on(shape, pruned.state, outcomes)
-            scores = integer_scores(leaf, shape.start, pruned.value, shape.outputs, pruned.bias)
-            for tree in added:
-                scores[:, tree.output] += added_by(tree, outcomes)
-            violated = np.flatnonzero(slacks(Decided(label, scores, last)) < 0)[:room]
-            if len(violated):
-                wrong.append((code[violated], label[violated]))
-                room -= len(violated)
-            if room <= 0:
-                break
-        if wrong:
-            core = self.outcomes.code, self.label
-            code, self.label = (np.concatenate(parts) for parts in zip(core, *wrong, strict=True))
-            self.outcomes = self.outcomes._replace(code=code)
-        return bool(wrong)
-
-    def _batches(self) -> Iterable[tuple[Codes, Labels]]:
+    def batches(self) -> Iterable[tuple[Codes, Labels]]:
         """The codes and labels of all rows."""
         return self._read() if self._in_memory is None else self._in_memory
 
@@ -86,3 +57,37 @@ class KeptRows:
         for batch in self.rows.batches():
             words = encode(self.forest, batch.X)
             yield self.coded(words).code, evaluate_quickly(self.forest, words).index
+
+
+@dataclass
+class KeptRows:
+    """The core: outcomes of all conditions on its rows, and label: (rows,) the class that each decides. all_rows: where
+    further ones are looked for, None if the core is all of them; the core grows in place otherwise."""
+
+    outcomes: Outcomes
+    label: Labels
+    all_rows: CodedRows | None
+
+    def violates(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> bool:
+        """Whether trees decide any row otherwise. Some of these rows join the core. last: as in `Decided`."""
+        if self.all_rows is None:
+            return False
+        wrong: list[tuple[Codes, Labels]] = []
+        room = max(LEAST_ADDED, len(self.label) // SHARE_ADDED)
+        for code, label in self.all_rows.batches():
+            outcomes = self.outcomes._replace(code=code)
+            leaf = leaves_on(shape, pruned.state, outcomes)
+            scores = integer_scores(leaf, shape.start, pruned.value, shape.outputs, pruned.bias)
+            for tree in added:
+                scores[:, tree.output] += added_by(tree, outcomes)
+            violated = np.flatnonzero(slacks(Decided(label, scores, last)) < 0)[:room]
+            if len(violated):
+                wrong.append((code[violated], label[violated]))
+                room -= len(violated)
+            if room <= 0:
+                break
+        if wrong:
+            core = self.outcomes.code, self.label
+            code, self.label = (np.concatenate(parts) for parts in zip(core, *wrong, strict=True))
+            self.outcomes = self.outcomes._replace(code=code)
+        return bool(wrong)

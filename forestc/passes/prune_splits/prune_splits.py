@@ -213,7 +213,7 @@ class PruningLadder:
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         wanted = cast(Sequence[PruneSplits], steps)
         bits = wanted[0].leaf_bits
-        ensemble = self.own if bits == "same" else self.own.of_bits(int(bits))
+        ensemble = self.own.of_bits(bits)
         path = ensemble.path(np.array([float(step.price) for step in wanted]))
         if self.options.keep == "accuracy":
             for step, pruned in zip(wanted, path, strict=True):
