@@ -99,7 +99,7 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
     evidence = None
     if held_out is None:
-        evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure, 0.0), loss
+        evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
     return Ground(replace(found, notes=(*notes, *found.notes)), fit, held_out, given, evidence)
 
 

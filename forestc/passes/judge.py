@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,8 +29,7 @@ class Loss:
 
     accuracy: the forest's share of right decisions, or R squared of a regression; without labels its agreement with the
     model. lost: the model's accuracy minus the forest's. error: the standard error of lost. rows: number of judged
-    rows. measure: the name of the accuracy. counted: what counts as lost, which is more, because the best of many
-    forests looks better on these rows than it is, and on few rows any forest may.
+    rows. measure: the name of the accuracy.
     """
 
     accuracy: float
@@ -38,7 +37,12 @@ class Loss:
     error: float
     rows: int
     measure: str
-    counted: float
+
+    @property
+    def counted(self) -> float:
+        """What counts as lost: lost plus ERRORS standard errors. They are added because the best of many forests looks
+        better on these rows than it is, and on few rows any forest may."""
+        return self.lost + ERRORS * self.error
 
     def within(self, tolerance: float) -> bool:
         """Whether what counts as lost is within the tolerance."""
@@ -94,21 +98,10 @@ class Judged:
         """The loss of a forest with these errors on the same rows.
 
         The standard error is that of the mean difference per row between the forest's and the model's error. For R
-        squared the variance of the labels counts as known. ERRORS of it count as lost.
+        squared the variance of the labels counts as known.
         """
         accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
-        lost = self.accuracy - accuracy
-        return Loss(accuracy, lost, error, len(errors), self.measure, lost + ERRORS * error)
-
-    def loss_in_halves(self, errors: NDArray[np.float64]) -> Loss:
-        """`loss`, but what counts as lost is the larger of two: the loss on every second row, and the loss plus one
-        standard error on the others. The first choose among forests, and the others confirm."""
-        halves = [
-            Judged(self.errors[first::2], self.truth[first::2], self.decides, self.labelled).loss(errors[first::2])
-            for first in (0, 1)
-        ]
-        counted = max(halves[0].lost, halves[1].lost + halves[1].error)
-        return replace(self.loss(errors), counted=counted)
+        return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
 
 
 @dataclass(frozen=True)

@@ -53,12 +53,8 @@ class CrossJudge:
         return joined([fold.judge.judged for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """The loss of forests with these errors on the judged rows of each fold.
-
-        With several folds it is judged in halves (docs/benchmarks, Levels, compares this with other rules).
-        """
-        together = np.concatenate(errors)
-        return self.judged.loss(together) if len(self.folds) == 1 else self.judged.loss_in_halves(together)
+        """The loss of forests with these errors on the judged rows of each fold."""
+        return self.judged.loss(np.concatenate(errors))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """The loss of forests made of each fold's model."""

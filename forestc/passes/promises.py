@@ -28,7 +28,7 @@ from forestc.errors import CheckError
 from forestc.forest.evaluate import Evaluation, missing_words, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
-from forestc.passes.judge import Loss
+from forestc.passes.judge import ERRORS, Loss
 from forestc.passes.quantize.exact_leaves import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import LargestError
@@ -505,16 +505,16 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
 
 @dataclass(frozen=True)
 class Within(Promise):
-    """The accuracy (R squared of a regression) lost against the model on the held-out rows, and what counts as lost
-    beside it for its standard error, is at most the tolerance; see `Loss.counted`."""
+    """The accuracy (R squared of a regression) lost against the model on the held-out rows, plus ERRORS of its standard
+    errors, is at most the tolerance; see `Judge`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def meaning(self) -> str:
         return (
-            "the accuracy (or R squared) lost on the held-out rows, with an allowance for its standard error, is at "
-            f"most {self.tolerance:g}"
+            f"the accuracy (or R squared) lost on the held-out rows, plus {ERRORS} standard errors, is at most "
+            f"{self.tolerance:g}"
         )
 
 
@@ -532,8 +532,8 @@ class _WithinCheck(PromiseCheck[Within]):
         if not self.loss.within(self.promise.tolerance):
             raise CheckError(
                 f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
-                f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; with an allowance "
-                f"for that, {self.loss.counted:.4f} counts as lost, and the tolerance is {self.promise.tolerance:.4f}",
+                f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the loss and "
+                f"{ERRORS} standard errors are above the tolerance, {self.promise.tolerance:.4f}",
                 do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )
         return {}

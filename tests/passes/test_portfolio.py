@@ -14,7 +14,7 @@ from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import Fixed
 from forestc.passes.base import PassResult
-from forestc.passes.judge import ERRORS, Judge, Judged
+from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Size, Stop
 from forestc.rows.batches import ArrayRows
@@ -73,7 +73,7 @@ class MovingLadder:
             yield Rung(step, 10.0 - step.by, partial(changed, self.forest, trees=(moved,)))
 
 
-def search_of(step, *, folds=3, tolerance=0.1, stop=None):
+def search_of(step, *, folds=3, tolerance=0.06, stop=None):
     """Rows 0 .. 99 of class x >= 50; a threshold moved by n decides n rows wrongly."""
     made.clear()
     X = np.arange(100.0)[:, None]
@@ -92,9 +92,9 @@ def search_of(step, *, folds=3, tolerance=0.1, stop=None):
 
 
 def test_a_branch_that_shrinks_ends_behind_settings_that_lose_too_much():
-    search = search_of(Moving((1, 2, 3, 9, 10, 11, 12)))
+    search = search_of(Moving((1, 2, 3, 6, 7, 8, 9)))
     tried = {trial.passes[0].by: trial.good for trial in search.trials[1:]}
-    assert tried == {1: True, 2: True, 3: True, 9: False, 10: False}
+    assert tried == {1: True, 2: True, 3: True, 6: False, 7: False}
     best = search.smallest()
     assert best.passes[0].by == 3 and best.size == 47
     assert best.loss.lost == pytest.approx(0.03) and best.loss.rows == 100
@@ -139,7 +139,7 @@ def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
 
 
 def test_what_a_pass_takes_is_the_cheapest_that_is_good():
-    ladder = MovingLadder(Moving((1, 2, 3, 9, 10, 11, 12)), stump("model", 50))
+    ladder = MovingLadder(Moving((1, 2, 3, 6, 7, 8, 9)), stump("model", 50))
     best, tried = climb(ladder, lambda rung: rung.step.by <= 3)
     assert best.step.by == 3 and tried == 5
     assert climb(ladder, lambda rung: False)[0] is None
@@ -147,16 +147,3 @@ def test_what_a_pass_takes_is_the_cheapest_that_is_good():
     best, _ = climb(growing, lambda rung: rung.step.by <= 5)
     assert best.step.by == 5
     assert climb(growing, lambda rung: rung.step.by <= 5, most=4.0)[0] is None
-
-
-def test_with_folds_half_of_the_rows_choose_and_the_others_confirm():
-    truth = np.arange(100) % 2
-    judged = Judged(np.zeros(100), truth, True)
-    wrong = np.zeros(100)
-    wrong[0:8:2] = 1.0  # four of the rows that choose
-    chosen = judged.loss_in_halves(wrong)
-    assert chosen.lost == pytest.approx(0.04) and chosen.counted == pytest.approx(0.08)
-    confirmed = judged.loss_in_halves(np.roll(wrong, 1))  # four of those that confirm
-    error = math.sqrt(0.08 * 0.92 / 49)
-    assert confirmed.lost == pytest.approx(0.04) and confirmed.counted == pytest.approx(0.08 + error)
-    assert judged.loss(wrong).counted == pytest.approx(0.04 + ERRORS * judged.loss(wrong).error)
