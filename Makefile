@@ -54,7 +54,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/firmware.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/firmware_boosted.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/word_costs.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/neighbours.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/neighbors.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(if $(PEERS),$(BIN)/python benchmarks/regrown.py --data $(DATA) --peers $(PEERS)))
 	$(BIN)/python benchmarks/lowering.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/exploration.py $(if $(DATA),--data $(DATA))

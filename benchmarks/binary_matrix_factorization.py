@@ -1,4 +1,4 @@
-"""Boolean rank-k factorisation beside the published errors and gaps of Kovacs, Gunluk and Hauser (2021).
+"""Boolean rank-k factorization beside the published errors and gaps of Kovacs, Gunluk and Hauser (2021).
 
     python benchmarks/binary_matrix_factorization.py --data DIR --seconds 1200 --json FILE
 

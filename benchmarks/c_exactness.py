@@ -2,8 +2,8 @@
 
 The models are those of the frontends' contract (tests/contract), trained here. Their rows lie on thresholds and one
 float step beside, with NaN, infinities, zeros of both signs and subnormals where the model takes them; some are
-disturbed, some are made of the quantised forest's own thresholds. On the host each header gets all rows: its labels,
-integer scores and probabilities (or values) are compared with those of the quantised forest's evaluator. Some
+disturbed, some are made of the quantized forest's own thresholds. On the host each header gets all rows: its labels,
+integer scores and probabilities (or values) are compared with those of the quantized forest's evaluator. Some
 of the rows run again in the emulator, in one layout and form of each processor in turn. Columns:
 
 library: rows on which the evaluator differs from the training library itself, of `library_rows`.
@@ -34,7 +34,7 @@ import forestc
 from forestc.backends.c import LAYOUTS, VALUES, COptions, chosen_layout, emit
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
-from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import Shown, shown
 from forestc.checks.engines import values_of
 from forestc.checks.vectors import Vectors, disturbed, vectors
@@ -59,7 +59,7 @@ from contract.kinds import KINDS
 
 PASSES = "simplify,quantize{missing=always},simplify"
 FORMS = {"words": COptions("words"), "raw": COptions("raw"), "int16": COptions("raw", types="*=int16")}
-LARGE = 600  # nodes from which the compiler does not optimise on the host
+LARGE = 600  # nodes from which the compiler does not optimize on the host
 MOST_BRANCHES = 4000  # nodes up to which branches are compiled for the emulator
 CPUS = ("cortex-m0plus", "cortex-m4f")
 SCIKIT_LEARN = ("sklearn", "pipeline", "search", "threshold", "calibrated")
@@ -99,7 +99,7 @@ class Counts:
 @dataclass(frozen=True)
 class Header:
     """A header in the shared library. name: of its layout and form. takes: what its function here takes. inner: what
-    those of the header take. row: whether the function quantises."""
+    those of the header take. row: whether the function quantizes."""
 
     name: str
     forest: Forest
@@ -132,7 +132,7 @@ class Header:
             body = f"""uint32_t left = n; n = 1;
     for (; left > 0u; left--) {{
         {inner.type} own[{step}], *x = own;
-        {name}_quantise(row, x); {body}
+        {name}_quantize(row, x); {body}
         row += {len(self.takes.kinds)}; {moved}
     }}"""
         head = f"void {self.symbol}(const {self.takes.type} *{'row' if row else 'x'}, uint32_t n, "
@@ -160,7 +160,7 @@ class Header:
 
 
 def headers(forest: Forest, number: int) -> Iterator[Header]:
-    """Every layout and form that holds the forest, and rows by the quantiser; values in q15, q31 and float in turn,
+    """Every layout and form that holds the forest, and rows by the quantizer; values in q15, q31 and float in turn,
     integers of 16 bits for every third kind."""
     for layout in LAYOUTS[1:]:
         for form, options in FORMS.items():
@@ -194,7 +194,7 @@ def library_of(found: Sequence[Header], folder: Path) -> ctypes.CDLL:
 
 
 def rows_for(forest: Forest, hard: np.ndarray, count: int) -> Vectors:
-    """Hard rows, a quarter of them disturbed, and rows beside the quantised forest's own thresholds."""
+    """Hard rows, a quarter of them disturbed, and rows beside the quantized forest's own thresholds."""
     own = list(vectors(forest, ArrayRows(np.empty((0, forest.columns))), count // 20, boundary=count // 5))
     made = np.concatenate([each.raw for each in own])[: count // 4]
     given = np.asarray(hard, dtype=np.float64)

@@ -49,7 +49,7 @@ def _weight(j: int) -> str | None:
 KINDS: tuple[tuple[str, Callable[[int], Any]], ...] = (
     ("logistic", lambda j: LogisticRegression(C=10.0 ** (j % 5 - 2), class_weight=_weight(j), max_iter=300)),
     ("bayes", lambda j: GaussianNB(var_smoothing=10.0 ** -(1 + j % 9))),
-    ("neighbours", lambda j: KNeighborsClassifier(3 + 2 * j, algorithm="brute")),
+    ("neighbors", lambda j: KNeighborsClassifier(3 + 2 * j, algorithm="brute")),
     ("tree", lambda j: DecisionTreeClassifier(max_depth=_depth(j), class_weight=_weight(j), random_state=j)),
     ("extra trees", lambda j: ExtraTreesClassifier(40, max_depth=_depth(j), class_weight=_weight(j), random_state=j)),
     ("forest", lambda j: RandomForestClassifier(40, max_depth=_depth(j), class_weight=_weight(j), random_state=j)),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from forestc.costs.devices import DEVICES, ECP5, LUT6, XCUP
 from forestc.toolchain.nextpnr import place
-from forestc.toolchain.yosys import run_yosys, synthesise
+from forestc.toolchain.yosys import run_yosys, synthesize
 
 SCORE_BITS = 7  # fraction bits: conifer has one format for features, thresholds and scores
 FILES = ("Constants", "Split", "Types", "Tree", "AddReduce", "Arrays*", "BDT", "BDTTop")
@@ -129,14 +129,14 @@ def conifer(
         "setundef -undriven -zero\nopt_clean\nwrite_verilog -noattr -norename clean.v\n",
         out,
     )
-    latency = depth + 3 + int(np.ceil(np.log2(trees + 1))) + 1  # comparisons, levels, leaf; adders; normalisation
+    latency = depth + 3 + int(np.ceil(np.log2(trees + 1))) + 1  # comparisons, levels, leaf; adders; normalization
     (out / "bench.v").write_text(BENCH.format(**sizes, latency=latency, last=len(X_test) - 1))
     (out / "rows.hex").write_text("".join(f"{_packed(row, width):x}\n" for row in X_test.astype(int).tolist()))
     _run(["iverilog", "-g2005", "-o", "bench.vvp", "clean.v", "bench.v"], out)
     labels = np.array(_run(["vvp", "bench.vvp"], out).split()[: len(X_test)])
     (out / "registered.v").write_text(TOP[TOP.index("module conifer_registered") :].format(**sizes))
-    xcup = synthesise([out / "clean.v"], "conifer_top", XCUP.synthesis)
-    lut6 = synthesise([out / "clean.v"], "conifer_top", LUT6.synthesis)
+    xcup = synthesize([out / "clean.v"], "conifer_top", XCUP.synthesis)
+    lut6 = synthesize([out / "clean.v"], "conifer_top", LUT6.synthesis)
     figures = {
         "test_%": 100 * float((labels == y_test.astype(int).astype(str)).mean()),
         "latency": latency,
@@ -146,9 +146,9 @@ def conifer(
         "depth": lut6.depth,
     }
     if xcup.lut <= PLACED:
-        ecp5 = synthesise([out / "clean.v"], "conifer_top", ECP5.synthesis)
+        ecp5 = synthesize([out / "clean.v"], "conifer_top", ECP5.synthesis)
         both = [out / "clean.v", out / "registered.v"]
-        synthesise(both, "conifer_registered", ECP5.synthesis, netlist="top.json")
+        synthesize(both, "conifer_registered", ECP5.synthesis, netlist="top.json")
         placed = place(out / "top.json", ECP5.nextpnr, DEVICES["ecp5-85k"].nextpnr, ECP5.logic_cell)
         figures |= {"ECP5_LUT": ecp5.lut, "carry": ecp5.carry, "MHz": placed.fmax_mhz}
     return figures

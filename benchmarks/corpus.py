@@ -109,14 +109,14 @@ def codes() -> Data:
     return X, (np.isin(X[:, 1], [1, 3]) ^ (X[:, 2] % 3 == 1) ^ (X[:, 0] > 0.5)).astype(int)
 
 
-def colours() -> Data:
+def colors() -> Data:
     """A data frame with a column of text, with missing values."""
     import pandas as pd
 
     random = np.random.default_rng(0)
     names = ["red", "green", 'dark "red"', "m\u00e4uve", "3", None]
-    X = pd.DataFrame({"n": random.normal(size=400), "colour": random.choice(names, 400), "m": random.normal(size=400)})
-    return X, (X.colour.isin(["red", "3"]) ^ (X.n > 0.2)).astype(int)
+    X = pd.DataFrame({"n": random.normal(size=400), "color": random.choice(names, 400), "m": random.normal(size=400)})
+    return X, (X.color.isin(["red", "3"]) ^ (X.n > 0.2)).astype(int)
 
 
 def hostile() -> Data:
@@ -266,7 +266,7 @@ def vote(voting: str, **more: Any) -> Any:
 
 
 def encoded(encoder: Any) -> Any:
-    columns = ColumnTransformer([("codes", encoder, ["colour"]), ("scaled", StandardScaler(), ["n", "m"])])
+    columns = ColumnTransformer([("codes", encoder, ["color"]), ("scaled", StandardScaler(), ["n", "m"])])
     return make_pipeline(columns, forest())
 
 
@@ -329,8 +329,8 @@ CASES: dict[str, Case] = {
     "isolation": case(sk(ISOLATION, lambda: (cancer()[0], None)), ALL),
     "targets": case(sk(mean(), two_targets), ALL, c_values="float"),
     "class-targets": case(sk(forest(), two_labels), ALL, outputs="both", latency=2),
-    "one-hot": case(sk(encoded(OneHotEncoder(handle_unknown="ignore")), colours), ALL),
-    "ordinal": case(sk(encoded(UNKNOWN), colours), ALL, c_inputs="struct"),
+    "one-hot": case(sk(encoded(OneHotEncoder(handle_unknown="ignore")), colors), ALL),
+    "ordinal": case(sk(encoded(UNKNOWN), colors), ALL, c_inputs="struct"),
     "scaled": case(sk(make_pipeline(StandardScaler(), boost()), cancer), c_inputs="float"),
     "xgboost-json": case(xgb(BINARY, cancer, "json"), ALL),
     "xgboost-ubj": case(xgb(SOFT, iris, "ubj"), ALL, latency=2),
@@ -380,8 +380,8 @@ CASES: dict[str, Case] = {
     "ice40": case(sk(boost(), cancer), device="ice40-hx8k", latency=5),
     "vivado": case(sk(forest(), iris), device="vivado:xc7a35tcpg236-1", clock_mhz=250.0, latency=4),
     # names, and optional parts of C
-    "hostile": case(sk(forest(), hostile), ALL, name="int", c_quantiser="double"),
-    "c-plain": case(sk(forest(), cancer), "c", c_inputs="struct", c_quantiser="none", c_values="none"),
+    "hostile": case(sk(forest(), hostile), ALL, name="int", c_quantizer="double"),
+    "c-plain": case(sk(forest(), cancer), "c", c_inputs="struct", c_quantizer="none", c_values="none"),
 }  # fmt: skip
 
 

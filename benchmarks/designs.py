@@ -22,7 +22,7 @@ from forestc.passes.judge import Judge
 from forestc.passes.promises import FewChanges
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import Rows
-from forestc.toolchain.yosys import synthesise
+from forestc.toolchain.yosys import synthesize
 
 # TreeLUT's designs of two shared models, combinational and of two stages: test accuracy in %, latency, LUTs of xcup,
 # flip-flops, LUTs of lut6, depth, LUTs of ECP5, MHz
@@ -33,7 +33,7 @@ TREELUT = {
 
 
 def given(forest: Forest) -> Quantize:
-    """A pass that returns an already quantised forest."""
+    """A pass that returns an already quantized forest."""
 
     class Given(Quantize):
         def run(self, source: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
@@ -60,7 +60,7 @@ def estimated_luts(figures: Mapping[str, Any]) -> int:
 
 def yosys_luts(design: Design, family: str = "xcup") -> int:
     """LUTs by yosys, without registers on the ports."""
-    return synthesise([design.path("verilog")], str(design.manifest["core"]), FAMILIES[family].synthesis).lut
+    return synthesize([design.path("verilog")], str(design.manifest["core"]), FAMILIES[family].synthesis).lut
 
 
 def object_bytes(header: Path, body: str, cpu: str) -> int:

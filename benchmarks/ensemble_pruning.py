@@ -3,7 +3,7 @@
     python benchmarks/ensemble_pruning.py --data DIR --json FILE
 
 Per data set and fold 10 kinds of classifiers with K / 10 candidates each (`candidate_classifiers`), K = 40 .. 100; 63 %
-of the rows train them, 27 % are what the selection sees, 10 % test it. F1, F2 and F3 maximise accuracy without and with
+of the rows train them, 27 % are what the selection sees, 10 % test it. F1, F2 and F3 maximize accuracy without and with
 limits on diversity, theta the balanced accuracy; they are compared with the paper's baselines. Those selections are of
 the local search; the gaps are those of HiGHS after it, at K = 100, in the first `--gap-folds` folds, within
 `--time-limit` seconds a solve. The paper used 10 x 10 folds, eight cores, CPLEX, and other candidates, which it does

@@ -2,7 +2,7 @@
 
     python benchmarks/estimates.py --data DIR --cache FILE --json FILE --write
 
-The designs of `estimated_designs.py` are synthesised for every family, and the smaller ones placed and routed. --cache
+The designs of `estimated_designs.py` are synthesized for every family, and the smaller ones placed and routed. --cache
 FILE stores the figures by the SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N`
 ends it early). Then the costs are fitted. The printed errors, and the ranges that hold nine of ten designs, are of data
 sets left out: each set's designs are estimated with costs and ranges that were fitted on the other sets. worst: the
@@ -37,7 +37,7 @@ from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, parsed
 from forestc.errors import ToolError
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
-from forestc.toolchain.yosys import synthesise
+from forestc.toolchain.yosys import synthesize
 
 TITLE = "estimates of designs of data sets outside the fit"
 SMALL = 20  # LUTs below which a factor says little
@@ -68,7 +68,7 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
                 if key(one, family.name) not in known and time.monotonic() < end:
                     design = design_of(one, family.name, Path(folder))
                     core = str(design.manifest["core"])
-                    cells = synthesise([design.path("verilog")], core, family.synthesis)
+                    cells = synthesize([design.path("verilog")], core, family.synthesis)
                     figures = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
                     known[key(one, family.name)] = figures
                     cache.write_text(json.dumps(known))

@@ -2,7 +2,7 @@
 
 The models are those of the tests (scikit-learn's bundled data); `--peers DIR` adds each DIR/NAME.json with the rows of
 DIR/NAME.npz beside it (X_train, y_train, X_test, y_test). Columns: rows compared with the library itself (leaf numbers,
-scores, classes), and vectors that differ from the quantised forest in each engine. All must be 0.
+scores, classes), and vectors that differ from the quantized forest in each engine. All must be 0.
 """
 
 from __future__ import annotations

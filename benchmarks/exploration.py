@@ -277,7 +277,7 @@ def _one(options: dict[str, Any]) -> Trial:
 
 
 def tried(material: Material, choices: Sequence[dict[str, Any]]) -> tuple[list[Trial], float]:
-    """The designs of choices, on all cores, and the processor seconds that they took. Neighbours go to one process, as
+    """The designs of choices, on all cores, and the processor seconds that they took. Neighbors go to one process, as
     they have most passes in common."""
     start, found = processor_seconds(), list[Trial]()
     workers = get_context("spawn").Pool(os.cpu_count(), _begin, (material,))

@@ -282,7 +282,7 @@ def main() -> None:
         reached = nodes_reached(subject.forest, given.words)
         for layout, demand_of in DEMANDS.items():
             for inputs in ("words", "float") if number % 3 == 0 and subject.data != "categories" else ("words",):
-                c = COptions(inputs=inputs, layout=layout, values="none", quantiser="none")  # type: ignore[arg-type]
+                c = COptions(inputs=inputs, layout=layout, values="none", quantizer="none")  # type: ignore[arg-type]
                 taken = inputs_of(subject.forest, inputs)
                 try:
                     demand = demand_of(taken)

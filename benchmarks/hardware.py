@@ -4,7 +4,7 @@ with TreeLUT and conifer.
 --peers DIR holds NAME.json (XGBoost) with NAME.npz beside it (X_train, y_train, X_test, y_test). xcup and lut6 count
 LUTs (yosys), ecp5-85k is placed and routed between registers (nextpnr). TreeLUT's figures were recorded with the same
 tools and options, the class decision inside. --conifer PYTHON: an interpreter that has conifer; with ghdl on the PATH
-its VHDL is then synthesised and simulated here (`conifer_vhdl.py`), otherwise its recorded figures are shown.
+its VHDL is then synthesized and simulated here (`conifer_vhdl.py`), otherwise its recorded figures are shown.
 --data DIR adds MNIST and UNSW-NB15, compared with published figures. --plot FILE draws LUTs against accuracy.
 
 Passes see only training rows. Held-out rows are every fifth training row and are used only as a check: prices, budgets
@@ -53,7 +53,7 @@ designs, there and here."""
 NOTES = {
     "mnist": "60,000 rows, of which 10,000 are held out; pixels of 4 bits; the official 10,000 test rows",
     "unsw": "the 82,332-row partition, raw features of 4 bits (sixteenths of the training rows, rank of a category), a "
-    "random fifth for testing. TreeLUT's rows are LogicNets' binarised ones, so accuracies do not compare; only "
+    "random fifth for testing. TreeLUT's rows are LogicNets' binarized ones, so accuracies do not compare; only "
     "TreeLUT (II) was found",
 }
 CONIFER = {

@@ -2,7 +2,7 @@
 
     python benchmarks/input_model.py --data DIR --json FILE
 
-Random forests of 20 and of 100 trees of depth 8, on 60 % of the rows (at most 20,000), quantised exactly. The input
+Random forests of 20 and of 100 trees of depth 8, on 60 % of the rows (at most 20,000), quantized exactly. The input
 model (treewidth 4, --seconds of search) is learnt from the same rows and judged on the others, at most 10,000:
 
 - `independent`, `Chow-Liu`, `learnt`: mean log-likelihood of a row's comparator bits, if they were independent, in the

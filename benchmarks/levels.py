@@ -36,12 +36,12 @@ import forestc
 from forestc.costs.devices import XCUP
 from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows
-from forestc.toolchain.yosys import synthesise
+from forestc.toolchain.yosys import synthesize
 
 REGRESSION = ("airfoil", "winequality_white")
 OVERLAPPING = ("pima", "diabetic_retinopathy", "magic04", "transfusion", "heart_statlog", "winequality_white")
 SETS = ("breast_cancer", "digits", "spambase", "dry_bean", "musk1", "airfoil", *OVERLAPPING)
-MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESISED = 1000, 1000, 5000, 600
+MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESIZED = 1000, 1000, 5000, 600
 TOLERANCE = 0.01
 WAYS = ("held-out rows", "training rows alone")
 
@@ -114,7 +114,7 @@ def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str
                     continue
                 seconds = time.perf_counter() - start
                 estimate = next(e["lut"] for e in done.figures["estimate"] if e["device"] == "xcup")
-                luts = estimate if estimate > MOST_SYNTHESISED else luts_of(done.design)
+                luts = estimate if estimate > MOST_SYNTHESIZED else luts_of(done.design)
                 loss = judge.of(done.design.forest)
             rows.append(
                 {
@@ -127,7 +127,7 @@ def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str
 
 
 def luts_of(design: forestc.Design) -> int:
-    return synthesise([design.path("verilog")], str(design.manifest["core"]), XCUP.synthesis).lut
+    return synthesize([design.path("verilog")], str(design.manifest["core"]), XCUP.synthesis).lut
 
 
 def of_peer(peers: Path, name: str) -> dict[str, Any]:

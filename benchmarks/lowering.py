@@ -16,7 +16,7 @@
 Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, and eight trees a class that
 `regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits). Sets: two that
 scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
-quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: on ecp5-85k, the
+quantized forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: on ecp5-85k, the
 median of three seeds of nextpnr, of the steps that move registers in designs of at most 1,000 cells: models in three
 stages, grown trees in two. Estimates: forestc's own, of xcup and of ECP5, before synthesis.
 """
@@ -64,7 +64,7 @@ from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
 from forestc.synthesis import registered
 from forestc.toolchain.nextpnr import place
-from forestc.toolchain.yosys import synthesise
+from forestc.toolchain.yosys import synthesize
 from hw_sim import Simulator
 
 TITLE = "steps of lowering"
@@ -221,7 +221,7 @@ def sizes(forest: Forest, amaranth: bool) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "core.v"
             file.write_text(from_amaranth(netlist) if amaranth else verilog.emit(netlist)[f"{top}.v"])
-            cells = synthesise([file], top, FAMILIES[target].synthesis)
+            cells = synthesize([file], top, FAMILIES[target].synthesis)
             found[target] = cells.lut + CHAIN_CELLS[target] * cells.carry
     return found
 

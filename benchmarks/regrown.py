@@ -15,7 +15,7 @@ smallest is taken.
 
 Test rows choose nothing. LUTs: yosys, synth_xilinx -family xcup, the whole decision, without registers. MHz: two
 stages on ecp5-85k by nextpnr; fastest: of those of the six whose validation accuracy is within a standard error of the
-best. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by them, with an argmax.
+best. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesized by them, with an argmax.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import read, shared, whole_numbers
 from designs import TREELUT, given, right
-from neighbours import split
+from neighbors import split
 from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold, train_test_split
@@ -63,7 +63,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (3.0, 1.0),
 FEW_ROWS, LOWER = 1_000, (0.1, 0.03)  # with fewer training rows lower prices are tried, too
 NOISE, MOST_NOISY = (0.0, 0.02, 0.1), 100_000  # noise on the rows, where they hold no more values than that
 GRID = {"depth": (4, 5), "input_bits": (0, 5)}  # of data trained here; thresholds between quantiles, or of so many bits
-UNCERTAIN = 2  # designs estimated at that many times the budget are not synthesised
+UNCERTAIN = 2  # designs estimated at that many times the budget are not synthesized
 COPIES = 4
 Labels = NDArray[np.int64]
 Made = tuple[forestc.Forest, forestc.Forest]  # a model, and the integer forest made of it
@@ -132,12 +132,12 @@ def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
     model = forestc.load(peers / f"{name}.json")
     X, y, Xt, yt = shared(peers, name)
     y = y.astype(np.int64)
-    quantised, _ = run_passes(model, passes_from(FIRST), ArrayRows(X, y))
+    quantized, _ = run_passes(model, passes_from(FIRST), ArrayRows(X, y))
 
     def made(options: dict[str, Any], rows: NDArray[Any], labels: Labels) -> Made:
         fit = ArrayRows(rows, labels)
         step = RegrowTrees(**options, sweeps=SWEEPS, copies=2 * COPIES)
-        return model, run_passes(step.run(quantised, fit, Judge(model, fit)).forest, [Simplify()], fit)[0]
+        return model, run_passes(step.run(quantized, fit, Judge(model, fit)).forest, [Simplify()], fit)[0]
 
     accuracy, _, lut, *_ = TREELUT[name][0]
     peer = ("TreeLUT", accuracy, lut, share)

@@ -2,7 +2,7 @@
 
     python benchmarks/rule_peers.py --data DIR --json FILE
 
-AIX360 minimises the Hamming loss a row plus a price for each clause and each condition. Here the loss is minimised at
+AIX360 minimizes the Hamming loss a row plus a price for each clause and each condition. Here the loss is minimized at
 the complexity that it arrived at, in the seconds that it took (at least 1). Both objectives are shown: AIX360's own, at
 its price, and the loss. All rows are training rows. Needs `pip install --no-deps aix360`, `pip install cvxpy ecos`.
 """

@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--only", default=",".join(SETS), metavar="NAMES")
     parser.add_argument("--seconds", type=float, default=60, help="time limit of extract-rules")
-    parser.add_argument("--synth", action="store_true", help="synthesise with yosys as well")
+    parser.add_argument("--synth", action="store_true", help="synthesize with yosys as well")
     options = parser.parse_args()
     start = time.perf_counter()
     rows = [
@@ -112,7 +112,7 @@ def class_of_row(header: Path) -> str:
     found = re.search(r"static inline (\w+) m_predict\(const (\w+) x\[\w+\]\)", header.read_text())
     assert found is not None
     result, word = found.groups()
-    return f"{result} run(const float *row) {{ {word} x[M_INPUTS]; m_quantise(row, x); return m_predict(x); }}"
+    return f"{result} run(const float *row) {{ {word} x[M_INPUTS]; m_quantize(row, x); return m_predict(x); }}"
 
 
 if __name__ == "__main__":

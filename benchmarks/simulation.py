@@ -31,7 +31,7 @@ FEATURES, BITS, ROWS = 16, 10, 20_000
 
 
 def forest_100(trees: int, depth: int) -> tuple[forestc.Forest, np.ndarray]:
-    """The quantised forest and its training rows."""
+    """The quantized forest and its training rows."""
     X, y = make_classification(
         ROWS, FEATURES, n_informative=12, n_redundant=2, n_clusters_per_class=8, flip_y=0.1, random_state=0
     )
@@ -81,7 +81,7 @@ def main() -> None:
             "check/verilator_main.cpp.j2", x_lanes=-(-width_of(inputs) // 32), y_lanes=y_lanes, latency=0
         )
         start = time.perf_counter()
-        program = build(tool, [f"{module}.v"], module, main_text, folder, optimise="-O2")
+        program = build(tool, [f"{module}.v"], module, main_text, folder, optimize="-O2")
         verilator_build = time.perf_counter() - start
         share = options.vectors // 10 // cores
         parts = [packed_bytes(inputs, words[k * share : (k + 1) * share]).tobytes() for k in range(cores)]

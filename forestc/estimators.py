@@ -12,7 +12,7 @@ from forestc.commands.compile import quantize
 from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends import load
-from forestc.predictor import QuantisedModel
+from forestc.predictor import QuantizedModel
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
@@ -23,10 +23,10 @@ except ImportError:
 
 
 def _has(name: str) -> Any:
-    """Makes a method available if the quantised model has it; before `fit`, if the estimator has it."""
+    """Makes a method available if the quantized model has it; before `fit`, if the estimator has it."""
 
     def check(self: Any) -> bool:
-        return hasattr(getattr(self, "quantised_", self.estimator), name)
+        return hasattr(getattr(self, "quantized_", self.estimator), name)
 
     return available_if(check)
 
@@ -40,7 +40,7 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
         self.level = level
 
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
-        """Trains a clone of the estimator (options go to its `fit`), then quantises it on the same rows.
+        """Trains a clone of the estimator (options go to its `fit`), then quantizes it on the same rows.
 
         Raises ForestcError for a model that forestc can't compile.
         """
@@ -49,45 +49,45 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
         if model.decides != isinstance(self, ClassifierMixin):
             kind, right = ("classifier", "CompiledClassifier") if model.decides else ("regressor", "CompiledRegressor")
             raise ModelError(f"{type(self).__name__} was given a {kind}", do=f"use {right}")
-        self.quantised_ = QuantisedModel(model, quantize(model, X, y, self.passes, level=self.level))
+        self.quantized_ = QuantizedModel(model, quantize(model, X, y, self.passes, level=self.level))
         self.n_features_in_ = model.columns
         return self
 
     @property
     def forest_(self) -> Forest:
-        """The quantised forest."""
+        """The quantized forest."""
         check_is_fitted(self)
-        return self.quantised_.forest
+        return self.quantized_.forest
 
     def predict(self, X: Any) -> Any:
         """The predictions of the compiled model; see `Design.predict`."""
         check_is_fitted(self)
-        return self.quantised_.predict(X)
+        return self.quantized_.predict(X)
 
 
 class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
     """A classifier that decides as its hardware does.
 
     estimator: an unfitted classifier that `forestc.load` reads once fitted. passes, level: as for
-    `forestc.compile`. After `fit`: estimator_ (the trained model), forest_ (the quantised forest), classes_.
+    `forestc.compile`. After `fit`: estimator_ (the trained model), forest_ (the quantized forest), classes_.
     """
 
     @property
     def classes_(self) -> Any:
-        check_is_fitted(self, "quantised_")
-        return self.quantised_.classes_
+        check_is_fitted(self, "quantized_")
+        return self.quantized_.classes_
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """See `Design.predict_proba`."""
         check_is_fitted(self)
-        return self.quantised_.predict_proba(X)
+        return self.quantized_.predict_proba(X)
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """See `Design.decision_function`."""
         check_is_fitted(self)
-        return self.quantised_.decision_function(X)
+        return self.quantized_.decision_function(X)
 
 
 class CompiledRegressor(RegressorMixin, _Compiled):  # type: ignore[misc]

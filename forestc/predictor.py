@@ -1,6 +1,6 @@
-"""Quantised forests as scikit-learn estimators: predictions of the hardware, in scikit-learn's conventions.
+"""Quantized forests as scikit-learn estimators: predictions of the hardware, in scikit-learn's conventions.
 
-Results equal those of `evaluate` on the quantised forest, bit for bit; compiled code computes them.
+Results equal those of `evaluate` on the quantized forest, bit for bit; compiled code computes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "s
 
 
 class Predictor:
-    """The methods of a fitted estimator, for a model and its quantised forest.
+    """The methods of a fitted estimator, for a model and its quantized forest.
 
     scikit-learn sees a fitted classifier or regressor: `fit` does nothing and `clone` returns the object itself, so
     metrics, displays and `cross_val_score` accept it like the model. X: rows (rows, columns) as an array, nested lists
@@ -124,7 +124,7 @@ class Predictor:
         probabilities, start = [], 0
         for part in self.forest.targets:
             width = part.stop - part.start if len(self.forest.targets) > 1 else values.shape[1]
-            probabilities.append(_normalised(values[:, start : start + width].astype(np.float64)))
+            probabilities.append(_normalized(values[:, start : start + width].astype(np.float64)))
             start += width
         return probabilities[0] if len(probabilities) == 1 else probabilities
 
@@ -138,8 +138,8 @@ class Predictor:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantisedModel(Predictor):
-    """A model and its quantised forest, without a compiled folder."""
+class QuantizedModel(Predictor):
+    """A model and its quantized forest, without a compiled folder."""
 
     model: Forest
     forest: Forest
@@ -176,7 +176,7 @@ def _is_probability(model: Forest, part: Part) -> bool:
     return bool((low >= -1e-6).all() and (high <= 1 + 1e-6).all())
 
 
-def _normalised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values (rows, classes), or (rows, 1) of class 1, clipped at 0 and scaled to sum to 1 in each row."""
     if values.shape[1] == 1:
         one = np.clip(values, 0.0, 1.0)

@@ -15,7 +15,7 @@ from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
 from forestc.toolchain.nextpnr import Placed, PlacedCell, need_nextpnr, place, placed_cells
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor
-from forestc.toolchain.yosys import need_yosys, synthesise
+from forestc.toolchain.yosys import need_yosys, synthesize
 from hdl_templates import render
 
 PLACED_ON = "ecp5-25k"  # designs for no device, or for one that is not placed
@@ -70,13 +70,13 @@ def placement(
 
 
 def registered(design: Design, folder: Path, device: Device, native: bool) -> Path:
-    """Synthesises core.v of a folder with registers on all ports; returns the netlist for nextpnr."""
+    """Synthesizes core.v of a folder with registers on all ports; returns the netlist for nextpnr."""
     top, core, family = "forestc_registered", str(design.manifest["core"]), device.family
     bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
     wrapper = folder / "top.v"
     clocked, serial = bool(design.manifest["latency_cycles"]), family.few_pins
     wrapper.write_text(render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits))
-    synthesise([folder / "core.v", wrapper], top, family.synthesis, netlist="top.json", native=native)
+    synthesize([folder / "core.v", wrapper], top, family.synthesis, netlist="top.json", native=native)
     return folder / "top.json"
 
 
@@ -111,7 +111,7 @@ def check_fits(netlist: Netlist, device: str) -> None:
     if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
-            do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesise it anyway",
+            do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesize it anyway",
         )
 
 

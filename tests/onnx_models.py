@@ -295,7 +295,7 @@ def random_trees(
 
 
 def random_rows(random: np.random.Generator, count: int, columns: int, dtype: Any = np.float32) -> Any:
-    """Rows of the numbers that `random_trees` compares with and their neighbours, and special ones."""
+    """Rows of the numbers that `random_trees` compares with and their neighbors, and special ones."""
     known = np.array([-1, -0.5, 0, -0.0, 0.5, 1, 2, 3, 33, 1e-45, 3.4028235e38, np.inf, -np.inf, np.nan], dtype=dtype)
     rows = random.choice(known, (count, columns))
     with np.errstate(over="ignore"):

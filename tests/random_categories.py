@@ -35,7 +35,7 @@ TEXTS = (
     ("red", "green", "blue"), ("NA", "DE", "FR"), ("null", "none", "nan", "x"), ("a b", "a_b", "A,B", 'q"'),
     ("5", "7", "9"), ("yes", "no"), ("ä", "ß", "€"),
 )  # fmt: skip
-NAMES = ("colour", "x1", "f0", "Column_1", "size of it", "x0", "kind")
+NAMES = ("color", "x1", "f0", "Column_1", "size of it", "x0", "kind")
 ROWS, LATER = 160, 60
 FORMS = ("frame", "frame", "csv", "parquet")
 

@@ -18,33 +18,33 @@ INT_TYPES: list[NumberType] = [
 FLOAT_TYPES: list[NumberType] = [FLOAT32, FLOAT32, FLOAT64, Category(4)]
 
 
-def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
+def random_forest(seed: int, quantized: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
     """kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any of these;
-    or, quantised, average or median, or means (an average over several classes)."""
+    or, quantized, average or median, or means (an average over several classes)."""
     random = np.random.default_rng(seed)
     if kind == "any":
         kind = str(random.choice(["binary", "argmax", "regression", "vector", "vote", "each"]))
-    types = types or (INT_TYPES if quantised else FLOAT_TYPES)
+    types = types or (INT_TYPES if quantized else FLOAT_TYPES)
     features = []
     for index in range(int(random.integers(1, 6))):
         number = types[int(random.integers(len(types)))]
-        missing = bool(random.random() < 0.3) and (not quantised or word_range(number, False).top > 2)
+        missing = bool(random.random() < 0.3) and (not quantized or word_range(number, False).top > 2)
         raw = FLOAT64 if number in (FLOAT64, Ordered(64)) else FLOAT32
         features.append(Feature(f"feature {index}", number, index, missing, raw))
     outputs = {"binary": 1, "argmax": int(random.integers(2, 5)), "regression": 1, "vector": 3}.get(kind, 0)
     parts, combine = [], Combine()
     if kind in ("vote", "each", "average", "median", "means"):
         make = {"vote": random_parts, "each": random_parts, "means": random_means}.get(kind, random_scores)
-        parts, combine = make(random, kind, quantised)
+        parts, combine = make(random, kind, quantized)
         outputs = parts[-1].stop
     trees = []
     for index in range(int(random.integers(1, 7))):
         fed = tuple(range(outputs)) if kind == "vector" or random.random() < 0.2 else (index % outputs,)
-        trees.append(random_tree(random, features, fed, quantised, int(random.integers(0, 6))))
-    bias: Any = random.integers(-20, 20, outputs) if quantised else random.normal(size=outputs)
+        trees.append(random_tree(random, features, fed, quantized, int(random.integers(0, 6))))
+    bias: Any = random.integers(-20, 20, outputs) if quantized else random.normal(size=outputs)
     decision, classes, link = Decision("none"), [], "identity"
     if kind == "binary":
-        decision = Decision("threshold", int(random.integers(-10, 30)) if quantised else float(random.normal()))
+        decision = Decision("threshold", int(random.integers(-10, 30)) if quantized else float(random.normal()))
         classes, link = ["no", "yes"], "sigmoid"
     elif kind == "average":
         decision, classes = Decision("threshold", int(random.integers(0, 60))), ["no", "yes"]
@@ -66,11 +66,11 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         trees=trees,
         n_outputs=outputs,
         bias=bias,
-        aggregate=Aggregate(divisor=1.0 if quantised or random.random() < 0.5 else float(len(trees))),
+        aggregate=Aggregate(divisor=1.0 if quantized or random.random() < 0.5 else float(len(trees))),
         link=Link(link),  # type: ignore[arg-type]
         decision=decision,
         classes=classes,
-        scale=0.25 if quantised else None,
+        scale=0.25 if quantized else None,
         parts=parts,
         combine=combine,
     )
@@ -86,7 +86,7 @@ def votes(trees: int, most: int = 1, parts: int = 1) -> Forest:
         make_tree(
             where="a vote", feature=[*random.permutation(4)[:3], -1, -1, -1, -1],
             threshold=[*random.integers(3, 13, 3), 0, 0, 0, 0], left=[1, 3, 5, -1, -1, -1, -1],
-            right=[2, 4, 6, -1, -1, -1, -1], values=leaves, outputs=(index % parts,), quantised=True,
+            right=[2, 4, 6, -1, -1, -1, -1], values=leaves, outputs=(index % parts,), quantized=True,
         )
         for index in range(trees)
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def votes(trees: int, most: int = 1, parts: int = 1) -> Forest:
     )  # fmt: skip
 
 
-def random_parts(random: np.random.Generator, kind: str, quantised: bool) -> tuple[list[Part], Combine]:
+def random_parts(random: np.random.Generator, kind: str, quantized: bool) -> tuple[list[Part], Combine]:
     """Parts that decide, of as many classes each for a vote."""
     parts: list[Part] = []
     classes = int(random.integers(2, 5))
@@ -108,20 +108,20 @@ def random_parts(random: np.random.Generator, kind: str, quantised: bool) -> tup
         start = parts[-1].stop if parts else 0
         names = tuple(f"class {k}" for k in range(n))
         if n == 2 and random.random() < 0.7:
-            threshold = int(random.integers(-10, 30)) if quantised else float(random.normal())
+            threshold = int(random.integers(-10, 30)) if quantized else float(random.normal())
             decision = Decision("threshold", threshold)
         else:
             decision = Decision("argmax", ties=str(random.choice(["first", "last"])))  # type: ignore[arg-type]
         width = 1 if decision.kind == "threshold" else n
-        scale = 0.5 * (index + 1) if quantised else 1.0
+        scale = 0.5 * (index + 1) if quantized else 1.0
         parts.append(Part(start, start + width, Aggregate(), Link(), decision, names, scale))
     weights = tuple(float(w) for w in random.integers(1, 9, len(parts))) if kind == "vote" else ()
     return parts, Combine(kind, weights if random.random() < 0.7 else ())  # type: ignore[arg-type]
 
 
-def random_scores(random: np.random.Generator, kind: str, quantised: bool) -> tuple[list[Part], Combine]:
+def random_scores(random: np.random.Generator, kind: str, quantized: bool) -> tuple[list[Part], Combine]:
     """Parts of one score each, for an average of two classes by curves or for a median."""
-    assert quantised
+    assert quantized
     count, steps = int(random.integers(2, 6)), int(random.integers(1, 20))
     decision = Decision("threshold", 3) if kind == "average" else Decision("none")
     parts = []
@@ -133,9 +133,9 @@ def random_scores(random: np.random.Generator, kind: str, quantised: bool) -> tu
     return parts, Combine(kind, weights if random.random() < 0.7 else ())  # type: ignore[arg-type]
 
 
-def random_means(random: np.random.Generator, kind: str, quantised: bool) -> tuple[list[Part], Combine]:
+def random_means(random: np.random.Generator, kind: str, quantized: bool) -> tuple[list[Part], Combine]:
     """Parts that say something of each class: of their scores, of levels, or of shares of levels."""
-    assert quantised
+    assert quantized
     count, classes, steps = int(random.integers(1, 4)), int(random.integers(2, 5)), int(random.integers(1, 40))
     names, parts = tuple(f"class {k}" for k in range(classes)), []
     for index in range(count):
@@ -154,7 +154,7 @@ def random_means(random: np.random.Generator, kind: str, quantised: bool) -> tup
 
 
 def random_tree(
-    random: np.random.Generator, features: list[Feature], outputs: tuple[int, ...], quantised: bool, depth: int
+    random: np.random.Generator, features: list[Feature], outputs: tuple[int, ...], quantized: bool, depth: int
 ) -> Tree:
     """Grown at random; the same condition may come again below itself."""
     rows: list[dict[str, Any]] = []
@@ -175,16 +175,16 @@ def random_tree(
             sets.append([c for c in range(feature.number.count) if random.random() < 0.5])
         elif random.random() < 0.15:
             node["set"] = len(sets)
-            sets.append([random_threshold(random, feature, quantised) for _ in range(int(random.integers(0, 6)))])
+            sets.append([random_threshold(random, feature, quantized) for _ in range(int(random.integers(0, 6)))])
         else:
-            node["threshold"] = random_threshold(random, feature, quantised)
+            node["threshold"] = random_threshold(random, feature, quantized)
         node["left"], node["right"] = grow(level + 1), grow(level + 1)
         return place
 
     grow(0)
     leaves = sum(row["left"] == -1 for row in rows)
     shape = (leaves, len(outputs))
-    values: Any = random.integers(-4, 12, shape) if quantised else random.normal(size=shape).round(2)
+    values: Any = random.integers(-4, 12, shape) if quantized else random.normal(size=shape).round(2)
     column = {key: [row[key] for row in rows] for key in rows[0]}
     return make_tree(
         where="random tree",
@@ -199,12 +199,12 @@ def random_tree(
         sets=sets,
         cover=np.arange(len(rows)) + 0.5 if random.random() < 0.5 else None,
         ids=random.permutation(len(rows)) if random.random() < 0.3 else None,
-        quantised=quantised,
+        quantized=quantized,
     )
 
 
-def random_threshold(random: np.random.Generator, feature: Feature, quantised: bool) -> float | int:
-    if quantised:
+def random_threshold(random: np.random.Generator, feature: Feature, quantized: bool) -> float | int:
+    if quantized:
         span = word_range(feature.number, feature.missing)
         near = [span.low, span.low + 1, span.high, span.high + 1, 0, 1]
         inside = [t for t in near if span.low <= t <= min(span.high + 1, 2**63 - 1)]
@@ -224,7 +224,7 @@ def troublesome_rows(forest: Forest, seed: int, count: int = 200) -> NDArray[np.
     for index, feature in enumerate(forest.features):
         column = rows[:, feature.column]
         thresholds = forest.conditions.thresholds(index).astype(np.float64)
-        if len(thresholds) and not forest.quantised:
+        if len(thresholds) and not forest.quantized:
             chosen = random.choice(thresholds, count).astype(np.float32 if feature.raw == Float(32) else np.float64)
             way = random.choice([-np.inf, np.inf], count).astype(chosen.dtype)
             beside = np.where(random.random(count) < 0.5, chosen, np.nextafter(chosen, way))
@@ -245,7 +245,7 @@ def walk(forest: Forest, tree: Tree, word: NDArray[Any]) -> int:
     while tree.left[node] != -1:
         feature = forest.features[tree.feature[node]]
         x = word[tree.feature[node]]
-        absent = bool(np.isnan(x)) if not forest.quantised else x == word_range(feature.number, feature.missing).missing
+        absent = bool(np.isnan(x)) if not forest.quantized else x == word_range(feature.number, feature.missing).missing
         if absent:
             left = bool(tree.missing_left[node])
         elif tree.set_index[node] >= 0:

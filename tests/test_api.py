@@ -41,7 +41,7 @@ def test_from_a_live_model_to_a_checked_folder(tmp_path):
     model, X, y = trained("boosting-multi")
     forest = forestc.load(model)
     assert np.array_equal(forestc.evaluate(forest, X).decision, model.predict(X))
-    assert forestc.quantize(model, X).quantised
+    assert forestc.quantize(model, X).quantized
     done = forestc.compile(model, X, tmp_path / "out", label=y, name="digits")
     assert done.agreement.agreement == 1.0
     result = forestc.check(done.design, X, label=y, engines=["netlist", "c"], random_rows=500)
@@ -52,7 +52,7 @@ def test_from_a_live_model_to_a_checked_folder(tmp_path):
 
 @pytest.mark.parametrize("kind", [kind for kind in sorted(KINDS) if not kind.startswith("extra")])  # trees like others
 def test_no_difference_on_rows_of_any_kind(kind, tmp_path):
-    """Simulator and C against the quantised evaluator, rows on and beside the model's own thresholds.
+    """Simulator and C against the quantized evaluator, rows on and beside the model's own thresholds.
     benchmarks/exactness.py takes 100,000 of them."""
     model, X, y = trained(kind)
     forest = forestc.load(model)

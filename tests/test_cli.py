@@ -48,7 +48,7 @@ def test_from_model_to_checked_folder(run, work):
     assert told["agreement"] == 1.0 and told["latency_cycles"] == 2
     written = {str(path.relative_to(work / "out")) for path in (work / "out").rglob("*") if path.is_file()}
     assert written == {
-        "manifest.json", "model.forest", "quantised.forest", "report.md", "c/ill.h", "verilog/ill.v",
+        "manifest.json", "model.forest", "quantized.forest", "report.md", "c/ill.h", "verilog/ill.v",
         "verilog/ill_tb.v", "verilog/vectors.txt", "verilog/ill_registered.v", "verilog/vivado.tcl",
         "verilog/quartus.tcl", "verilog/yosys.ys", "verilog/ill.xdc", "verilog/ill.sdc", "verilog/ill.core",
     }  # fmt: skip
@@ -192,7 +192,7 @@ def test_a_failed_check_has_status_3(run, work):
     assert json.loads(out)["differences"]["c"] > 0
     told = json.loads(err)["error"]
     assert (told["kind"], told["status"]) == ("CheckError", 3) and told["where"].startswith("c: rows vector")
-    assert told["what"] == "c differs from the quantised forest" and told["do"].startswith("compile again")
+    assert told["what"] == "c differs from the quantized forest" and told["do"].startswith("compile again")
 
 
 def test_a_failing_tool_has_status_4(run, work):

@@ -93,7 +93,7 @@ def test_a_proof_without_its_solver_or_yosys_ends_before_the_engines_run(tmp_pat
 def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     monkeypatch.setitem(DEVICES, "ice40-hx8k", replace(DEVICES["ice40-hx8k"], cells=20))
     ran = []
-    monkeypatch.setattr(synth_module, "synthesise", lambda *_, **__: ran.append(1) or 1 / 0)
+    monkeypatch.setattr(synth_module, "synthesize", lambda *_, **__: ran.append(1) or 1 / 0)
     what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*--try"
     with pytest.raises(ForestcError, match=what) as caught:
         compile_iris(tmp_path / "out", device="ice40-hx8k")

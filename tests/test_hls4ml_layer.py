@@ -125,7 +125,7 @@ int main() {{
 
 @pytest.fixture
 def quick_compiler(tmp_path_factory, monkeypatch):
-    """A g++ that does not optimise, before the one that hls4ml's script would call with -O3."""
+    """A g++ that does not optimize, before the one that hls4ml's script would call with -O3."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "g++").write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -O0\n')
     (folder / "g++").chmod(0o755)

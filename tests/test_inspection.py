@@ -38,7 +38,7 @@ def test_features_are_counted_node_by_node():
 def test_a_compiled_folder_is_told_with_what_was_written(compiled):
     for source in (compiled.design, compiled.design.folder, str(compiled.design.folder)):
         figures = forestc.inspect(source)
-        assert figures["quantised"] and figures["compiled"]["targets"] == ["c", "verilog"]
+        assert figures["quantized"] and figures["compiled"]["targets"] == ["c", "verilog"]
         assert figures["compiled"]["changed_files"] == []
         assert all(feature["words"] is not None for feature in figures["per_feature"])
 

@@ -89,7 +89,7 @@ def test_real_builds_run_and_agree(design, rows, cpu, compiler, need):
     assert figures["tools"][1].startswith("unicorn 2.")
 
 
-@pytest.mark.parametrize("options", [{"c_inputs": "struct", "c_quantiser": "double"}, {"c_inputs": "float"}])
+@pytest.mark.parametrize("options", [{"c_inputs": "struct", "c_quantizer": "double"}, {"c_inputs": "float"}])
 def test_every_form_of_the_header(options, rows, tmp_path, need):
     """Structs, raw floats, and probabilities by the floating-point unit, within their bound."""
     need("ziglang")
@@ -161,7 +161,7 @@ def test_wrong_answers_are_found(design, edited, capfd, need):
     out, err = capfd.readouterr()
     figures, error = json.loads(out), json.loads(err)["error"]
     assert caught.value.code == 3 and error["status"] == 3
-    assert "answers differ from the quantised forest" in error["what"] and "should give" in error["where"]
+    assert "answers differ from the quantized forest" in error["what"] and "should give" in error["where"]
     assert figures["differences"] > 0 and figures["entries"]["scores"]["differences"] > 0
     assert figures["notes"] == ["c/iris.h changed after forestc wrote it"]
 
@@ -192,7 +192,7 @@ def test_the_command(design, rows, tmp_path, capfd, need):
         assert caught.value.code == 0
     keys = {"cpu", "flash", "ram", "stack", "instructions", "differences", "tools"}
     assert keys <= set(told["s"]) and {"mean", "max"} <= set(told["s"]["instructions"])
-    assert told["s"]["flash"] < told["3"]["flash"] and told["2"]["optimise"] == "2"
+    assert told["s"]["flash"] < told["3"]["flash"] and told["2"]["optimize"] == "2"
     with pytest.raises(SystemExit) as caught:
         main(command)
     shown = " ".join(capfd.readouterr().out.split())
@@ -206,8 +206,8 @@ def test_what_is_refused(design, tmp_path, need):
         forestc.measure(design, "cortex-m5")
     with pytest.raises(OptionError, match="unknown compiler 'clang'; known: auto, ziglang, gcc"):
         forestc.measure(design, "cortex-m4", compiler="clang")
-    with pytest.raises(OptionError, match="unknown optimisation 'fast'; known: s, 2, 3"):
-        forestc.measure(design, "cortex-m4", optimise="fast")
+    with pytest.raises(OptionError, match="unknown optimization 'fast'; known: s, 2, 3"):
+        forestc.measure(design, "cortex-m4", optimize="fast")
     with pytest.raises(OptionError, match="unknown entry 'label'; known: predict, scores, values, row"):
         forestc.measure(design, "cortex-m4", entries=["label"])
     with pytest.raises(ForestcError, match=r"has no readable manifest.json; .*; give a folder that forestc compile"):

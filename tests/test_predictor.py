@@ -15,21 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 
 import forestc
 from forestc.errors import ModelError, RowsError
-from forestc.predictor import QuantisedModel
+from forestc.predictor import QuantizedModel
 
 
 def compiled(model, X, y, folder, **options):
     return forestc.compile(model, X, folder / "out", label=y, name="m", targets=["c"], **options).design
 
 
-def quantised(model, X, y, passes=None):
-    return QuantisedModel(forestc.load(model), forestc.quantize(model, X, y, passes))
+def quantized(model, X, y, passes=None):
+    return QuantizedModel(forestc.load(model), forestc.quantize(model, X, y, passes))
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_predicts_what_the_evaluator_says(kind):
     model, X, y = trained(kind)
-    design = quantised(model, X, y)
+    design = quantized(model, X, y)
     rows = rows_near_thresholds(forestc.load(model), X, 2000)
     said = forestc.evaluate(design.forest, rows)
     assert np.array_equal(design.predict(rows), said.decision)
@@ -46,7 +46,7 @@ def test_predicts_what_the_evaluator_says(kind):
 )
 def test_probabilities_are_those_of_the_model(kind):
     model, X, y = trained(kind)
-    design = quantised(model, X, y, "simplify,quantize{input=ordered,leaf_bits=16}")
+    design = quantized(model, X, y, "simplify,quantize{input=ordered,leaf_bits=16}")
     found, wanted = design.predict_proba(X), model.predict_proba(X)
     assert found.shape == wanted.shape and np.allclose(found.sum(axis=1), 1)
     assert np.abs(found - wanted).max() < 1e-3
@@ -61,11 +61,11 @@ def test_probabilities_are_those_of_the_model(kind):
 def test_votes_are_probabilities_and_a_regression_has_none():
     X, y = load_iris(return_X_y=True)
     members = [(str(seed), RandomForestClassifier(3, random_state=seed)) for seed in range(3)]
-    design = quantised(VotingClassifier(members).fit(X, y), X, y)
+    design = quantized(VotingClassifier(members).fit(X, y), X, y)
     assert np.allclose(design.predict_proba(X).sum(axis=1), 1)
     assert np.array_equal(design.classes_[design.predict_proba(X).argmax(axis=1)], design.predict(X))
     model, X, y = trained("forest-regression")
-    design = quantised(model, X, y)
+    design = quantized(model, X, y)
     for name in ("predict_proba", "decision_function", "classes_"):
         assert not hasattr(design, name)
 
@@ -86,11 +86,11 @@ def test_scikit_learn_takes_it_like_the_model(tmp_path):
 
 
 def test_words_and_bits_are_those_of_the_written_vectors(tmp_path):
-    """What quantise and pack make of a row is what the test bench feeds, and unpack reads what it expects."""
+    """What quantize and pack make of a row is what the test bench feeds, and unpack reads what it expects."""
     model, X, y = trained("xgboost-missing")
     design = forestc.compile(model, X, tmp_path / "out", label=y, targets=["verilog"], outputs="both").design
     lines = [line.split() for line in design.path("vectors").read_text().split("\n") if line][:200]
-    data = design.pack(design.quantise(X[: len(lines)]))
+    data = design.pack(design.quantize(X[: len(lines)]))
     assert [int.from_bytes(row.tobytes(), "little") for row in data] == [int(x, 16) for x, _ in lines]
     width = -(-sum(field["bits"] for field in design.manifest["outputs"]) // 8)
     results = np.array([list(int(expected, 16).to_bytes(width, "little")) for _, expected in lines], dtype=np.uint8)
@@ -103,7 +103,7 @@ def test_rows_and_words_that_do_not_fit_are_refused(tmp_path):
     design = compiled(model, X, y, tmp_path)
     with pytest.raises(RowsError, match="the model takes rows of"):
         design.predict(X[:, :3])
-    words = design.quantise(X[:2])
+    words = design.quantize(X[:2])
     with pytest.raises(RowsError, match="shape"):
         design.pack(words[:, :3])
     with pytest.raises(RowsError, match="integers"):
@@ -117,7 +117,7 @@ def test_rows_and_words_that_do_not_fit_are_refused(tmp_path):
 
 
 def test_cross_validation_of_the_compiled_form():
-    """Trained and quantised in each fold; not the same figures as the frozen design's."""
+    """Trained and quantized in each fold; not the same figures as the frozen design's."""
     X, y = load_iris(return_X_y=True)
     hardware = forestc.CompiledClassifier(
         RandomForestClassifier(10, random_state=0), passes="simplify,quantize{leaf_bits=2}"
@@ -128,7 +128,7 @@ def test_cross_validation_of_the_compiled_form():
     assert probabilities.shape == (150, 3)
     fitted = clone(hardware).fit(X, y)
     assert np.array_equal(fitted.predict(X), forestc.evaluate(fitted.forest_, X).decision)
-    assert list(fitted.classes_) == [0, 1, 2] and fitted.forest_.quantised
+    assert list(fitted.classes_) == [0, 1, 2] and fitted.forest_.quantized
     assert repr(hardware).startswith("CompiledClassifier(")
     with pytest.raises(NotFittedError):
         hardware.predict(X)

@@ -49,15 +49,15 @@ def iris(depth=None):
 def test_every_input_takes_the_models_own_path(kind):
     kind = KINDS[kind]()
     model = forestc.load(kind.source, trust_pickle=True)
-    quantised, (step,) = run_passes(model, [Quantize()], Ranges())
+    quantized, (step,) = run_passes(model, [Quantize()], Ranges())
     rows = np.concatenate([hard_rows(model, kind, 4000).astype(np.float64), made_rows(model, Ranges()).X])
-    wanted, got = evaluate(model, rows), evaluate(quantised, rows)
+    wanted, got = evaluate(model, rows), evaluate(quantized, rows)
     assert (wanted.leaves == got.leaves).all()
     changed = wanted.index != got.index
     if step.report["leaves"] == "exact":
         assert step.promise == "exact" and not changed.any()
     elif step.report["score_bound"] is not None and wanted.scores.shape == got.scores.shape:
-        assert np.abs(got.scores * quantised.scale - wanted.scores).max() <= step.report["score_bound"]
+        assert np.abs(got.scores * quantized.scale - wanted.scores).max() <= step.report["score_bound"]
     assert changed.mean() < 1e-3
 
 

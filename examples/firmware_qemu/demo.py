@@ -93,7 +93,7 @@ def main() -> None:
     found = [tuple(map(int, row)) for row in re.findall(r"^row (\d+) class (\d+) score (-?\d+)$", out, re.MULTILINE)]
     if "selftest -1\n" not in out or [row for row, _, _ in found] != list(range(ROWS)):
         sys.exit(f"the firmware printed something else: {out}")
-    said, exact = model.predict(rows), evaluate_words(design.forest, design.quantise(rows))
+    said, exact = model.predict(rows), evaluate_words(design.forest, design.quantize(rows))
     classes = [int(design.classes_[index]) for _, index, _ in found]
     table = Table(title="breast cancer, 0: malignant, 1: benign", title_justify="left")
     for title in ("row", "label", "model in Python", "firmware in qemu", "score of benign"):

@@ -60,7 +60,7 @@ int main(void)
     for (row = 0; row < ROWS; row++) {
         word x[CANCER_INPUTS];
         score scores[CANCER_OUTPUTS];
-        cancer_quantise(rows[row], x);
+        cancer_quantize(rows[row], x);
         cancer_scores(x, scores);
         print("row ");
         print_number(row);

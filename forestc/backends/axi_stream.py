@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forestc.backends import quantiser
+from forestc.backends import quantizer
 from forestc.backends.lanes import Layout, layout_of
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
@@ -80,7 +80,7 @@ def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: 
     design_hash: the manifest's, 64 hexadecimal digits. Same input, same bytes.
     """
     stream = stream_of(netlist, options)
-    module, words = stream.module, quantiser.file_name(netlist)
+    module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
     view = {
         **vars(stream),
@@ -106,7 +106,7 @@ def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: 
         **verilog,
         "ip_xact": ("component.xml", render("synth/component.xml.j2", **view)),
         "driver": (f"{module}_axis.h", render("c/driver.h.j2", **view)),
-        "words": (f"{words}.py", quantiser.emit(forest, netlist, stream.row, stream.result)),
+        "words": (f"{words}.py", quantizer.emit(forest, netlist, stream.row, stream.result)),
         "cocotb": (f"test_{module}_axis.py", render("cocotb/test_axis.py.j2", **view)),
     }
 

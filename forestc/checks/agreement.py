@@ -31,7 +31,7 @@ class Agreement:
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     """Compares two forests on rows. Goes through them once, for regression twice."""
-    same, worst, labelled = 0, 0.0, False
+    same, worst, labeled = 0, 0.0, False
     regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
     accuracy = Accuracy(model.decides), Accuracy(model.decides)
@@ -47,12 +47,12 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
             rows_same = before.index.reshape(len(batch.X), -1) == after.index.reshape(len(batch.X), -1)
             same += int(rows_same.all(axis=1).sum())
         if batch.truth is not None:
-            labelled = True
+            labeled = True
             for measured, forest, answer in zip(accuracy, (model, compiled), answers, strict=True):
                 measured.add(answers_of(forest, answer), batch.truth)
     if not count:
         return Agreement(0, 1.0, None, None, None)
-    shares = [measured.share if labelled else None for measured in accuracy]
+    shares = [measured.share if labeled else None for measured in accuracy]
     return Agreement(count, same / count, shares[0], shares[1], worst if regression else None)
 
 

@@ -91,7 +91,7 @@ def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
     run = partial(simulate_plainly, netlist)
     for some in _few(forest, rows):
         if not np.array_equal(simulated(run, netlist, some.words), expected(forest, netlist, some.words)):
-            raise CheckError("the netlist does not equal the quantised forest", do="report this bug")
+            raise CheckError("the netlist does not equal the quantized forest", do="report this bug")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from forestc.backends import hls, verilog
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of, rows_of
-from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown
 from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
@@ -44,7 +44,7 @@ from hw_sim import Simulator, evaluate
 IntMatrix: TypeAlias = NDArray[np.int64]
 _TO_WORDS = (
     "import importlib, json, sys; sys.path.insert(0, '.'); words = importlib.import_module(sys.argv[1]); "
-    "print(*(f'{words.pack(words.quantise(row)):x}' for row in json.load(sys.stdin)), sep='\\n')"
+    "print(*(f'{words.pack(words.quantize(row)):x}' for row in json.load(sys.stdin)), sep='\\n')"
 )
 _TO_RTLIL = (
     "import runpy, sys; from amaranth.back import rtlil; print(runpy.run_path(sys.argv[1])['convert'](rtlil), end='')"
@@ -216,7 +216,7 @@ class IcarusEngine(Engine):
 class CEngine(Engine):
     """The generated C header, compiled on the host with all warnings and sanitizers.
 
-    It maps words or raw rows to results. A header with a quantiser also gets raw rows, and its words are compared with
+    It maps words or raw rows to results. A header with a quantizer also gets raw rows, and its words are compared with
     the encoder's. Given rows that the types of raw inputs do not hold are left out, and counted.
     The program checks the codes of all category names when it starts.
     """
@@ -231,8 +231,8 @@ class CEngine(Engine):
         self.forest: Forest = design.forest
         options = design.c_options
         self.inputs = inputs = inputs_of(self.forest, options.inputs, options.types)
-        self.quantises, self.seen = options.quantises, 0
-        self.rows = rows_of(self.forest, row_type(self.forest, options.quantiser).name) if self.quantises else inputs
+        self.quantizes, self.seen = options.quantizes, 0
+        self.rows = rows_of(self.forest, row_type(self.forest, options.quantizer).name) if self.quantizes else inputs
         prefix = identifier(self.forest.name)
         self.shown = shown(self.forest, prefix, options.values)
         header = folder / copied(design, "c", folder)
@@ -245,7 +245,7 @@ class CEngine(Engine):
             macro=prefix.upper(),
             n_words=0 if inputs.raw else len(features),
             words=[] if inputs.raw else words,
-            row=self.rows.type if self.quantises else "",
+            row=self.rows.type if self.quantizes else "",
             n_columns=max(1, self.forest.columns),
             raw=inputs.raw,
             x_type=inputs.type,
@@ -278,13 +278,13 @@ class CEngine(Engine):
             evaluation = evaluate_words(self.forest, vectors.words)
             parts, rows = [self.inputs.table(vectors.raw)], vectors.raw
         else:
-            rows = self.rows.fitted(disturbed(self.forest, vectors.raw)) if self.quantises else vectors.raw
+            rows = self.rows.fitted(disturbed(self.forest, vectors.raw)) if self.quantizes else vectors.raw
             parts = [np.ascontiguousarray(vectors.words).view(np.uint8).reshape(len(rows), -1)]
-            parts += [self.rows.table(rows)] * self.quantises
+            parts += [self.rows.table(rows)] * self.quantizes
         out = run_tool([str(self.folder / "program")], self.folder, data=np.concatenate(parts, axis=1).tobytes())
         index = evaluation.index.reshape(len(rows), -1)
         wanted = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
-        wanted += [encode(self.forest, rows)] * self.quantises
+        wanted += [encode(self.forest, rows)] * self.quantizes
         exact = None if self.shown is None else values_of(self.forest, evaluation)
         if exact is not None:
             wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))

@@ -81,7 +81,7 @@ class CheckResult:
         wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
         edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
         if wrong:
-            what, first = f"{', '.join(wrong)} differs from the quantised forest", next(iter(wrong))
+            what, first = f"{', '.join(wrong)} differs from the quantized forest", next(iter(wrong))
             where = "; ".join(part for part in (f"{first}: {wrong[first].first}", edited) if part)
         elif self.proof is not None and not self.proof.proved:
             part = next(part for part in self.proof.parts if part.proved < part.asked)

@@ -74,7 +74,7 @@ def _compile(call: Call) -> None:
 
 
 def _check(call: Call) -> None:
-    """Checks that the files in a folder compute what the quantised model computes."""
+    """Checks that the files in a folder compute what the quantized model computes."""
     from forestc.commands.check import check
     from forestc.manifest.design import open_design
     from forestc.report.tables import check_tables
@@ -97,11 +97,11 @@ def _simulate(call: Call) -> None:
         figures = simulate(**call.given, progress=say)
     call.show(figures, lambda: [figures_table(f"simulation of {call.given['design']}", figures)])
     if figures["differences"]:
-        raise CheckError(f"{figures['differences']} rows differ from the quantised forest", do="report this bug")
+        raise CheckError(f"{figures['differences']} rows differ from the quantized forest", do="report this bug")
 
 
 def _synth(call: Call) -> None:
-    """Synthesises for a device: LUTs, flip-flops, depth and Fmax."""
+    """Synthesizes for a device: LUTs, flip-flops, depth and Fmax."""
     from forestc.commands.synth import synth
     from forestc.manifest.design import open_design
     from forestc.report.tables import synth_tables, table
@@ -124,7 +124,7 @@ def _measure(call: Call) -> None:
     call.show(figures, lambda: [*measure_tables(str(design.manifest["name"]), figures, table), *_notes(figures)])
     if figures["differences"]:
         raise CheckError(
-            f"{figures['differences']} answers differ from the quantised forest", where=figures["first_difference"],
+            f"{figures['differences']} answers differ from the quantized forest", where=figures["first_difference"],
             do="compile again; if the error stays, report it",
         )  # fmt: skip
     if figures["over_budget"]:

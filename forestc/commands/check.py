@@ -1,4 +1,4 @@
-"""check: compares the files of a compiled folder with its quantised forest, and that with the model."""
+"""check: compares the files of a compiled folder with its quantized forest, and that with the model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHUNK = 65536
 
 @takes(CheckOptions)
 def check(options: CheckOptions) -> CheckResult:
-    """Compares a compiled folder with its quantised forest, and the forest with the model.
+    """Compares a compiled folder with its quantized forest, and the forest with the model.
 
     Engines run all given rows, rows on every threshold and one step beside it, and `random_rows` random ones. By
     default one engine runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python

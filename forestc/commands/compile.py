@@ -48,7 +48,7 @@ from forestc.manifest.content import design_hash, manifest, sealed
 from forestc.manifest.design import (
     MANIFEST,
     MODEL,
-    QUANTISED,
+    QUANTIZED,
     REPORT,
     Design,
     check_writable,
@@ -153,7 +153,7 @@ def compile(options: CompileOptions) -> Compiled:
     """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written.
 
     The parameters are the fields of `forestc.options.compile.CompileOptions`. With a device the design is also
-    synthesised, placed and routed for it, as `synth` does: see `figures["synthesis"]`. A model without column names
+    synthesized, placed and routed for it, as `synth` does: see `figures["synthesis"]`. A model without column names
     takes those of the rows, in their order; `figures["notes"]` holds this and other remarks on how the model was read.
     Raises ForestcError.
     """
@@ -200,7 +200,7 @@ def compile(options: CompileOptions) -> Compiled:
         "steps": steps_record(passed.steps),
     }
     files = {one.path: one.text for one in artifacts}
-    files |= {MODEL: print_forest(read.source), QUANTISED: printed}
+    files |= {MODEL: print_forest(read.source), QUANTIZED: printed}
 
     def write(figures: Figures, made: Mapping[str, Any]) -> Design:
         report = compile_report(read.source, passed.forest, netlist, passed.steps, figures.as_dict(), made, files)

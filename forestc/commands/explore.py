@@ -25,7 +25,7 @@ from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
-from forestc.exploration.material import Material, labelled_rows, material_of, test_rows
+from forestc.exploration.material import Material, labeled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
 from forestc.exploration.search import Search, unreachable
 from forestc.exploration.study import STUDY, Study, write_asked
@@ -242,7 +242,7 @@ def _leaks(material: Material) -> list[str]:
 
 def _all_columns(material: Material) -> NDArray[np.float64] | None:
     """The test rows with the columns of the rows, in their order; None if they have others."""
-    X, names = read_inputs(*labelled_rows(material.asked.test, material.asked.label))
+    X, names = read_inputs(*labeled_rows(material.asked.test, material.asked.label))
     if set(names) == set(material.names):
         return X[:, [names.index(name) for name in material.names]]
     return X if X.shape[1] == material.X.shape[1] else None

@@ -18,7 +18,7 @@ from forestc.options.fields import takes
 def inspect(options: InspectOptions) -> dict[str, Any]:
     """The figures of `forestc inspect --json`.
 
-    source: a model that `load` takes, a compiled folder, or a Design. For the latter two the forest is the quantised
+    source: a model that `load` takes, a compiled folder, or a Design. For the latter two the forest is the quantized
     one, and `compiled` describes the written files. `per_feature` lists the features.
 
     tree: gives instead one tree as nested nodes. An inner node has `condition` and its children where the condition

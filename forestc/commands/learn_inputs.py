@@ -30,7 +30,7 @@ JUDGED_SHARE = 0.25  # of the seconds, for the model that is judged
 def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any]]:
     """An input model, and the figures of `forestc model-inputs --json`.
 
-    source: a model that `load` takes, which is quantised exactly first; a compiled folder; or a Design. rows, label:
+    source: a model that `load` takes, which is quantized exactly first; a compiled folder; or a Design. rows, label:
     as for `compile`; labels are not used. out: a file for the model's text form. The other options are those of
     `forestc.inputs.learn.learned`. From 50 rows on, a model learnt from four fifths of them in a quarter of the seconds
     is judged on the others. Raises ForestcError.
@@ -81,7 +81,7 @@ def write_inputs(model: InputModel, path: str | Path) -> None:
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
-    """The quantised forest, its rows, and notes on how they were read."""
+    """The quantized forest, its rows, and notes on how they were read."""
     source, rows, label = options.source, options.rows, options.label
     if isinstance(source, str | Path) and Path(source).is_dir():
         source = open_design(source)

@@ -34,7 +34,7 @@ from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
 from forestc.toolchain.compilers import version
-from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
+from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import find, together
 
 DRAWN = "inputs"  # the origin of rows drawn from an input model
@@ -54,13 +54,13 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
 
     cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc or avr (ATmega2560).
     rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
-    scores and row that the header has. compiler: auto, ziglang or gcc. optimise: s, 2 or 3. most: number of rows to
+    scores and row that the header has. compiler: auto, ziglang or gcc. optimize: s, 2 or 3. most: number of rows to
     run, spread over all; 0 for all. Raises OptionError for unknown names, MissingToolError for tools that are missing,
     CheckError if the firmware fails in the emulator.
     """
-    cpu, compiler, optimise, most = options.cpu, options.compiler, options.optimise, options.most
+    cpu, compiler, optimize, most = options.cpu, options.compiler, options.optimize, options.most
     progress = options.progress
-    known = {"cpu": (cpu, CPUS), "compiler": (compiler, COMPILERS), "optimisation": (optimise, OPTIMISE)}
+    known = {"cpu": (cpu, CPUS), "compiler": (compiler, COMPILERS), "optimization": (optimize, OPTIMIZE)}
     for what, (name, names) in known.items():
         if name not in names:
             raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(names)}")
@@ -89,7 +89,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         likely = likely[fits(design.forest, types, likely).all(axis=1)] if types else likely
         inputs.append(Vectors(encode(design.forest, likely), likely, DRAWN))
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
-        work = _Work(design, processor, tool, simavr, optimise, Path(scratch))
+        work = _Work(design, processor, tool, simavr, optimize, Path(scratch))
         (work.folder / header.name).write_bytes(header.read_bytes())
         progress(f"{tool.kind} for {cpu}")
         built = together([partial(work.built, entry) for entry in wanted])
@@ -109,7 +109,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     if not emulator:
         notes.append(f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}")
     counts = [figures["differences"] for figures in measured.values() if figures["differences"] is not None]
-    bound = _bound(design, cpu, tool, optimise)
+    bound = _bound(design, cpu, tool, optimize)
     for name in {"predict", "scores"} & measured.keys():
         taken = measured[name]["cycles"] or measured[name]["instructions"]
         measured[name]["worst_case"] = bound
@@ -129,17 +129,17 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         "rows": 0 if sample is None else len(sample),
         "rows_given": total,
         "vectors": sum(len(batch.words) for batch in inputs if batch.origin not in ("rows", DRAWN)),
-        "optimise": optimise,
+        "optimize": optimize,
         "tools": [tool.version, *([emulator] if emulator else [])],
         "notes": notes,
     }
 
 
-def _bound(design: Design, cpu: str, tool: Compiler, optimise: str) -> int | None:
+def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
     """The most instructions (cycles on AVR) of a prediction, computed from the forest; None for a compiler or a level
     whose costs are not known."""
     known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
-    if known is None or optimise != "s" or known.tool.split()[0] != tool.version.split()[0]:
+    if known is None or optimize != "s" or known.tool.split()[0] != tool.version.split()[0]:
         return None
     layout = chosen_layout(forest, options) if options.layout == "auto" else options.layout
     estimate = estimated(forest, options, cpu).get(layout)
@@ -213,13 +213,13 @@ class _Work:
     cpu: Cpu
     compiler: Compiler
     simavr: str | None
-    optimise: str
+    optimize: str
     folder: Path
 
     def built(self, entry: Entry) -> _Built:
         start = time.perf_counter()
         (self.folder / f"{entry.name}.c").write_text(entry.source, encoding="utf-8")
-        made = build(self.cpu, self.compiler, f"{entry.name}.c", self.folder, self.optimise)
+        made = build(self.cpu, self.compiler, f"{entry.name}.c", self.folder, self.optimize)
         return _Built(made, read_image(made.image), static_stack(made), time.perf_counter() - start)
 
     def _machine(self, made: _Built) -> Machine | None:

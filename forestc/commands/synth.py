@@ -19,7 +19,7 @@ from forestc.options.shared import Progress
 from forestc.synthesis import check_fits, known_device, need_tools, registered
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.vendor import PROGRAMS, run_vendor
-from forestc.toolchain.yosys import find_yosys, synthesise, yosys_version
+from forestc.toolchain.yosys import find_yosys, synthesize, yosys_version
 
 
 @takes(SynthOptions)
@@ -29,7 +29,7 @@ def synth(options: SynthOptions) -> dict[str, Any]:
     device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
     quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
     measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
-    seed: of the placer. try_anyway: synthesise also a design whose estimate exceeds the device. route: whether it is
+    seed: of the placer. try_anyway: synthesize also a design whose estimate exceeds the device. route: whether it is
     placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises OptionError for
     an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
     """
@@ -51,7 +51,7 @@ def synth(options: SynthOptions) -> dict[str, Any]:
         file.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
         start = time.perf_counter()
         progress(f"yosys for {device}")
-        cells = synthesise([file], core, family.synthesis, native=native)
+        cells = synthesize([file], core, family.synthesis, native=native)
         seconds["synthesis"] = round(time.perf_counter() - start, 3)
         command = find_yosys(native)
         assert command is not None

@@ -27,12 +27,12 @@ from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.portfolio import Fold, Size, Trial
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
-from forestc.toolchain.yosys import synthesise
+from forestc.toolchain.yosys import synthesize
 from forestc.training.again import folds_of
 
 DEVICE = "xcup"  # whose LUTs are counted where none is named
-NEARLY = 1.3  # times the size of the smallest: designs up to it are synthesised where a device is given
-SYNTHESISED = 3  # designs, at most
+NEARLY = 1.3  # times the size of the smallest: designs up to it are synthesized where a device is given
+SYNTHESIZED = 3  # designs, at most
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
 
 SHARE_KNOWN = (
@@ -93,7 +93,7 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
         level, source, fit, folds, size,
         how=how, tolerance=options.tolerance, stop=wanted.stop, progress=progress,
     )  # fmt: skip
-    found = _synthesised(found, wanted)
+    found = _synthesized(found, wanted)
     assert found.chosen is not None
     loss = found.chosen.loss
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
@@ -131,7 +131,7 @@ def _some(rows: Rows) -> np.ndarray[Any, Any]:
 
 
 def size_of(wanted: Request) -> Size:
-    """What is minimised: LUTs of the device, or bytes on the processor where only C is written."""
+    """What is minimized: LUTs of the device, or bytes on the processor where only C is written."""
     options = wanted.options
     if set(wanted.targets) == {"c"}:
         cpu = wanted.c.cpu or DEFAULT_CPU
@@ -151,7 +151,7 @@ def size_of(wanted: Request) -> Size:
     return Size(luts, f"LUTs ({device})", DEVICES[device].family.name if known else DEFAULT_COST)
 
 
-def _synthesised(found: Plan, wanted: Request) -> Plan:
+def _synthesized(found: Plan, wanted: Request) -> Plan:
     """The plan with the trial that synthesis for the device finds the smallest, of those that are nearly as small as
     the chosen one by estimates."""
     options, chosen = wanted.options, found.chosen
@@ -159,12 +159,12 @@ def _synthesised(found: Plan, wanted: Request) -> Plan:
     if options.device is None or options.no_synth or options.device not in DEVICES:
         return found
     near = [trial for trial in found.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
-    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESISED]
+    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESIZED]
     if len(near) < 2:
         return found
     luts = []
     for number, trial in enumerate(near, 1):
-        options.progress(f"synthesising {number} of {len(near)} designs: {trial.family}")
+        options.progress(f"synthesizing {number} of {len(near)} designs: {trial.family}")
         luts.append(_luts(trial, options.device, wanted.lowering, options.native))
     best = near[luts.index(min(luts))]
     return replace(found, passes=best.passes, chosen=best)
@@ -176,4 +176,4 @@ def _luts(trial: Trial, device: str, lowering: LoweringOptions, native: bool) ->
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / core
         path.write_text(files[core], encoding="utf-8")
-        return synthesise([path], path.stem, DEVICES[device].family.synthesis, native=native).lut
+        return synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut

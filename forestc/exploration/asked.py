@@ -59,7 +59,7 @@ class Asked(ExploreOptions):
                 known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
                     f"nothing here tells the clock rate on {self.device}",
-                    do="limit or minimise latency instead, and let your vendor's tool time the front; or give a device "
+                    do="limit or minimize latency instead, and let your vendor's tool time the front; or give a device "
                     f"whose clock rate is known: {', '.join(known)}",
                 )
         for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):

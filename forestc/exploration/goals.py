@@ -1,4 +1,4 @@
-"""The figures that a search may optimise or limit, by the names that users write."""
+"""The figures that a search may optimize or limit, by the names that users write."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """maximise: whether more is better. needs: what has to be given for the figure to be known. means: for people."""
+    """maximize: whether more is better. needs: what has to be given for the figure to be known. means: for people."""
 
-    maximise: bool
+    maximize: bool
     unit: str
     needs: Needs
     means: str
@@ -52,7 +52,7 @@ def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | N
         raise OptionError(f"goals name one figure twice: {', '.join(names)}", do="remove one")
     if len(figures) < 2:
         raise OptionError(f"one goal alone, {figures[0]}", do="give two or more, such as lut,accuracy, and limits")
-    return tuple(Goal(name, FIGURES[name].maximise, FIGURES[name].unit) for name in figures)
+    return tuple(Goal(name, FIGURES[name].maximize, FIGURES[name].unit) for name in figures)
 
 
 def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:

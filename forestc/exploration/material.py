@@ -164,7 +164,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
     X, y, held_out = table.X, table.y, HELD_OUT
     folds: tuple[Fold, ...] = ()
     if asked.validation is not None and share_of(asked.validation) is None:
-        other = read_table(*labelled_rows(asked.validation, asked.label), regression=asked.regression)
+        other = read_table(*labeled_rows(asked.validation, asked.label), regression=asked.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
             raise RowsError("the validation rows have other columns or classes", where=str(asked.validation))
         place = np.array([table.classes.index(name) for name in other.classes] or [0])
@@ -178,17 +178,17 @@ def material_of(asked: Asked, folder: Path) -> Material:
 def _of_model(asked: Asked, folder: Path) -> Material:
     forest = name_classes(load(asked.model, trust_pickle=asked.trust_pickle), asked.classes)
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
-    X, y, labelled = _arrays(opened, forest)
+    X, y, labeled = _arrays(opened, forest)
     held_out: Any = HELD_OUT
     if asked.validation is not None and share_of(asked.validation) is None:
-        rows, labels = labelled_rows(asked.validation, asked.label)
+        rows, labels = labeled_rows(asked.validation, asked.label)
         other, labels, _ = _arrays(rows_from(rows, forest, labels), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
         seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
     else:
         folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (_SEEN,)
-    if not labelled:
+    if not labeled:
         seen = (*seen, _NO_LABELS)
     if forest.decides and len(np.unique(y)) < 2:
         raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
@@ -207,28 +207,28 @@ _SEEN = (
 _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design answers as the model does"
 
 
-def labelled_rows(rows: Any, label: Any) -> tuple[Any, Any]:
+def labeled_rows(rows: Any, label: Any) -> tuple[Any, Any]:
     """Rows, and their labels or the column of these. rows: a file with the label column, or a pair (rows, labels)."""
     return rows if isinstance(rows, tuple) else (rows, label)
 
 
 def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
     """The test rows: a file with the same label column, or a pair (rows, labels)."""
-    rows, truth = labelled_rows(test, label)
-    X, y, labelled = _arrays(rows_from(rows, model, truth), model)
-    if not labelled:
+    rows, truth = labeled_rows(test, label)
+    X, y, labeled = _arrays(rows_from(rows, model, truth), model)
+    if not labeled:
         raise OptionError("the test rows have no labels", do="give --label, or a pair (rows, labels)")
     return ArrayRows(X, y)
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
     """All rows, and whether they have labels; without these the model's own answers stand in for them."""
-    X, y, labelled = [], [], True
+    X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
-        labelled &= batch.truth is not None
+        labeled &= batch.truth is not None
         y.append(answers_to(forest, batch.X) if batch.truth is None else batch.truth)
-    return np.concatenate(X), np.concatenate(y), labelled
+    return np.concatenate(X), np.concatenate(y), labeled
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[Fold, ...]:

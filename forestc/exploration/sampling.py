@@ -57,7 +57,7 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
             return library.load_study(storage=address, study_name=name_of(folder, address), sampler=sampler(seed, 0))
         return library.create_study(
             storage=_storage(folder, address), study_name=name_of(folder, address), sampler=sampler(seed, 0),
-            directions=["maximize" if goal.maximise else "minimize" for goal in goals], load_if_exists=resume,
+            directions=["maximize" if goal.maximize else "minimize" for goal in goals], load_if_exists=resume,
         )  # fmt: skip
     except library.exceptions.DuplicatedStudyError:
         what = f"the storage has a study named {name_of(folder, address)}"

@@ -274,7 +274,7 @@ def _costs(trial: Trial, goals: Sequence[Goal], share: float = 1.0, errors: floa
         if goal.figure == "accuracy" and trial.validation is not None:
             value = trial.validation.value + errors * trial.validation.standard_error
         elif value is not None:
-            value = value / share if goal.maximise else value * share
+            value = value / share if goal.maximize else value * share
         costs.append(goal.cost(value))
     return tuple(costs)
 

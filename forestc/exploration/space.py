@@ -107,7 +107,7 @@ def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
 
 
 def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
-    """What pruning minimises: the LUTs of the device's family, or bytes or instructions of the processor."""
+    """What pruning minimizes: the LUTs of the device's family, or bytes or instructions of the processor."""
     if asked.device:
         return DEVICES[asked.device].family.name
     if not asked.cpu:

@@ -38,12 +38,12 @@ class Goal:
     """figure: accuracy, lut, ff, latency_cycles, fmax_mhz, flash, ram, instructions. unit: for people, as in 'MHz'."""
 
     figure: str
-    maximise: bool
+    maximize: bool
     unit: str = ""
 
     def cost(self, value: float | None) -> float:
         """The value of the figure as a cost, smaller is better; infinite if it is not known."""
-        return math.inf if value is None else -value if self.maximise else value
+        return math.inf if value is None else -value if self.maximize else value
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def open_study(folder: str | Path) -> Study:
 
 
 def _is_goal(goal: Goal) -> bool:
-    return _is_text(goal.figure) and isinstance(goal.maximise, bool) and (goal.unit == "" or _is_text(goal.unit))
+    return _is_text(goal.figure) and isinstance(goal.maximize, bool) and (goal.unit == "" or _is_text(goal.unit))
 
 
 def _is_limit(limit: Limit) -> bool:

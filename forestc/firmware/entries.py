@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
-from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import Shown, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
@@ -76,7 +76,7 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
         "predict": forest.decides,
         "scores": True,
         "values": shown(forest, identifier(forest.name), options.values) is not None,
-        "row": options.quantises and (cpu.doubles or row_type(forest, options.quantiser).bits == 32),
+        "row": options.quantizes and (cpu.doubles or row_type(forest, options.quantizer).bits == 32),
     }
     return [name for name in ENTRIES if offered[name]]
 
@@ -92,7 +92,7 @@ def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")
     forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)
     struct, row = inputs.struct, name == "row"
-    takes = inputs if not row else rows_of(forest, row_type(forest, options.quantiser).name)
+    takes = inputs if not row else rows_of(forest, row_type(forest, options.quantizer).name)
     what = {"predict": "labels", "row": "labels" if forest.decides else "scores"}.get(name, name)
     values = shown(forest, prefix, options.values) if what == "values" else None
     returned = what == "labels" and len(forest.targets) == 1

@@ -152,7 +152,7 @@ def _around(
     by_set = by_set[categorical]
     codes = np.array([_codes(forest, int(f)) for f in feature[by_set]])
     place = np.arange(len(nodes))
-    spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantised else []
+    spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantized else []
     low = np.array([s.low for s in spans], dtype=np.int64)
     top = np.array([s.top for s in spans], dtype=np.int64)  # the missing word, if there is one
     parts = []
@@ -165,10 +165,10 @@ def _around(
     if takes_missing.any():
         part = np.array(rows[takes_missing])
         at = feature[takes_missing]
-        part[np.arange(len(part)), at] = top[at] if forest.quantised else np.nan
+        part[np.arange(len(part)), at] = top[at] if forest.quantized else np.nan
         parts.append(part)
     result = np.concatenate(parts)
-    return np.clip(result, low, top) if forest.quantised else result
+    return np.clip(result, low, top) if forest.quantized else result
 
 
 def _codes(forest: Forest, feature: int) -> int:
@@ -181,7 +181,7 @@ def _stepped(forest: Forest, feature: NDArray[Any], values: ArrayLike, step: int
     values = np.asarray(values)
     if step == 0:
         return values
-    if forest.quantised:
+    if forest.quantized:
         end = np.iinfo(np.int64).max if step > 0 else np.iinfo(np.int64).min
         return np.where(values == end, values, values + step)
     narrow = np.array([f.number == Float(32) for f in forest.features])[feature]

@@ -53,7 +53,7 @@ def make_tree(
     cover: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     drawn: Draw | None = None,
-    quantised: bool = False,
+    quantized: bool = False,
 ) -> Tree:
     """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
 
@@ -61,7 +61,7 @@ def make_tree(
     be -1, too, and its feature and threshold are ignored. `values` has a row for each leaf in order of node number,
     unless `leaf` gives each leaf's row.
     """
-    dtype = np.int64 if quantised else np.float64
+    dtype = np.int64 if quantized else np.float64
     left_ = _ints(left, "left children", where)
     right_ = _ints(right, "right children", where)
     n = len(left_)

@@ -58,7 +58,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     """
     if table.ndim != 2 or table.shape[1] != forest.columns:
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
-    result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantised else np.float64)
+    result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantized else np.float64)
     for index, feature in enumerate(forest.features):
         column = round_to(table[:, feature.column], feature.raw)
         if not feature.missing and (absent := np.flatnonzero(np.isnan(column))).size:
@@ -66,12 +66,12 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
                 "a value is missing (NaN)",
                 where=f"row {int(absent[0])}, feature {feature.name!r}",
                 do="fill it in, or compile with quantize{missing=always} if the model takes missing values"
-                if forest.quantised
+                if forest.quantized
                 else "fill it in, or use a model that takes missing values",
             )
         if isinstance(feature.number, Float):
             result[:, index] = column
-        elif not forest.quantised:  # a category among floats: its code, and NaN stays NaN
+        elif not forest.quantized:  # a category among floats: its code, and NaN stays NaN
             codes = to_words(column, feature.number, False)
             result[:, index] = np.where(np.isnan(column), np.nan, codes)
         else:
@@ -96,7 +96,7 @@ def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Ev
     answers = [_answer(forest, part, total) for part in forest.parts or (forest.whole,)]
     if forest.parts and forest.combine.kind != "each":
         scores = combined(forest, answers)
-        values = link_values(scores * float(forest.scale or 1.0) if forest.quantised else scores, forest.link)
+        values = link_values(scores * float(forest.scale or 1.0) if forest.quantized else scores, forest.link)
         index = decide(forest.decision, scores, values)
         answers = [_Answer(forest.whole, scores, values, index)]
     scores = np.concatenate([answer.scores for answer in answers], axis=1)
@@ -120,7 +120,7 @@ class _Answer:
 
 def _answer(forest: Forest, part: Part, total: NDArray[Any]) -> _Answer:
     scores = finish_scores(forest, part, total[:, part.start : part.stop])
-    values = link_values(scores * part.scale if forest.quantised else scores, part.link)
+    values = link_values(scores * part.scale if forest.quantized else scores, part.link)
     return _Answer(part, scores, values, decide(part.decision, scores, values))
 
 
@@ -133,8 +133,8 @@ def _labels(answer: _Answer) -> NDArray[Any]:
 def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     """The scores of a vote, average or median over the parts (see `Combine`)."""
     weights = np.array(forest.combine.weights or [1.0] * len(answers))
-    if forest.quantised and forest.combine.kind == "average":
-        values = [quantised_values(answer.part, answer.scores, forest.steps) for answer in answers]
+    if forest.quantized and forest.combine.kind == "average":
+        values = [quantized_values(answer.part, answer.scores, forest.steps) for answer in answers]
         return np.asarray(
             sum(weight * part_values for weight, part_values in zip(weights.astype(np.int64), values, strict=True))
         )
@@ -142,12 +142,12 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
             votes[np.arange(len(votes)), answer.index] += weight
-        return votes.astype(np.int64) if forest.quantised else votes
+        return votes.astype(np.int64) if forest.quantized else votes
     values = []
     for answer in answers:
         two = answer.part.decision.kind == "threshold" and answer.values.shape[1] == 1
         values.append(np.concatenate([1 - answer.values, answer.values], axis=1) if two else answer.values)
-    if forest.quantised:
+    if forest.quantized:
         values = [answer.scores for answer in answers]
     stacked = np.asarray(values)  # float32 if all members are, as in the library
     if forest.combine.kind == "average":
@@ -160,7 +160,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     return np.asarray(single[rows, order[rows, median]])[:, np.newaxis]
 
 
-def quantised_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
+def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
     """The values (rows, classes) of a part of a quantized average, from its scores (rows, outputs): see `Combine`."""
     if not part.curves:
         return scores
@@ -214,14 +214,14 @@ def goes_left(
             categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[here].tolist()])
             members = tree.sets[chosen]
             left[here] = np.where(categorical, np.isin(x[here], members), within(x[here], members))
-    absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantised else np.isnan(x)
+    absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantized else np.isnan(x)
     sides: NDArray[np.bool_] = np.where(absent, tree.missing_left[at], left)
     return sides
 
 
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
     """The accumulator before the first tree: (rows, outputs), in the precision of the additions."""
-    if forest.quantised:
+    if forest.quantized:
         total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
     else:
         precisions = {part.aggregate.precision for part in forest.parts} or {forest.aggregate.precision}
@@ -230,7 +230,7 @@ def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
         here = slice(part.start, part.stop)
         if part.aggregate.kind != "sum":
             total[:, here] = _extreme(total.dtype, low=part.aggregate.kind == "max")
-        elif part.aggregate.bias_first or forest.quantised:
+        elif part.aggregate.bias_first or forest.quantized:
             total[:, here] += forest.bias[here].astype(total.dtype)
     return total
 
@@ -261,7 +261,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
 
 def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[Any]:
     """A part's scores from its slice of the accumulator after the last tree."""
-    if forest.quantised:
+    if forest.quantized:
         if part.aggregate.kind != "sum":
             total = total + forest.bias[part.start : part.stop]
         return total

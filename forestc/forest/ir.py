@@ -308,7 +308,7 @@ class Forest:
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"
-        kind = "quantised" if self.quantised else "of floats"
+        kind = "quantized" if self.quantized else "of floats"
         sizes = f"{len(self.trees):,} trees, {self.n_nodes:,} nodes, {self.columns:,} columns"
         return f"<Forest {self.name!r:.80}, {kind}: {sizes}, {answers}>"
 
@@ -318,7 +318,7 @@ class Forest:
         return html_figures(f"Forest {self.name}", forest_figures(self))
 
     @property
-    def quantised(self) -> bool:
+    def quantized(self) -> bool:
         """Whether all features, thresholds and leaves are integers."""
         return self.scale is not None
 

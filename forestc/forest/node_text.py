@@ -48,7 +48,7 @@ def condition_text(forest: Forest, condition: Condition) -> str:
     missing = " or missing" if feature.missing and condition.missing_left else ""
 
     def number(value: Any) -> str:
-        if not forest.quantised:
+        if not forest.quantized:
             return f"{value:.9g}"
         real = word_value(int(value), feature.number)
         return f"{value}" if real == value else f"{value} ({real:.6g})"

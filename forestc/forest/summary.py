@@ -34,7 +34,7 @@ def forest_figures(forest: Forest) -> dict[str, Any]:
         "aggregate": _kinds(part.aggregate.kind for part in forest.parts or (forest.whole,)),
         "link": _kinds(part.link.kind for part in forest.parts or (forest.whole,)),
         "decision": _kinds(part.decision.kind for part in forest.parts or (forest.whole,)),
-        "quantised": forest.quantised,
+        "quantized": forest.quantized,
         "notes": list(forest.provenance.notes),
     }
 

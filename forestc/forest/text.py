@@ -195,15 +195,15 @@ def parse_forest(text: str) -> Forest:
             number += 1
         if number == len(lines):
             raise ModelError("has no trees", do="a tree starts with a line: tree outputs 0")
-        quantised = "scale" in header
+        quantized = "scale" in header
         trees: list[Tree] = []
         while number < len(lines):
             end = number + 1
             while end < len(lines) and not lines[end].startswith("tree "):
                 end += 1
-            trees.append(_parse_tree(lines, number, end, quantised, len(trees)))
+            trees.append(_parse_tree(lines, number, end, quantized, len(trees)))
             number = end
-        return _parse_header(header, trees, quantised)
+        return _parse_header(header, trees, quantized)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelError(f"not a forest's text form ({error})", where=f"near line {number + 1}") from None
 
@@ -214,7 +214,7 @@ def _one(header: dict[str, list[str]], word: str) -> str:
     return header[word][0][len(word) + 1 :]
 
 
-def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bool) -> Forest:
+def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bool) -> Forest:
     if unknown := set(header) - _HEADER:
         raise ModelError(f"unknown line {sorted(unknown)[0]!r}")
     source = matched(_SOURCE, header["source"][0])
@@ -232,7 +232,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
                 named=match[7] is None,
             )
         )
-    number = int if quantised else float
+    number = int if quantized else float
     bias = [number(b) for b in _one(header, "bias").split(" ")]
     aggregate, link, decision, classes = _parse_judgement(header, "", 0)
     parts = []
@@ -258,7 +258,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         link=link,
         decision=decision,
         classes=classes,
-        scale=float(_one(header, "scale")) if quantised else None,
+        scale=float(_one(header, "scale")) if quantized else None,
         provenance=Provenance(
             source=str(json.loads(source[1])),
             version=str(json.loads(source[2])),
@@ -307,13 +307,13 @@ def _parse_link(text: str) -> Link:
     )
 
 
-def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: int) -> Tree:
+def _parse_tree(lines: list[str], start: int, end: int, quantized: bool, index: int) -> Tree:
     head = matched(_TREE, lines[start], f"line {start + 1}")
     outputs = [int(k) for k in head[1].split(" ")]
-    number = int if quantised else float
+    number = int if quantized else float
     n = end - start - 1
     feature, left, right = np.full((3, n), LEAF, dtype=np.int64)
-    threshold = np.zeros(n, dtype=np.int64 if quantised else np.float64)
+    threshold = np.zeros(n, dtype=np.int64 if quantized else np.float64)
     set_index = np.full(n, NO_SET, dtype=np.int64)
     missing = np.zeros(n, dtype=bool)
     ids = np.arange(n)
@@ -338,7 +338,7 @@ def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: 
             threshold[node] = number(match["threshold"])
         else:
             set_index[node] = len(sets)
-            whole = quantised or match["set"][0] == "{"
+            whole = quantized or match["set"][0] == "{"
             sets.append([int(m) if whole else float(m) for m in match["set"][1:-1].split(",") if m])
     if cover and len(cover) != n:
         raise ModelError(f"{len(cover)} covers for {n} nodes", where=f"tree {index}")
@@ -356,5 +356,5 @@ def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: 
         cover=cover or None,
         ids=ids,
         drawn=None if head[2] is None else Draw(int(head[4]), int(head[2]), int(head[3])),
-        quantised=quantised,
+        quantized=quantized,
     )

@@ -43,13 +43,13 @@ def verify(forest: Forest) -> None:
         if len(set(feature.labels)) != len(feature.labels):
             twice = next(label for label in feature.labels if feature.labels.count(label) > 1)
             raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}")
-        if not isinstance(feature.number, Category) and forest.quantised == isinstance(feature.number, Float):
-            state = "quantised" if forest.quantised else "float"
+        if not isinstance(feature.number, Category) and forest.quantized == isinstance(feature.number, Float):
+            state = "quantized" if forest.quantized else "float"
             raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
     _verify_parts(forest)
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)
-    if forest.quantised:
+    if forest.quantized:
         fed = {output for tree in forest.trees for output in tree.outputs}
         for part in forest.parts or (forest.whole,):
             if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
@@ -99,8 +99,8 @@ def _verify_parts(forest: Forest) -> None:
     if kind != "each":
         _verify_decision(forest.decision, classes, max(1, classes), "")
         _verify_link(forest.link, max(1, classes), "")
-    if forest.quantised and kind == "average" and not (forest.steps and forest.decides):
-        raise ModelError("a quantised average without curves or classes")
+    if forest.quantized and kind == "average" and not (forest.steps and forest.decides):
+        raise ModelError("a quantized average without curves or classes")
 
 
 def _verify_link(link: Link, outputs: int, where: str) -> None:
@@ -124,12 +124,12 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
     """Parts of a quantized average have curves that fit their link; other parts have none."""
-    wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
+    wanted = forest.quantized and bool(forest.parts) and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
     # parts whose values are their scores need no curves
     needed = wanted and (part.width == 1 or part.link != Link())
     if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not wanted):
-        what = "is missing, or does not ascend" if wanted else "is outside a quantised average"
+        what = "is missing, or does not ascend" if wanted else "is outside a quantized average"
         raise ModelError(f"a part's curve {what}", where=where)
     if not part.curves:
         return
@@ -167,7 +167,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         return ModelError(what, where=f"tree {index}, node {int(tree.ids[node])}{name}", do=do)
 
     leaf = tree.left == LEAF
-    values, dtype = tree.values, np.dtype(np.int64 if forest.quantised else np.float64)
+    values, dtype = tree.values, np.dtype(np.int64 if forest.quantized else np.float64)
     if values.ndim != 2 or values.shape[1] != len(tree.outputs):
         raise ModelError(
             f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf",
@@ -182,17 +182,17 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     # Most trees are valid: each rule is checked on whole arrays first, and by node only if it fails.
     if (bad := np.flatnonzero(leaf & ((tree.leaf < 0) | (tree.leaf >= len(values))))).size:
         raise fail(bad, f"leaf row {int(tree.leaf[bad[0]])} of {len(values)}")
-    if not forest.quantised and not np.isfinite(values).all():
+    if not forest.quantized and not np.isfinite(values).all():
         unfinished = leaf & ~np.isfinite(values[tree.leaf]).all(axis=1)
         if unfinished.any():
             raise fail(np.flatnonzero(unfinished), "a leaf value is not finite")
     inner = ~leaf
     if (bad := np.flatnonzero(inner & ((tree.feature < 0) | (tree.feature >= len(forest.features))))).size:
         raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
-    if not forest.quantised and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
+    if not forest.quantized and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
         raise fail(bad, "the threshold is not a number (NaN)")
     single = np.array([FLOAT32 in (f.number, f.raw) for f in forest.features] + [False])
-    if not forest.quantised and single.any():
+    if not forest.quantized and single.any():
         off = inner & single[tree.feature] & (tree.set_index == NO_SET) & ~_are_float32(tree.threshold)
         if (bad := np.flatnonzero(off)).size:
             raise fail(bad, f"threshold {float(tree.threshold[bad[0]])!r} is not a float32, as its feature is", NEXT)
@@ -206,11 +206,11 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
         whole = all(issubclass(kind, int) for kind in set(map(type, members)))
-        if (isinstance(number, Category) or forest.quantised) and not whole:
+        if (isinstance(number, Category) or forest.quantized) and not whole:
             raise fail(np.array([node]), "the set holds a number that is not whole")
         if isinstance(number, Category):
             lowest, highest = 0, number.count
-        elif forest.quantised:
+        elif forest.quantized:
             span = word_range(number, forest.features[tree.feature[node]].missing)
             lowest, highest = span.low, span.high + 1
         else:
@@ -223,7 +223,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     all_take = bool(takes_missing[:-1].all())
     if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
         raise fail(bad, "sends missing values left, but the feature is never missing")
-    if forest.quantised:
+    if forest.quantized:
         # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
         # thresholds beyond these.
         spans = [word_range(f.number, f.missing) for f in forest.features]

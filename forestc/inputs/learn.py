@@ -111,7 +111,7 @@ def _kept_cuts(forest: Forest) -> list[tuple[float, ...]]:
     cuts: list[set[float]] = [set() for _ in forest.features]
     for feature, cut in most:
         number = forest.features[feature].number
-        cuts[feature].add(word_value(int(cut), number) if forest.quantised else float(cut))
+        cuts[feature].add(word_value(int(cut), number) if forest.quantized else float(cut))
     return [tuple(sorted(raw)) for raw in cuts]
 
 

@@ -97,7 +97,7 @@ def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     return Extreme((builder.not_(net), word.high - largest, word.high), bit, first - largest, first)
 
 
-def prioritised(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
+def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
     """The index of the largest of scores of two values each: the first in the order of all these values that is taken.
     None if it is no argmax or a score has more values."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):

@@ -65,7 +65,7 @@ def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> S
         return net, 0, largest
     sums = [left.get(place, [(FALSE, 0)])[0] for place in range(max(left) + 1)]
     shift = 1
-    while len(sums) > 1:  # neighbours first, so that the adders are few behind one another
+    while len(sums) > 1:  # neighbors first, so that the adders are few behind one another
         sums = [_shifted_sum(builder, sums[place : place + 2], shift) for place in range(0, len(sums), 2)]
         shift *= 2
     return sums[0][0], 0, sums[0][1]

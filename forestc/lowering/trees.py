@@ -18,7 +18,7 @@ from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, W
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
-from forestc.lowering.extremes import adds, balanced, extreme_of, largest_of, prioritised, refuse_extremes_of_parts
+from forestc.lowering.extremes import adds, balanced, extreme_of, largest_of, prioritized, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -107,8 +107,8 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
 
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
     """The logic without the registers, which `pipelined` adds. With latency > 0 it has in_valid and out_valid."""
-    if not forest.quantised:
-        raise ModelError("only a quantised forest becomes logic", do="run the quantize pass first")
+    if not forest.quantized:
+        raise ModelError("only a quantized forest becomes logic", do="run the quantize pass first")
     wanted = options.outputs
     if wanted == "auto":
         wanted = "label" if forest.decides else "scores"
@@ -128,7 +128,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         targets = forest.targets
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
-            label = prioritised(lowering.builder, part.decision, extremes) if extremes else None
+            label = prioritized(lowering.builder, part.decision, extremes) if extremes else None
             label = lowering.label(part.decision, sums[here], offsets[here]) if label is None else label
             lowering.builder.output(label_port(index, len(targets)), label)
     if wanted in ("scores", "both"):

@@ -18,7 +18,7 @@ from forestc.netlist.ir import Netlist
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
 
-FORMAT = 3
+FORMAT = 4
 FILE = files_of("forestc.manifest") / "manifest.schema.json"  # all but the options of compile
 
 
@@ -53,7 +53,7 @@ def field_digest(value: Any) -> str:
 
 
 def design_hash(printed: str, options: Mapping[str, Any]) -> str:
-    """SHA-256 over the quantised forest, as it is printed, and the options: same hash, same files."""
+    """SHA-256 over the quantized forest, as it is printed, and the options: same hash, same files."""
     found = hashlib.sha256(printed.encode())
     found.update(json.dumps(options, sort_keys=True).encode())
     return found.hexdigest()

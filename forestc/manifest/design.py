@@ -32,7 +32,7 @@ from forestc.writing import replacing, writing
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
-QUANTISED = "quantised.forest"
+QUANTIZED = "quantized.forest"
 REPORT = "report.md"
 CHECK = "check.json"
 CHECK_FORMAT = 1
@@ -42,7 +42,7 @@ CHECK_FORMAT = 1
 class Design(Predictor):
     """A compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
 
-    folder: its path. model: the forest as it was read. forest: the quantised forest, the reference for all checks.
+    folder: its path. model: the forest as it was read. forest: the quantized forest, the reference for all checks.
     """
 
     folder: Path
@@ -90,7 +90,7 @@ class Design(Predictor):
 
     @property
     def netlist(self) -> Netlist:
-        """The netlist that the files were written from, lowered again from the quantised forest. Raises ForestcError
+        """The netlist that the files were written from, lowered again from the quantized forest. Raises ForestcError
         if the manifest describes other ports: users pack words by its offsets."""
         return self._lowered[0]
 
@@ -113,7 +113,7 @@ class Design(Predictor):
             )
         return netlist, witness
 
-    def quantise(self, X: Any) -> NDArray[np.int64]:
+    def quantize(self, X: Any) -> NDArray[np.int64]:
         """Rows (rows, columns), an array or a data frame, as words (rows, features) for the hardware and C.
 
         The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for
@@ -124,7 +124,7 @@ class Design(Predictor):
     def pack(self, words: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
 
-        words: (rows, features), from `quantise`. Bits past the port's width are 0. Raises RowsError for words outside
+        words: (rows, features), from `quantize`. Bits past the port's width are 0. Raises RowsError for words outside
         their features' ranges.
         """
         fields = self._fields("features")
@@ -132,7 +132,7 @@ class Design(Predictor):
         if words.ndim != 2 or words.shape[1] != len(fields) or words.dtype.kind not in "iu":
             raise RowsError(
                 f"words have shape {words.shape} and type {words.dtype}",
-                do=f"give integers (rows, {len(fields)}), as quantise does",
+                do=f"give integers (rows, {len(fields)}), as quantize does",
             )
         for index, field in enumerate(fields):
             low, high = field.word.low, field.word.high
@@ -213,7 +213,7 @@ def open_design(folder: str | Path) -> Design:
     """Reads a folder that `compile` wrote. Raises ForestcError naming the file that is missing or damaged."""
     folder = Path(folder)
     texts = {}
-    for name in (MANIFEST, MODEL, QUANTISED):
+    for name in (MANIFEST, MODEL, QUANTIZED):
         try:
             texts[name] = (folder / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -228,8 +228,8 @@ def open_design(folder: str | Path) -> Design:
                 where=str(folder),
                 do="compile again",
             )
-        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
-        matching = manifest["hash"] == design_hash(texts[QUANTISED], manifest["options"])
+        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTIZED]))
+        matching = manifest["hash"] == design_hash(texts[QUANTIZED], manifest["options"])
         changed = _changed(manifest, texts)
         # Reading these once finds missing keys here rather than in later uses.
         _, _, _, _ = design.targets, design.c_options, design.lowering, dict(manifest["guarantees"])
@@ -247,7 +247,7 @@ def open_design(folder: str | Path) -> Design:
             f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do="compile again"
         )
     if not matching:
-        raise ForestcError(f"{QUANTISED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
+        raise ForestcError(f"{QUANTIZED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
     return design
 
 
@@ -260,7 +260,7 @@ def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]
     changed += [f"{MANIFEST}: files, {role}" for role in lacking]
     hashed = manifest["sha256"]["files"]
     changed += [f"{MANIFEST}: sha256, {path}" for path in sorted({*manifest["files"].values()} - hashed.keys())]
-    return changed + [name for name in (MODEL, QUANTISED) if hashed.get(name) != digest(texts[name])]
+    return changed + [name for name in (MODEL, QUANTIZED) if hashed.get(name) != digest(texts[name])]
 
 
 def _check_record(folder: Path) -> dict[str, Any] | None:
@@ -340,7 +340,7 @@ def _foreign_file(folder: Path) -> str:
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if 2 <= manifest["format"] <= FORMAT and {"core", "hash", "options"} <= manifest.keys():
-            known = {MANIFEST, MODEL, QUANTISED, REPORT, *map(str, manifest["files"].values())}
+            known = {MANIFEST, MODEL, QUANTIZED, REPORT, *map(str, manifest["files"].values())}
             known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
             known |= set() if _check_record(folder) is None else {CHECK}
     return min(present - known, default="")

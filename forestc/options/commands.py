@@ -92,7 +92,7 @@ class MeasureOptions(DrawnRows):
         None, "--entry", "a list of: predict, scores, values, row (raw floats); default: all but values", listed=True
     )
     compiler: str = option("auto", "--compiler", "gcc (on the PATH), ziglang (from pip) or auto: gcc if there is one")
-    optimise: str = option("s", "-O --optimize", "the compiler's level: s, 2 or 3")
+    optimize: str = option("s", "-O --optimize", "the compiler's level: s, 2 or 3")
     most: int = option(1000, "--most", "number of rows to run, spread over all; 0: all", "N", least=0)
     drawn: Any = None
     progress: Progress = quiet

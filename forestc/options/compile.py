@@ -12,7 +12,7 @@ from forestc.options.shared import MODEL, Progress, label_option, quiet, trust_o
 from forestc.options.stream import StreamOptions
 
 CInputs = Literal["words", "struct", "float", "raw"]
-CQuantiser = Literal["auto", "none", "float", "double"]
+CQuantizer = Literal["auto", "none", "float", "double"]
 CValues = Literal["none", "q15", "q31", "float"]
 CLayout = Literal["auto", "branches", "calls", "nodes", "masks", "mixed"]
 
@@ -128,7 +128,7 @@ class CompileOptions:
     outputs: Literal["auto", "label", "scores", "both"] = option(
         "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
     )
-    device: str | None = option(None, "--device", "also synthesise, place and route for this device; see forestc synth")
+    device: str | None = option(None, "--device", "also synthesize, place and route for this device; see forestc synth")
     clock_mhz: float | None = option(
         None,
         "--clock",
@@ -140,12 +140,12 @@ class CompileOptions:
     )
     native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
     try_anyway: bool = option(False, "--try", "with --device: even if the estimate says it does not fit")
-    no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesise nothing")
+    no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesize nothing")
     c_inputs: CInputs = option(
         "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
     )
-    c_quantiser: CQuantiser = option(
-        "auto", "--c-quantiser", "C function from raw rows to words: auto, none, float or double"
+    c_quantizer: CQuantizer = option(
+        "auto", "--c-quantizer", "C function from raw rows to words: auto, none, float or double"
     )
     c_values: CValues = option(
         "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"

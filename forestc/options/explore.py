@@ -32,7 +32,7 @@ class ExploreOptions:
     goals: Sequence[Any] | None = option(
         None,
         "--goal",
-        "what is optimised: a list of accuracy, lut, ff, latency, fmax, flash, ram, instructions; "
+        "what is optimized: a list of accuracy, lut, ff, latency, fmax, flash, ram, instructions; "
         "default: size and accuracy",
         "FIGURES",
     )

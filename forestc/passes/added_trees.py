@@ -19,7 +19,7 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], place: int) -
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(
-        where=f"tree {place}", left=tree.left, right=tree.right, values=values, outputs=[tree.output], quantised=True,
+        where=f"tree {place}", left=tree.left, right=tree.right, values=values, outputs=[tree.output], quantized=True,
         **arrays,
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ def tree_of_nodes(
     values: NDArray[np.generic],
     where: str,
     *,
-    quantised: bool,
+    quantized: bool,
 ) -> Tree:
     """The tree of some nodes of another, in this order. sides: the new children of each, LEAF of a leaf. values:
     (leaves, outputs), in the order of the leaves among the nodes."""
@@ -70,5 +70,5 @@ def tree_of_nodes(
         cover=None if tree.cover is None else tree.cover[kept],
         ids=tree.ids[kept],
         drawn=tree.drawn,
-        quantised=quantised,
+        quantized=quantized,
     )

@@ -58,8 +58,8 @@ class Refusing(Protocol):
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, judge: Judge | None) -> Rows:
     """The rows of a pass that works on integer forests and needs rows. Raises ModelError for a forest that is not
-    quantised, and the errors of `refuse`."""
-    if not forest.quantised:
+    quantized, and the errors of `refuse`."""
+    if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize before it")
     step.refuse(forest, rows, judge)
     assert rows is not None

@@ -54,7 +54,7 @@ class Grower:
         splits = levels if growth.symmetric else (bits * self.prices.split,)
         return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
 
-    def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantised: bool) -> Tree:
+    def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantized: bool) -> Tree:
         """A tree over the conditions' features. values: (nodes,) of which those of leaves are taken."""
         inner = grown.left != LEAF
         arrays = node_arrays(
@@ -65,7 +65,7 @@ class Grower:
         )
         return make_tree(
             where=where, left=grown.left, right=grown.right, values=values[~inner][:, None], outputs=(grown.output,),
-            cover=grown.cover, quantised=quantised,
+            cover=grown.cover, quantized=quantized,
             **arrays | {"missing_left": np.array(arrays["missing_left"]) | grown.missing_left},
         )  # fmt: skip
 
@@ -75,11 +75,11 @@ def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
     return math.ldexp(1.0, round(math.log2(unit * (float(np.std(values)) or 1.0))))
 
 
-def constant_tree(*, quantised: bool) -> Tree:
+def constant_tree(*, quantized: bool) -> Tree:
     """A leaf of 0, for an ensemble without trees."""
     return make_tree(
         where="tree 0", feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], values=[[0]], outputs=(0,),
-        quantised=quantised,
+        quantized=quantized,
     )  # fmt: skip
 
 

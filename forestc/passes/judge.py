@@ -52,17 +52,17 @@ class Loss:
 @dataclass(frozen=True)
 class Judged:
     """A forest on judged rows. errors: (rows,) 0 or 1, or squared errors. truth: (rows,) or (rows, targets). decides:
-    whether truth are classes. labelled: whether they are labels, not the forest's own answers."""
+    whether truth are classes. labeled: whether they are labels, not the forest's own answers."""
 
     errors: NDArray[np.float64]
     truth: NDArray[Any]
     decides: bool
-    labelled: bool = True
+    labeled: bool = True
 
     @property
     def measure(self) -> str:
         """As in Loss."""
-        return ("accuracy" if self.decides else "R squared") if self.labelled else "agreement with the model"
+        return ("accuracy" if self.decides else "R squared") if self.labeled else "agreement with the model"
 
     @cached_property
     def whole(self) -> float:
@@ -171,7 +171,7 @@ def joined(parts: Sequence[Judged]) -> Judged:
         np.concatenate([part.errors for part in parts]),
         np.concatenate([part.truth for part in parts]),
         parts[0].decides,
-        any(part.labelled for part in parts),
+        any(part.labeled for part in parts),
     )
 
 

@@ -1,4 +1,4 @@
-"""Optimisation levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
+"""Optimization levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
 
 Levels 0 and 1 are lists of passes. Levels 2 and 3 search: what passes make at many settings is judged on rows that
 chose nothing, and the smallest that keeps the level's promise is taken (`forestc.passes.portfolio`). For models that
@@ -227,7 +227,7 @@ def refused(level: int | None, source: Forest, rows: Rows | None, scores: float 
 def families(
     level: int, source: Forest, tolerance: float, cost: str = DEFAULT_COST, effort: int = DEFAULT_EFFORT, rows: int = 0
 ) -> list[Family]:
-    """What a level tries on a model, the most promising first. rows: how many are given. cost: what is minimised."""
+    """What a level tries on a model, the most promising first. rows: how many are given. cost: what is minimized."""
     before = tuple(parse_passes(PATHS, PASSES))[:-1]
     stride = STRIDES[effort]
     keep = Family(
@@ -266,7 +266,7 @@ def searched(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Plan:
     """The passes that a search of level 2 or 3 takes. folds: what it is judged on, and how in words. size: what
-    is minimised. Raises ForestcError."""
+    is minimized. Raises ForestcError."""
     limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
     search = Search(source, rows, folds, size, limit, stop, progress)
     plain = search.plain("paths kept", parse_passes(PATHS, PASSES))

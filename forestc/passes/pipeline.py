@@ -154,7 +154,7 @@ class _Ran:
         if not checks:
             return
         base = encode(self.before, _some_rows(self.before, rows))
-        if self.before.quantised:
+        if self.before.quantized:
             base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
         place = {feature.column: index for index, feature in enumerate(self.before.features)}
         kept = [place[feature.column] for feature in self.after.features]

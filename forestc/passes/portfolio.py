@@ -107,7 +107,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Size:
-    """What is minimised. of: the size of a forest, as estimated. unit: of sizes, such as LUTs. cost: its name as an
+    """What is minimized. of: the size of a forest, as estimated. unit: of sizes, such as LUTs. cost: its name as an
     option of passes."""
 
     of: Callable[[Forest], float]

@@ -60,8 +60,8 @@ def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
 
 
 def walked_trees(forest: Forest) -> WalkedTrees:
-    """All trees of a forest, quantised or not, as flat arrays for compiled code."""
-    dtype = np.int64 if forest.quantised else np.float64
+    """All trees of a forest, quantized or not, as flat arrays for compiled code."""
+    dtype = np.int64 if forest.quantized else np.float64
     sizes = np.array([tree.size for tree in forest.trees])
     sets = [members for tree in forest.trees for members in tree.sets]
     ends = np.concatenate([[0], np.cumsum([len(members) for members in sets])]).astype(np.int64)
@@ -83,6 +83,6 @@ def walked_trees(forest: Forest) -> WalkedTrees:
         set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
         odd=has_set & ~codes[features],
         members=np.array([member for members in sets for member in members], dtype=dtype),
-        takes_missing=takes_missing & forest.quantised,  # among floats NaN alone is missing
+        takes_missing=takes_missing & forest.quantized,  # among floats NaN alone is missing
         missing_word=missing_word,
     )

@@ -163,5 +163,5 @@ def _rebuilt(forest: Forest, tree: Tree, index: int, stands: dict[int, int]) -> 
     ]
     leaf = tree.leaf[kept]
     return tree_of_nodes(
-        tree, kept, sides, tree.values[leaf[leaf != LEAF]], f"tree {index}", quantised=forest.quantised
+        tree, kept, sides, tree.values[leaf[leaf != LEAF]], f"tree {index}", quantized=forest.quantized
     )

@@ -10,7 +10,7 @@ from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, word_bits
 
-ASSUMED_BITS = 12  # of a feature that is not quantised yet
+ASSUMED_BITS = 12  # of a feature that is not quantized yet
 ASSUMED_LEAF_BITS = 8  # of leaves that are not integers yet
 UNITS = ("trees", "nodes", "comparators", "luts")
 
@@ -49,7 +49,7 @@ def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float
     assumed."""
     number = forest.features[condition.feature].number
     bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
-    if isinstance(condition.test, Below) and forest.quantised:
+    if isinstance(condition.test, Below) and forest.quantized:
         whole = int(condition.test.threshold)
         bits -= (whole & -whole).bit_length() - 1 if whole else 0
     return unit.comparison(bits)

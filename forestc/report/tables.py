@@ -324,7 +324,7 @@ def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]
         ("computed worst case", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
-    title = f"{name} on {figures['cpu']}, -O{figures['optimise']} ({', '.join(figures['tools'])})"
+    title = f"{name} on {figures['cpu']}, -O{figures['optimize']} ({', '.join(figures['tools'])})"
     return [made(title, ("what", *figures["entries"]), [row for row in rows if set(row[1:]) != {"-"}])]
 
 
@@ -357,7 +357,7 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         ]
         if agreed.largest_error is not None:
             summary.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
-        on_rows.append(table("the quantised forest against the model, on the rows", ("what", "figure"), summary))
+        on_rows.append(table("the quantized forest against the model, on the rows", ("what", "figure"), summary))
     proof = []
     if result.proof is not None:
         parts = [
@@ -366,10 +366,10 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         covered = "the Verilog core" if parts[-1][0] == "verilog" else "the netlist, no written file,"
         titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
         title = titles[result.proof.verdict]
-        proof.append(table(f"{covered} equal to the quantised forest: {title}", ("part", "proved", "seconds"), parts))
+        proof.append(table(f"{covered} equal to the quantized forest: {title}", ("part", "proved", "seconds"), parts))
     return [
         table(
-            f"against the quantised forest, bit for bit ({counts})",
+            f"against the quantized forest, bit for bit ({counts})",
             ("engine", "vectors", "differences", "seconds", "tool"),
             rows,
         ),

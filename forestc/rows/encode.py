@@ -16,7 +16,7 @@ from forestc.rows.frames import frame_labels, frame_numbers, is_absent
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     """Raw rows (rows, columns) to what the conditions compare: (rows, features).
 
-    float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
+    float64 (NaN is missing) for a float forest, int64 words for a quantized one. Raises RowsError for
     a wrong width, for text, and for NaN where the feature takes none.
     """
     return encode_numbers(forest, numeric(forest, rows))
@@ -36,9 +36,9 @@ def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
     names = frame_labels(rows)
     if names is not None:
         return frame_numbers(forest, rows, names)[0]
-    labelled = any(feature.labels for feature in forest.features)
+    labeled = any(feature.labels for feature in forest.features)
     held = rows.dtype if isinstance(rows, np.ndarray) else None
-    if not labelled or (held is not None and held.kind in "biuf"):
+    if not labeled or (held is not None and held.kind in "biuf"):
         try:
             return np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Labelled rows for training, where no model says yet which columns there are: from files, arrays and data frames."""
+"""Labeled rows for training, where no model says yet which columns there are: from files, arrays and data frames."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from forestc.toolchain.run import find, run_tool
 
 ENTRY = "forestc_entry"  # the function that an image holds, with all that it calls
 COMPILERS = ("auto", "ziglang", "gcc")
-OPTIMISE = ("s", "2", "3")
+OPTIMIZE = ("s", "2", "3")
 FREESTANDING = ("-std=c99", "-ffreestanding")
 SECONDS = 1800  # for each run of a compiler
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
@@ -129,7 +129,7 @@ def build(
     compiler: Compiler,
     source: str,
     folder: Path,
-    optimise: str,
+    optimize: str,
     *,
     language: Sequence[str] = FREESTANDING,
 ) -> Build:
@@ -139,11 +139,11 @@ def build(
     ToolError.
     """
     stem = Path(source).stem
-    common, gcc = (*_SECTIONS, f"-O{optimise}"), compiler.kind == "gcc"
+    common, gcc = (*_SECTIONS, f"-O{optimize}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
     flags = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
     run_tool([*compiler.command, *language, *common, *flags, "-c", source, "-o", object_.name], folder, seconds=SECONDS)
-    link = [*compiler.command, f"-O{optimise}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
+    link = [*compiler.command, f"-O{optimize}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
     if cpu.machine:
         script = folder / f"{stem}.ld"
         script.write_text(_SCRIPT.format(entry=ENTRY, flash=cpu.flash, ram=cpu.ram), encoding="utf-8")

@@ -65,7 +65,7 @@ def place(
     seconds: float = 3600,
     written: str = "",
 ) -> Placed:
-    """Places and routes a netlist that `synthesise` wrote.
+    """Places and routes a netlist that `synthesize` wrote.
 
     family: nextpnr's name for it. options: which select the device. logic_cell: the report's name for a cell with a
     LUT. written: a file name in the netlist's folder for the placed design, which `placed_cells` reads. Raises

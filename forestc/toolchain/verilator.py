@@ -80,7 +80,7 @@ def build(
     main: str,
     folder: Path,
     *,
-    optimise: str = "-O1",
+    optimize: str = "-O1",
 ) -> Path:
     """The path of a program compiled from Verilog sources (names in `folder`) and a C++ `main`, perhaps from the cache.
 
@@ -89,10 +89,10 @@ def build(
     compiler = cxx_compiler()
     if compiler is None:
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
-    made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimise, top, main]
+    made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
     made_from += [part for name in sources for part in (name, (folder / name).read_bytes())]
     tools = _Tools(verilator, compiler, folder)
-    return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimise))
+    return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimize))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class _Tools:
     compiler: str
     folder: Path
 
-    def program(self, sources: list[str], top: str, main: str, optimise: str) -> Path:
+    def program(self, sources: list[str], top: str, main: str, optimize: str) -> Path:
         env = {**os.environ, "VERILATOR_ROOT": str(self.verilator.root)}
         command = [self.verilator.binary, *_VERILATE, "--top-module", top, *sources]
         run_tool(command, self.folder, seconds=SECONDS, env=env)
@@ -112,7 +112,7 @@ class _Tools:
 
         def compiled(unit: str) -> str:
             target = f"{Path(unit).stem}.o"
-            command = [self.compiler, optimise, *_COMPILE, *paths, "-c", unit, "-o", target]
+            command = [self.compiler, optimize, *_COMPILE, *paths, "-c", unit, "-o", target]
             run_tool(command, here, seconds=SECONDS)
             return target
 
@@ -121,7 +121,7 @@ class _Tools:
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
-        """The object file of the run-time library, compiled without optimisation: simulation spends no time in it."""
+        """The object file of the run-time library, compiled without optimization: simulation spends no time in it."""
         source, target = self.folder / "library.cpp", self.folder / "library.o"
         source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
 

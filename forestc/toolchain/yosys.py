@@ -23,7 +23,7 @@ _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 @dataclass(frozen=True)
 class Cells:
-    """Cell counts of a synthesised design. depth: cells on the longest path between registers or ports, each carry cell
+    """Cell counts of a synthesized design. depth: cells on the longest path between registers or ports, each carry cell
     counted. cells: by yosys's cell type."""
 
     lut: int
@@ -62,7 +62,7 @@ def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds)
 
 
-def synthesise(
+def synthesize(
     files: list[Path],
     top: str,
     flows: Sequence[str],
@@ -70,7 +70,7 @@ def synthesise(
     netlist: str | None = None,
     native: bool = False,
 ) -> Cells:
-    """Synthesises Verilog files, all in one folder.
+    """Synthesizes Verilog files, all in one folder.
 
     flows: commands for yosys, with {top} for the module's name; a further entry is an alternative, tried if the first
     crashes. netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The first call

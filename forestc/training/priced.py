@@ -84,7 +84,7 @@ class Priced:
         grown = grower.grown(growth)
         lowest = ((1 << growth.leaf_bits) - 1) / 2 * growth.unit if growth.leaf_bits else 0.0
         trees = [
-            grower.tree(tree, tree.value + lowest, f"tree {index}", quantised=False)
+            grower.tree(tree, tree.value + lowest, f"tree {index}", quantized=False)
             for index, tree in enumerate(grown.trees)
         ]
 
@@ -92,7 +92,7 @@ class Priced:
             missing = bool(grower.cuts.has_missing[column])
             return Feature(task.names[column], FLOAT64, column, missing, FLOAT64, named=True)
 
-        features, trees = read_features(trees or [constant_tree(quantised=False)], len(task.names), feature, "training")
+        features, trees = read_features(trees or [constant_tree(quantized=False)], len(task.names), feature, "training")
         return sum_of_trees(
             whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias,
             name="priced",

@@ -90,15 +90,15 @@ def test_networks_too_large_are_refused():
     )
 
 
-def treewidth(neighbours):
+def treewidth(neighbors):
     """The least width of any order."""
-    n = len(neighbours)
-    return min(max(map(len, separators(neighbours, order))) for order in itertools.permutations(range(n)))
+    n = len(neighbors)
+    return min(max(map(len, separators(neighbors, order))) for order in itertools.permutations(range(n)))
 
 
-def by_simulation(neighbours, order):
-    """The separators, by joining neighbours in the graph itself."""
-    graph, found = [set(those) for those in neighbours], []
+def by_simulation(neighbors, order):
+    """The separators, by joining neighbors in the graph itself."""
+    graph, found = [set(those) for those in neighbors], []
     for v in order:
         found.append(tuple(sorted(order.index(u) for u in graph[v])))
         for u in graph[v]:
@@ -108,13 +108,13 @@ def by_simulation(neighbours, order):
 
 @pytest.mark.parametrize("seed", range(examples(40)))
 def test_elimination_on_small_graphs(seed):
-    neighbours = moral_graph(random_network(seed, 6).parents)
+    neighbors = moral_graph(random_network(seed, 6).parents)
     for child, those in enumerate(random_network(seed, 6).parents):
-        assert all(b in neighbours[a] for a, b in itertools.permutations((*those, child), 2))
-    order = min_fill_order(neighbours)
-    found = separators(neighbours, order)
-    assert found == by_simulation(neighbours, order)
-    assert treewidth(neighbours) <= max(map(len, found)) <= treewidth(neighbours) + 1
+        assert all(b in neighbors[a] for a, b in itertools.permutations((*those, child), 2))
+    order = min_fill_order(neighbors)
+    found = separators(neighbors, order)
+    assert found == by_simulation(neighbors, order)
+    assert treewidth(neighbors) <= max(map(len, found)) <= treewidth(neighbors) + 1
 
 
 @pytest.mark.parametrize("seed", range(examples(20)))

@@ -104,7 +104,7 @@ def test_matrices_with_nothing_to_do(X, error):
         (np.eye(3), 1, {"time_limit": -1.0}, OptionError, "above 0"),
     ],
 )
-def test_what_can_not_be_factorised_is_refused(X, k, more, error, words):
+def test_what_can_not_be_factorized_is_refused(X, k, more, error, words):
     with pytest.raises(error, match=words):
         factorize(X, k, **more)
 

@@ -60,7 +60,7 @@ def moral_edges(parents):
 
 
 def width(order, pairs):
-    """The most later neighbours that a vertex has when it is eliminated."""
+    """The most later neighbors that a vertex has when it is eliminated."""
     near = {v: {u for pair in pairs if v in pair for u in pair if u != v} for v in order}
     widest = 0
     for v in order:

@@ -22,7 +22,7 @@ def every_code(n, k):
 
 
 def is_k_tree(near, k):
-    """By taking off vertices whose k neighbours are a clique, until k + 1 are left."""
+    """By taking off vertices whose k neighbors are a clique, until k + 1 are left."""
     left = {v: set(us) for v, us in enumerate(near)}
     while len(left) > k + 1:
         leaf = next((v for v, us in left.items() if len(us) == k and clique(left, us)), None)

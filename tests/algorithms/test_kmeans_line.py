@@ -20,21 +20,21 @@ def spread(group):
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=12), st.integers(1, 5))
 def test_least_squares(values, clusters):
     values = np.array(values, dtype=float)
-    centres, of = kmeans_line(values, clusters)
+    centers, of = kmeans_line(values, clusters)
     distinct = np.unique(values)
-    assert len(centres) == min(clusters, len(distinct)) and (np.diff(centres) > 0).all()
+    assert len(centers) == min(clusters, len(distinct)) and (np.diff(centers) > 0).all()
     best = min(
         sum(spread(values[np.isin(values, group)]) for group in np.split(distinct, cuts))
         for cuts in combinations(range(1, len(distinct)), min(clusters, len(distinct)) - 1)
     )
-    assert abs(((values - centres[of]) ** 2).sum() - best) < 1e-9
+    assert abs(((values - centers[of]) ** 2).sum() - best) < 1e-9
 
 
 def test_far_from_zero():
-    centres, of = kmeans_line(np.array([1e9, 1e9 + 1, 1e9 + 10, 1e9 + 11]), 2)
-    assert centres.tolist() == [1e9 + 0.5, 1e9 + 10.5] and of.tolist() == [0, 0, 1, 1]
+    centers, of = kmeans_line(np.array([1e9, 1e9 + 1, 1e9 + 10, 1e9 + 11]), 2)
+    assert centers.tolist() == [1e9 + 0.5, 1e9 + 10.5] and of.tolist() == [0, 0, 1, 1]
 
 
 def test_huge_values_do_not_overflow():
-    centres, of = kmeans_line(np.array([1.6e308, 1.7e308, -1.7e308, 3.0]), 3)
-    assert np.allclose(centres, [-1.7e308, 3.0, 1.65e308]) and of.tolist() == [2, 2, 0, 1]
+    centers, of = kmeans_line(np.array([1.6e308, 1.7e308, -1.7e308, 3.0]), 3)
+    assert np.allclose(centers, [-1.7e308, 3.0, 1.65e308]) and of.tolist() == [2, 2, 0, 1]

@@ -45,7 +45,7 @@ def test_the_roundest_number(low, high, expected):
     assert roundest(low, high) == expected
 
 
-def test_the_roundest_number_lies_between_neighbours():
+def test_the_roundest_number_lies_between_neighbors():
     low = 0.1
     assert low < roundest(low, np.nextafter(low, 1)) <= np.nextafter(low, 1)
 

@@ -86,7 +86,7 @@ def named_forest(name: str, features: list[str]) -> Forest:
     """A tree on the first feature, whatever things are called."""
     tree = make_tree(
         where="tree", feature=[0, -1, -1], threshold=[3, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
-        values=[[1], [6]], outputs=(0,), missing_left=[False] * 3, set_index=[-1] * 3, sets=[], quantised=True,
+        values=[[1], [6]], outputs=(0,), missing_left=[False] * 3, set_index=[-1] * 3, sets=[], quantized=True,
     )  # fmt: skip
     return make_forest(
         name=name, features=[Feature(text, Fixed(4), k, False) for k, text in enumerate(features)],

@@ -115,15 +115,15 @@ def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits, layo
     st.sampled_from(["float", "double"]),
     st.sampled_from([FLOAT32, FLOAT64]),
 )
-def test_c_quantises_hard_rows_as_the_encoder_does(tmp_path_factory, seed, inputs, row, raw):
+def test_c_quantizes_hard_rows_as_the_encoder_does(tmp_path_factory, seed, inputs, row, raw):
     folder = tmp_path_factory.mktemp("c")
-    forest = random_forest(seed, True, types=QUANTISED_TYPES)
+    forest = random_forest(seed, True, types=QUANTIZED_TYPES)
     forest = replace(forest, features=tuple(replace(f, raw=raw) for f in forest.features))
-    made = design(forest, folder, c_inputs=inputs, targets=("c",), quantiser=row)
+    made = design(forest, folder, c_inputs=inputs, targets=("c",), quantizer=row)
     assert differences(CEngine, made, folder, seed, 2000).count == 0
 
 
-QUANTISED_TYPES = [
+QUANTIZED_TYPES = [
     Fixed(1), Fixed(8), Fixed(7, 3), Fixed(5, -2), Fixed(6, 0, True), Fixed(9, 4, True), Fixed(17, 6, True), Fixed(32),
     Fixed(40, 10, True), Fixed(62), Fixed(63, 50, True), Fixed(12, 1100), Fixed(12, -1100, True), Fixed(10, 140, True),
     Fixed(31, 149), Fixed(32, -100, True), Ordered(32), Ordered(64), Category(1), Category(3), Category(11, "floor"),
@@ -153,17 +153,17 @@ def values_of_a_type(number, bits):
 
 @pytest.mark.parametrize("row", ["float", "double"])
 @pytest.mark.parametrize("raw", [FLOAT32, FLOAT64], ids=str)
-def test_the_quantiser_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row, raw):
+def test_the_quantizer_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row, raw):
     """Every number type, with and without a word for missing, on edges, denormals, infinities, ties and random bits."""
     from forestc.forest.builder import make_forest, make_tree
     from forestc.forest.ir import Aggregate, Decision, Feature, Link
 
     leaf = make_tree(where="t", feature=[-1], threshold=[0], left=[-1], right=[-1], values=[[1]], outputs=[0],
-                     quantised=True)  # fmt: skip
+                     quantized=True)  # fmt: skip
     kind = np.dtype(np.float32 if row == "float" else np.float64)
     numbers = [
         (n, m)
-        for n in (*QUANTISED_TYPES, Category(1 << 16))
+        for n in (*QUANTIZED_TYPES, Category(1 << 16))
         for m in (False, True)
         if word_range(n, False).top > 2 or not m
     ]
@@ -182,7 +182,7 @@ def test_the_quantiser_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row,
 int main(void) {{
     static {row} row[KINDS_COLUMNS]; static {c_types.word_type(forest)} x[KINDS_INPUTS];
     while (fread(row, sizeof row[0], KINDS_COLUMNS, stdin) == KINDS_COLUMNS) {{
-        kinds_quantise(row, x);
+        kinds_quantize(row, x);
         fwrite(x, sizeof x[0], KINDS_INPUTS, stdout);
     }}
     return 0;
@@ -199,20 +199,20 @@ int main(void) {{
 
 
 @pytest.mark.parametrize("row", ["float", "double"])
-def test_the_quantiser_needs_no_floating_point_unit(tmp_path, row):
+def test_the_quantizer_needs_no_floating_point_unit(tmp_path, row):
     """x86's GCC refuses any floating-point instruction with this option."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the option is that of x86")
     compiler = c_compiler()
     for seed in range(3):
-        forest = random_forest(seed, True, types=QUANTISED_TYPES)
+        forest = random_forest(seed, True, types=QUANTIZED_TYPES)
         ((name, text),) = c.emit(forest, COptions("struct", row)).items()
         (tmp_path / name).write_text(text)
         (tmp_path / "main.c").write_text(
             f'#include "{name}"\n'
             + f"""
 void words(const {row} *row, {forest.name}_features *x);
-void words(const {row} *row, {forest.name}_features *x) {{ {forest.name}_quantise(row, x); }}
+void words(const {row} *row, {forest.name}_features *x) {{ {forest.name}_quantize(row, x); }}
 """
         )
         flags = [*STRICT, "-O2", "-mgeneral-regs-only", "-c"]
@@ -221,9 +221,9 @@ void words(const {row} *row, {forest.name}_features *x) {{ {forest.name}_quantis
         assert not needed.strip()  # and nothing of any library
 
 
-def test_words_that_nobody_quantises_cost_nothing(tmp_path):
-    for quantiser, name in (("none", "without"), ("double", "with")):
-        ((header, text),) = c.emit(SMALL, COptions("words", quantiser)).items()
+def test_words_that_nobody_quantizes_cost_nothing(tmp_path):
+    for quantizer, name in (("none", "without"), ("double", "with")):
+        ((header, text),) = c.emit(SMALL, COptions("words", quantizer)).items()
         (tmp_path / header).write_text(text)
         (tmp_path / "main.c").write_text(
             f'#include "{header}"\nint class_of(const int16_t *x);\n'
@@ -268,9 +268,9 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
     assert compiler is not None
     flags = [flag for flag in STRICT if not flag.startswith("-std")]
 
-    def compiled(bits, inputs, macros, more, quantiser="auto", body=""):
+    def compiled(bits, inputs, macros, more, quantizer="auto", body=""):
         forest = replace(base, features=tuple(replace(f, raw=Float(bits)) for f in base.features))
-        ((name, text),) = c.emit(forest, COptions(inputs, quantiser)).items()
+        ((name, text),) = c.emit(forest, COptions(inputs, quantizer)).items()
         (tmp_path / name).write_text(text)
         (tmp_path / "main.c").write_text(f'#include "{name}"\nint main(void) {{ {body} return 0; }}\n')
         told = "".join(f"#undef {macro}\n#define {macro} ({value})\n" for macro, value in macros.items())
@@ -288,14 +288,14 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
         assert "words" in done.stderr  # the way out, which holds there
         assert compiled(bits, "words", macros, more, "none").returncode == 0
         done = compiled(bits, "words", macros, more)
-        if macros or "4321" in str(more):  # what <float.h> tells only leaves the quantiser out
+        if macros or "4321" in str(more):  # what <float.h> tells only leaves the quantizer out
             assert (done.returncode, done.stderr) == (0, "")
             name = {32: "float", 64: "double"}[bits]
-            call = f"static {name} row[9]; {base.name}_quantise(row, {{}});".replace("{}", "0")
+            call = f"static {name} row[9]; {base.name}_quantize(row, {{}});".replace("{}", "0")
             done = compiled(bits, "words", macros, more, body=call)
-            wanted = f"{base.name}_has_no_quantise_as_{name}_is_not_{bits}_bits_wide_here"
+            wanted = f"{base.name}_has_no_quantize_as_{name}_is_not_{bits}_bits_wide_here"
         else:
-            wanted = "else_use_c_quantiser_none"
+            wanted = "else_use_c_quantizer_none"
         assert done.returncode and wanted in done.stderr, done.stderr
 
 
@@ -370,7 +370,7 @@ def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):
         right=right,
         values=[[k % 7] for k in range(n + 1)],
         outputs=[0],
-        quantised=True,
+        quantized=True,
     )
     forest = make_forest(
         name="chain", features=[Feature("a", Fixed(12), 0)], columns=1, trees=[tree], n_outputs=1, bias=[0],
@@ -390,7 +390,7 @@ def test_numbers_of_classes_about_a_byte(tmp_path, classes):
     trees = [
         make_tree(
             where="t", feature=[0, -1, -1], threshold=[k, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
-            values=[[0], [k % 7]], outputs=[k], quantised=True,
+            values=[[0], [k % 7]], outputs=[k], quantized=True,
         )
         for k in range(classes)
     ]  # fmt: skip

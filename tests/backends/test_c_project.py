@@ -278,7 +278,7 @@ def test_classes_that_few_rows_reach_are_among_them():
     trees = [
         make_tree(
             where="t", feature=[0, 0, -1, -1, -1], threshold=[k, k + 1, 0, 0, 0], left=[2, 3, -1, -1, -1],
-            right=[1, 4, -1, -1, -1], values=[[0], [1], [0]], outputs=[k], quantised=True,
+            right=[1, 4, -1, -1, -1], values=[[0], [1], [0]], outputs=[k], quantized=True,
         )
         for k in range(n)
     ]  # fmt: skip

@@ -34,7 +34,7 @@ def chain(link, scale, outputs, seed=0, decided=True, largest=10_000):
         values = np.abs(values)
     tree = make_tree(
         where="chain", feature=[v for _ in range(n) for v in (0, -1)] + [-1], threshold=threshold, left=left,
-        right=right, values=values, outputs=range(outputs), quantised=True,
+        right=right, values=values, outputs=range(outputs), quantized=True,
     )  # fmt: skip
     threshold = round(0.5 / scale) if link.kind == "identity" else 0
     decision = Decision("none") if not decided else Decision("argmax" if outputs > 1 else "threshold", threshold)
@@ -130,7 +130,7 @@ def test_scores_are_as_narrow_as_every_partial_sum_allows():
         trees = [
             make_tree(
                 where="t", feature=[0, -1, -1], threshold=[3, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
-                values=np.array(own)[:, None], outputs=[0], quantised=True,
+                values=np.array(own)[:, None], outputs=[0], quantized=True,
             )
             for own in leaves
         ]  # fmt: skip

@@ -22,7 +22,7 @@ from forestc.backends.c import VALUES, COptions
 from forestc.backends.c import selftest as c_selftest
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of
-from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, Fixed, Ordered, word_range
@@ -49,8 +49,8 @@ def cases():
                 forest = replace(forest, aggregate=replace(forest.aggregate, kind=kind))
             tables = ("nodes", "mixed" if place % 3 == number else "masks")
             for layout in ("branches",) if extreme else ("branches", *tables):
-                quantiser = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
-                options = COptions(inputs, quantiser, VALUES[seed % len(VALUES)], layout)
+                quantizer = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
+                options = COptions(inputs, quantizer, VALUES[seed % len(VALUES)], layout)
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
     for seed, types in enumerate(("*=int16", "1=int8,2=float,*=uint32", "1=double,2=int32,*=uint8")):
         forest = random_forest(seed + 1000, True, ("vector", "binary", "regression")[seed], [*FLOATABLE, Category(5)])
@@ -74,9 +74,9 @@ def entries(forest, options):
     if forest.decides:
         made.append((f"void {name}_try(const {kind} *x, uint32_t n, {labels} *y)", f"{name}_predict_batch(x, n, y);"))
     asked = []
-    if options.quantises:
-        row = row_type(forest, options.quantiser).name
-        asked.append((f"void {name}_try_row(const {row} *row, {kind} *x)", f"{name}_quantise(row, x);"))
+    if options.quantizes:
+        row = row_type(forest, options.quantizer).name
+        asked.append((f"void {name}_try_row(const {row} *row, {kind} *x)", f"{name}_quantize(row, x);"))
     if (values := shown(forest, name, options.values)) is not None:
         call = "probabilities(x, y)" if values.probabilities else "values(x, y)"
         call = f"y[0] = {name}_value(x);" if values.single else f"{name}_{call};"

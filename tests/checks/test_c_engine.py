@@ -32,7 +32,7 @@ from forestc.commands.check import check
 from forestc.errors import OptionError
 from forestc.toolchain.compilers import STRICT, c_compiler
 
-COLOURS = {"xgboost": "blue \\", "lightgbm": "blü", "sklearn": 'b"?'}
+COLORS = {"xgboost": "blue \\", "lightgbm": "blü", "sklearn": 'b"?'}
 CATEGORICAL = {
     "xgboost": lambda: xgboost.XGBClassifier(n_estimators=6, max_depth=3, enable_categorical=True),
     "lightgbm": lambda: lightgbm.LGBMClassifier(
@@ -46,19 +46,19 @@ CATEGORICAL = {
 def categorical(library):
     """A model of a frame with a text category, whole numbers past 16 bits, fractions, and missing values."""
     random = np.random.default_rng(0)
-    names = ["red", "green", COLOURS[library], "a b"]
+    names = ["red", "green", COLORS[library], "a b"]
     count = 400
     frame = pd.DataFrame(
         {
-            "colour": pd.Categorical(random.choice(names, count), categories=names),
+            "color": pd.Categorical(random.choice(names, count), categories=names),
             "weight": random.normal(size=count),
             "steps": random.integers(-1000, 200_000, count).astype(float),
             "level": random.integers(0, 9, count).astype(float),
         }
     )
-    truth = ((frame.colour == "red") ^ (frame.weight > 0) ^ (frame.steps > 90_000) ^ (frame.level > 4)).astype(int)
+    truth = ((frame.color == "red") ^ (frame.weight > 0) ^ (frame.steps > 90_000) ^ (frame.level > 4)).astype(int)
     frame.loc[::7, "weight"] = np.nan
-    frame.loc[::9, "colour"] = np.nan
+    frame.loc[::9, "color"] = np.nan
     return CATEGORICAL[library]().fit(frame, truth), frame, truth
 
 
@@ -67,18 +67,16 @@ def categorical(library):
 def test_names_of_categories_and_rows_become_words(library, inputs, row, tmp_path):
     model, frame, truth = categorical(library)
     made = forestc.compile(
-        model, frame, tmp_path / "d", label=truth, targets=("c",), c_inputs=inputs, c_quantiser=row, name="cats"
+        model, frame, tmp_path / "d", label=truth, targets=("c",), c_inputs=inputs, c_quantizer=row, name="cats"
     )
     result = check(made.design, frame, label=truth, engines=["c"], random_rows=2000)
     assert result.ok and result.engines["c"].vectors > 3_000
     text = (tmp_path / "d" / "c" / "cats.h").read_text()
-    assert "cats_x0_colour_code(const char *name)" in text
+    assert "cats_x0_color_code(const char *name)" in text
     wanted = {"auto": "float" if library == "xgboost" else "double"}.get(row, row)
-    assert f"cats_quantise(const {wanted} row[CATS_COLUMNS]" in text
+    assert f"cats_quantize(const {wanted} row[CATS_COLUMNS]" in text
     if inputs == "struct":
-        assert re.search(
-            r"uint8_t x0_colour;\n    \w+ x1_weight;\n    u?int32_t x2_steps;\n    uint8_t x3_level;", text
-        )
+        assert re.search(r"uint8_t x0_color;\n    \w+ x1_weight;\n    u?int32_t x2_steps;\n    uint8_t x3_level;", text)
 
 
 MUTANTS = [
@@ -97,22 +95,22 @@ MUTANTS = [
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A header with every part of a quantiser of float rows: fixed point of either sign, whole codes, names."""
+    """A header with every part of a quantizer of float rows: fixed point of either sign, whole codes, names."""
     random = np.random.default_rng(3)
     names = ["red", "green", "blue"]
     frame = pd.DataFrame(
         {
-            "colour": pd.Categorical(random.choice(names, 300), categories=names),
+            "color": pd.Categorical(random.choice(names, 300), categories=names),
             "weight": random.normal(size=300),
             "steps": random.integers(0, 200, 300).astype(float),
             "level": random.integers(0, 9, 300).astype(float),
         }
     )
-    frame.loc[::9, "colour"] = np.nan
-    truth = ((frame.colour == "red") ^ (frame.weight > 0) ^ (frame.steps > 90) ^ (frame.level > 4)).astype(int)
+    frame.loc[::9, "color"] = np.nan
+    truth = ((frame.color == "red") ^ (frame.weight > 0) ^ (frame.steps > 90) ^ (frame.level > 4)).astype(int)
     model = CATEGORICAL["sklearn"]().fit(frame, truth)
     out = tmp_path_factory.mktemp("whole") / "d"
-    forestc.compile(model, frame, out, label=truth, targets=("c",), c_quantiser="float", name="cats")
+    forestc.compile(model, frame, out, label=truth, targets=("c",), c_quantizer="float", name="cats")
     return out, frame
 
 
@@ -129,7 +127,7 @@ def assert_found(header, pattern, change, rows):
 
 
 @pytest.mark.parametrize("mutant", range(len(MUTANTS)))
-def test_planted_errors_in_a_quantiser_are_found(whole, mutant):
+def test_planted_errors_in_a_quantizer_are_found(whole, mutant):
     folder, frame = whole
     assert_found(folder / "c" / "cats.h", *MUTANTS[mutant], frame)
 
@@ -194,7 +192,7 @@ def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
 
 @pytest.mark.parametrize("values", ["q15", "q31", "float"])
 def test_a_header_gives_the_probabilities_that_the_library_shows(values, tmp_path):
-    """In a program of its own, from raw rows: quantise, then probabilities, beside predict_proba."""
+    """In a program of its own, from raw rows: quantize, then probabilities, beside predict_proba."""
     model, X, y = trained("xgboost-multi")
     X = X.astype(np.float32)
     forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="m", scores=0.002, c_values=values)
@@ -205,7 +203,7 @@ def test_a_header_gives_the_probabilities_that_the_library_shows(values, tmp_pat
 int main(void) {{
     static float row[M_COLUMNS]; static uint8_t x[M_INPUTS]; {kind} p[M_PROBABILITIES];
     while (fread(row, sizeof row[0], M_COLUMNS, stdin) == M_COLUMNS) {{
-        m_quantise(row, x);
+        m_quantize(row, x);
         m_probabilities(x, p);
         fwrite(p, sizeof p[0], M_PROBABILITIES, stdout);
     }}
@@ -265,7 +263,7 @@ def test_the_command_line_and_the_manifest_hold_the_options(tmp_path, capfd):
     model.save_model(tmp_path / "m.json")
     np.save(tmp_path / "rows.npy", X)
     paths = [str(tmp_path / "m.json"), "--rows", str(tmp_path / "rows.npy"), "-o", str(tmp_path / "d")]
-    for quantiser, has in (("none", False), ("double", True)):
+    for quantizer, has in (("none", False), ("double", True)):
         with pytest.raises(SystemExit) as caught:
             main(
                 [
@@ -275,21 +273,21 @@ def test_the_command_line_and_the_manifest_hold_the_options(tmp_path, capfd):
                     "c",
                     "--c-inputs",
                     "struct",
-                    "--c-quantiser",
-                    quantiser,
+                    "--c-quantizer",
+                    quantizer,
                     "--c-values",
                     "q15",
                 ]
             )
         assert caught.value.code in (0, None)
         design = forestc.open_design(tmp_path / "d")
-        assert replace(design.c_options, layout="auto") == COptions("struct", quantiser, "q15")
+        assert replace(design.c_options, layout="auto") == COptions("struct", quantizer, "q15")
         text = next((tmp_path / "d" / "c").iterdir()).read_text()
-        assert ("_quantise(const double row" in text) == has
+        assert ("_quantize(const double row" in text) == has
         assert ("<float.h>" in text) == has
-    with pytest.raises(OptionError, match="c: inputs=float needs no quantiser; use inputs=words or struct"):
-        forestc.compile(model, X, tmp_path / "e", targets=("c",), c_inputs="float", c_quantiser="double")
+    with pytest.raises(OptionError, match="c: inputs=float needs no quantizer; use inputs=words or struct"):
+        forestc.compile(model, X, tmp_path / "e", targets=("c",), c_inputs="float", c_quantizer="double")
     with pytest.raises(OptionError, match="c: values=q7; use none, q15, q31, float"):
         forestc.compile(model, X, tmp_path / "e", targets=("c",), c_values="q7")
-    with pytest.raises(OptionError, match="c: quantiser=half; use auto, none, float, double"):
-        forestc.compile(model, X, tmp_path / "e", targets=("c",), c_quantiser="half")
+    with pytest.raises(OptionError, match="c: quantizer=half; use auto, none, float, double"):
+        forestc.compile(model, X, tmp_path / "e", targets=("c",), c_quantizer="half")

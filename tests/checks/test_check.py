@@ -219,13 +219,13 @@ def test_a_header_that_does_not_compile_is_a_tool_error(folder):
     ("damage", "message"),
     [
         (lambda f: shutil.rmtree(f), "has no readable manifest.json"),
-        (lambda f: (f / "quantised.forest").unlink(), "has no readable quantised.forest"),
+        (lambda f: (f / "quantized.forest").unlink(), "has no readable quantized.forest"),
         (lambda f: (f / "manifest.json").write_text("{"), "manifest.json is damaged"),
         (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "another version"),
         (lambda f: (f / "model.forest").write_text("nothing"), "a forest in it is damaged"),
         (
-            lambda f: (f / "quantised.forest").write_text(
-                (f / "quantised.forest").read_text().replace("bias", "bias ")
+            lambda f: (f / "quantized.forest").write_text(
+                (f / "quantized.forest").read_text().replace("bias", "bias ")
             ),
             "a forest in it is damaged",
         ),
@@ -239,10 +239,10 @@ def test_damaged_folders_are_refused(folder, damage, message):
 
 
 def test_a_forest_that_was_edited_is_noticed(folder):
-    path = folder / "quantised.forest"
+    path = folder / "quantized.forest"
     text = path.read_text()
     path.write_text(re.sub(r"leaf (\d+)", lambda m: f"leaf {int(m[1]) ^ 1}", text, count=1))
-    with pytest.raises(ForestcError, match=r"was changed after forestc wrote it: quantised\.forest"):
+    with pytest.raises(ForestcError, match=r"was changed after forestc wrote it: quantized\.forest"):
         run(folder)
     reseal(folder)
     with pytest.raises(ForestcError, match="do not belong together"):

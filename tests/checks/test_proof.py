@@ -28,7 +28,7 @@ KINDS = ("xgboost-binary", "xgboost-multi", "forest-multi", "forest-missing", "b
 
 
 @cache
-def quantised(kind):
+def quantized(kind):
     model, X, y = trained(kind)
     if kind == "forest-multi":
         model = clone(model).set_params(max_depth=6).fit(X, y)
@@ -47,7 +47,7 @@ def both(forest, netlist, witness):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("latency", [0, 3])
 def test_compiled_models_are_proved(kind, latency):
-    forest = quantised(kind)
+    forest = quantized(kind)
     outputs = "both" if forest.decides else "scores"
     proof = both(forest, *lower_with_witness(forest, LoweringOptions(latency=latency, outputs=outputs)))
     assert proof.proved and not proof.refuted, [part for part in proof.parts if part.why]
@@ -89,7 +89,7 @@ def test_votes_are_proved():
 
 def test_a_forest_that_differs_in_one_leaf_is_refuted():
     """One leaf of one tree, by one: each of many places."""
-    forest = quantised("xgboost-multi")
+    forest = quantized("xgboost-multi")
     netlist, witness = lower_with_witness(forest)
     random = Random(0)
     for _ in range(12):
@@ -164,7 +164,7 @@ def other_netlists(netlist, random, count):
 @pytest.mark.parametrize("count", [25, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["xgboost-binary", "xgboost-multi"])
 def test_a_netlist_with_a_planted_error_is_refuted(kind, count):
-    forest = quantised(kind)
+    forest = quantized(kind)
     netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both", latency=2))
     for net, other in other_netlists(netlist, Random(1), count):
         proof = prove_netlist(forest, other, witness)
@@ -203,7 +203,7 @@ def test_none_of_200_planted_errors_in_verilog_is_proved(part, count):
     """Single bits of leaves, thresholds, mux arms, registers, ports: 50 in each of four parts, by default 14. What
     reads as a core is refuted by an input, or shows in no result; the rest is not accepted."""
     kind, latency = (("xgboost-binary", 2), ("forest-binary", 1), ("boosting-binary", 3), ("tree-multi", 2))[part]
-    forest = quantised(kind)
+    forest = quantized(kind)
     netlist, _ = lower_with_witness(forest, LoweringOptions(latency=latency, outputs="both"))
     assert any(isinstance(cell, Register) for cell in netlist.cells)
     text = core_of(forest, netlist)
@@ -263,11 +263,11 @@ def test_without_the_solver_there_is_one_clear_error(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "bitwuzla", None)
     with pytest.raises(MissingToolError, match="forestc\\[prove\\]"):
-        prove_netlist(quantised("xgboost-binary"), *lower_with_witness(quantised("xgboost-binary")))
+        prove_netlist(quantized("xgboost-binary"), *lower_with_witness(quantized("xgboost-binary")))
 
 
 def test_ports_are_part_of_the_proof():
-    forest = quantised("xgboost-multi")
+    forest = quantized("xgboost-multi")
     netlist, witness = lower_with_witness(forest, LoweringOptions(latency=2, outputs="both"))
     assert prove_netlist(forest, netlist, witness).proved
     for outputs in (
@@ -306,7 +306,7 @@ def test_small_models_whose_sums_hang_together_are_proved(trees):
 
 def test_leaves_too_wide_for_their_net_are_refuted():
     """Two trees alike but for a leaf of 9 and one of 1, which are the same in three bits."""
-    forest = quantised("xgboost-multi")
+    forest = quantized("xgboost-multi")
     netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both"))
     index = next(k for k, tree in enumerate(forest.trees) if tree.size > 1)
     tree = forest.trees[index]

@@ -91,7 +91,7 @@ def test_another_content_is_told(folder, capfd):
     told = forestc.open_design(folder).last_check()
     assert (told["result"], told["of_this_content"]) == ("failed", True) and told["differences"]["c"] > 0
     problem = json.loads((folder / "check.json").read_text())["problem"]
-    assert problem.startswith("c differs from the quantised forest")
+    assert problem.startswith("c differs from the quantized forest")
     header.write_text(text)
     assert forestc.open_design(folder).last_check()["of_this_content"] is False
     # a record of another design

@@ -119,8 +119,8 @@ def test_decisions_must_fit_the_outputs():
 
 def test_categories_of_one_name_are_refused():
     leaf = {"feature": [-1], "threshold": [0], "left": [-1], "right": [-1], "values": [[0.0]], "outputs": [0]}
-    feature = Feature("colour", Category(3), 0, labels=("red", "blue", "red"))
-    with pytest.raises(ModelError, match="two categories are called 'red'; feature 'colour'"):
+    feature = Feature("color", Category(3), 0, labels=("red", "blue", "red"))
+    with pytest.raises(ModelError, match="two categories are called 'red'; feature 'color'"):
         make_forest(
             name="t", features=[feature], columns=1, trees=[make_tree(where="t", **leaf)], n_outputs=1, bias=[0.0],
             aggregate=Aggregate(), link=Link(), decision=Decision("none"),
@@ -140,6 +140,6 @@ def test_depth_is_bounded():
 
 def test_scores_are_bounded_on_either_side():
     leaf = {"feature": [-1], "threshold": [0], "left": [-1], "right": [-1], "values": [[0]], "outputs": [0]}
-    lowest = make_tree(where="t", **leaf, quantised=True)
+    lowest = make_tree(where="t", **leaf, quantized=True)
     with pytest.raises(ModelError, match="scores need more than 62 bits"):
         forest_of(lowest, features=0, bias=[-(1 << 63)], scale=1.0)

@@ -24,8 +24,8 @@ def decided(part, scores):
 
 @settings(deadline=None, max_examples=examples(30))
 @given(st.integers(0, 10**6), st.booleans())
-def test_evaluator_equals_walking_row_by_row(seed, quantised):
-    forest = random_forest(seed, quantised)
+def test_evaluator_equals_walking_row_by_row(seed, quantized):
+    forest = random_forest(seed, quantized)
     words = encode(forest, troublesome_rows(forest, seed, 40))
     found = evaluate_words(forest, words)
     for row, word in enumerate(words):
@@ -34,7 +34,7 @@ def test_evaluator_equals_walking_row_by_row(seed, quantised):
             node = walk(forest, tree, word)
             assert found.leaves[row, index] == tree.ids[node]
             total[list(tree.outputs)] += tree.values[tree.leaf[node]]
-        if not quantised and not forest.parts and forest.aggregate.divisor != 1.0:
+        if not quantized and not forest.parts and forest.aggregate.divisor != 1.0:
             total = total / len(forest.trees)
         answers = [decided(part, total[part.start : part.stop]) for part in forest.parts]
         if forest.parts and forest.combine.kind == "vote":
@@ -48,21 +48,21 @@ def test_evaluator_equals_walking_row_by_row(seed, quantised):
 
 @settings(deadline=None, max_examples=examples(30))
 @given(st.integers(0, 10**6), st.booleans())
-def test_boundary_inputs_ask_every_reachable_condition_on_its_threshold(seed, quantised):
-    forest = random_forest(seed, quantised, types=None)
+def test_boundary_inputs_ask_every_reachable_condition_on_its_threshold(seed, quantized):
+    forest = random_forest(seed, quantized, types=None)
     base = encode(forest, troublesome_rows(forest, seed, 20))
     inputs = np.concatenate([*boundary_inputs(forest, base), base[:0]])
     for index, feature in enumerate(forest.features):
         thresholds = forest.conditions.thresholds(index)
         if not len(thresholds):
             continue
-        span = word_range(feature.number, feature.missing) if quantised else None
+        span = word_range(feature.number, feature.missing) if quantized else None
         seen = set(inputs[:, index].tolist())
         for t in thresholds.tolist():
             if span is not None and not span.low <= t <= span.high:
                 continue
             assert t in seen
-    if quantised:
+    if quantized:
         for index, feature in enumerate(forest.features):
             span = word_range(feature.number, feature.missing)
             assert ((inputs[:, index] >= span.low) & (inputs[:, index] <= span.top)).all()

@@ -18,8 +18,8 @@ CASES = Path(__file__).parents[1] / "cases"
 
 @settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 10**6), st.booleans())
-def test_forests_print_and_parse_back_the_same(seed, quantised):
-    forest = random_forest(seed, quantised)
+def test_forests_print_and_parse_back_the_same(seed, quantized):
+    forest = random_forest(seed, quantized)
     text = print_forest(forest)
     again = parse_forest(text)
     assert print_forest(again) == text
@@ -57,7 +57,7 @@ def test_damaged_text_is_refused_with_a_clear_error(seed, place, junk):
     [
         ("", "has no trees"),
         ("forest 1\ntree outputs 0\n0: leaf 1.0\n", "not a forest's text form|lines that start with"),
-        ("colour red\ntree outputs 0\n0: leaf 1.0\n", "unknown line"),
+        ("color red\ntree outputs 0\n0: leaf 1.0\n", "unknown line"),
     ],
 )
 def test_text_of_something_else(text, message):

@@ -192,20 +192,20 @@ def test_a_booster_in_training_knows_more_digits_of_its_sigmoid_than_its_text():
 
 def test_text_categories_of_a_data_frame_become_labels(tmp_path):
     digits = np.random.default_rng(0)
-    colours = ["red", "green", "blue", "grey"]
-    frame = pd.DataFrame({"x": digits.normal(size=400), "colour": pd.Categorical(digits.choice(colours, 400))})
-    y = (frame["colour"].isin(["red", "blue"]) ^ (frame["x"] > 0)).astype(int)
+    colors = ["red", "green", "blue", "gray"]
+    frame = pd.DataFrame({"x": digits.normal(size=400), "color": pd.Categorical(digits.choice(colors, 400))})
+    y = (frame["color"].isin(["red", "blue"]) ^ (frame["x"] > 0)).astype(int)
     model = lightgbm.LGBMClassifier(n_estimators=5, **QUIET).fit(frame, y)
     model.booster_.save_model(tmp_path / "m.txt")
     (tmp_path / "m.json").write_text(json.dumps(model.booster_.dump_model()))
     rows = frame.astype(object).to_numpy()
     rows[:40, 1] = "purple"
     rows[40:80, 1] = None
-    known = pd.Series(rows[:, 1]).replace("purple", None).astype(pd.CategoricalDtype(sorted(colours)))
-    asked = pd.DataFrame({"x": frame["x"], "colour": known})
+    known = pd.Series(rows[:, 1]).replace("purple", None).astype(pd.CategoricalDtype(sorted(colors)))
+    asked = pd.DataFrame({"x": frame["x"], "color": known})
     for source in (model, tmp_path / "m.txt", tmp_path / "m.json"):
         forest = load(source)
-        assert forest.features[1].labels == tuple(sorted(colours))
+        assert forest.features[1].labels == tuple(sorted(colors))
         assert forest.features[1].number == Category(4, "trunc")
         found = evaluate(forest, rows)
         assert np.array_equal(found.scores[:, 0], model.predict(asked, raw_score=True))
@@ -217,10 +217,10 @@ def test_ordered_categories_are_numbers_to_lightgbm():
     frame = pd.DataFrame(
         {
             "size": pd.Categorical(digits.choice(list("SML"), 400), categories=list("SML"), ordered=True),
-            "colour": pd.Categorical(digits.choice(["red", "green"], 400)),
+            "color": pd.Categorical(digits.choice(["red", "green"], 400)),
         }
     )
-    y = (frame["colour"] == "red") ^ (frame["size"] == "M")
+    y = (frame["color"] == "red") ^ (frame["size"] == "M")
     model = lightgbm.LGBMClassifier(n_estimators=5, **QUIET).fit(frame, y)
     forest = load(model)
     assert [feature.labels for feature in forest.features] == [(), ("green", "red")]

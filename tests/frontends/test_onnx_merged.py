@@ -1,4 +1,4 @@
-"""What onnxruntime makes of neighbouring BRANCH_EQ nodes, and columns past all bounds."""
+"""What onnxruntime makes of neighboring BRANCH_EQ nodes, and columns past all bounds."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ from forestc.frontends.onnx.reader import read_bytes
 from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
 
-COLOURS = ["red", "green", "dark red", "m\u00e4uve \U0001f7e3", "3", "03", "1e3", " red"]
+COLORS = ["red", "green", "dark red", "m\u00e4uve \U0001f7e3", "3", "03", "1e3", " red"]
 SIZES = ["s", "m", "red", "3"]
 UNKNOWN = ["unseen", "Red", "", "3.0", "m\u00e4uve", "xl", "_Unused", "-1"]
 
@@ -56,7 +56,7 @@ def frame(seed, n=400, unknown=UNKNOWN, missing=None):
 
     return pd.DataFrame(
         {
-            "colour": column(COLOURS),
+            "color": column(COLORS),
             "w": random.normal(size=n).astype(np.float32),
             "size": column(SIZES),
             "v": random.integers(0, 5, n).astype(np.float32),
@@ -69,7 +69,7 @@ def _share(known, unknown):
 
 
 def target(X):
-    return (X.colour.isin(["red", "3", "dark red"]) ^ X["size"].isin(["s", "3"]) ^ (X.w > X.v / 2 - 1)).astype(int)
+    return (X.color.isin(["red", "3", "dark red"]) ^ X["size"].isin(["s", "3"]) ^ (X.w > X.v / 2 - 1)).astype(int)
 
 
 def converted(steps, X, model=None, passed=None, apart=True):
@@ -78,7 +78,7 @@ def converted(steps, X, model=None, passed=None, apart=True):
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
     columns = ColumnTransformer(
-        [("text", steps, ["colour", "size"] if apart else [0, 2])],
+        [("text", steps, ["color", "size"] if apart else [0, 2])],
         remainder=passed or ("passthrough" if apart else "drop"),
     )
     whole = make_pipeline(columns, RandomForestClassifier(8, random_state=0) if model is None else model)
@@ -133,9 +133,9 @@ ENCODERS = {
 def test_what_skl2onnx_writes(kind):
     source = converted(ENCODERS[kind](), frame(0, unknown=[""] if kind == "filled" else []))
     forest = agrees(source, frame(1))
-    assert [feature.name for feature in forest.features] == ["colour", "w", "size", "v"]
-    colour = forest.features[0]
-    assert set(COLOURS) <= set(colour.labels) and colour.number == Category(len(colour.labels))
+    assert [feature.name for feature in forest.features] == ["color", "w", "size", "v"]
+    color = forest.features[0]
+    assert set(COLORS) <= set(color.labels) and color.number == Category(len(color.labels))
 
 
 @pytest.mark.parametrize("kind", ["one-hot", "ordinal"])
@@ -170,13 +170,13 @@ def test_unknown_texts_that_onnxruntime_refuses_are_all_zeros():
 def test_missing_texts_are_spelled_as_the_graph_spells_them(kind, known, tmp_path):
     X = frame(0, unknown=[])
     for marker in known:
-        X.loc[::9, "colour"] = marker
+        X.loc[::9, "color"] = marker
     source = converted(ENCODERS[kind](), X)
     labels = load(source).features[0].labels
     assert [spelling for spelling in ("nan", "None") if spelling in labels] == [str(marker) for marker in known]
     for marker in known or (np.nan, None, pd.NA):
         rows = frame(1, unknown=["unseen", "Red"])
-        rows.loc[::5, "colour"] = marker
+        rows.loc[::5, "color"] = marker
         forest = agrees(source, rows)
         rows.to_csv(tmp_path / "rows.csv", index=False)
         rows.to_parquet(tmp_path / "rows.parquet")
@@ -452,7 +452,7 @@ def test_such_a_design_is_compiled_and_checked(tmp_path):
     rows = frame(1, 300).assign(target=target(frame(1, 300)))
     done = forestc.compile(tmp_path / "m.onnx", rows, tmp_path / "out", label="target")
     told = {feature["name"]: feature for feature in done.design.manifest["features"]}
-    assert told["colour"]["labels"] == sorted(COLOURS)
+    assert told["color"]["labels"] == sorted(COLORS)
     assert forestc.check(done.design, rows, label="target", engines=("netlist", "c")).ok
     told = session(source).run(None, {name: rows[[name]].to_numpy() for name in frame(0)})[0]
     assert np.array_equal(done.design.predict(rows.drop(columns="target")), told)

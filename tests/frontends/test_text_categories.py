@@ -23,22 +23,22 @@ NAMES = ["red", "green", "blue", "dark red", "m\u00e4uve", "3"]
 def frame(seed, names=NAMES, n=500):
     random = np.random.default_rng(seed)
     town = random.choice([*names, None], n, p=[0.95 / len(names)] * len(names) + [0.05])
-    return pd.DataFrame({"n": random.normal(size=n), "colour": town, "m": random.normal(size=n)})
+    return pd.DataFrame({"n": random.normal(size=n), "color": town, "m": random.normal(size=n)})
 
 
 def target(X):
-    return (X.colour.isin(["red", "blue", "3"]) ^ (X.n > 0.2)).astype(int)
+    return (X.color.isin(["red", "blue", "3"]) ^ (X.n > 0.2)).astype(int)
 
 
 def _pipeline(encoder):
     rest = ("scale", StandardScaler(), ["n", "m"])
     return make_pipeline(
-        ColumnTransformer([("codes", encoder, ["colour"]), rest]), RandomForestClassifier(8, random_state=0)
+        ColumnTransformer([("codes", encoder, ["color"]), rest]), RandomForestClassifier(8, random_state=0)
     )
 
 
 MODELS = {
-    "hist": lambda: HistGradientBoostingClassifier(max_iter=10, categorical_features=["colour"]),
+    "hist": lambda: HistGradientBoostingClassifier(max_iter=10, categorical_features=["color"]),
     "ordinal": lambda: _pipeline(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)),
     "ordinal-missing": lambda: _pipeline(
         OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=99, encoded_missing_value=-5)
@@ -73,7 +73,7 @@ def test_a_design_of_text_rows_is_checked(tmp_path):
     X.assign(target=target(X)).to_csv(tmp_path / "rows.csv", index=False)
     done = forestc.compile(model, tmp_path / "rows.csv", tmp_path / "out", label="target")
     told = {feature["name"]: feature for feature in done.design.manifest["features"]}
-    assert told["colour"]["labels"] == sorted(NAMES)
+    assert told["color"]["labels"] == sorted(NAMES)
     result = forestc.check(done.design, tmp_path / "rows.csv", label="target", engines=("netlist", "c"))
     assert result.ok and done.figures["agreement"] == 1.0
 

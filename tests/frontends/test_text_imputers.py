@@ -19,13 +19,13 @@ from forestc.forest.text import parse_forest, print_forest
 from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
 
-COLOURS = ["red", "green", "blue", "dark red"]
+COLORS = ["red", "green", "blue", "dark red"]
 TOWNS = ["Kyiv", "Oslo", "3"]
 HOT = {"handle_unknown": "ignore"}
 CODES = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
 
 
-def frame(seed, missing=np.nan, colours=COLOURS, towns=TOWNS, n=400, dtype=object):
+def frame(seed, missing=np.nan, colors=COLORS, towns=TOWNS, n=400, dtype=object):
     random = np.random.default_rng(seed)
 
     def column(names):
@@ -35,15 +35,15 @@ def frame(seed, missing=np.nan, colours=COLOURS, towns=TOWNS, n=400, dtype=objec
 
     numbers = pd.DataFrame({"a": random.normal(size=n), "b": random.integers(0, 9, n).astype(float)})
     numbers = numbers.mask(random.random((n, 2)) < 0.1)
-    return numbers.assign(colour=column(colours), town=column(towns))
+    return numbers.assign(color=column(colors), town=column(towns))
 
 
 def target(X):
-    texts = X.astype({"colour": object, "town": object}).fillna("nothing")
-    return (texts.colour.isin(["red", "nothing"]) ^ texts.town.eq("Oslo") ^ X.a.gt(0.1)).astype(int)
+    texts = X.astype({"color": object, "town": object}).fillna("nothing")
+    return (texts.color.isin(["red", "nothing"]) ^ texts.town.eq("Oslo") ^ X.a.gt(0.1)).astype(int)
 
 
-def pipeline(*steps, model=None, columns=("colour", "town")):
+def pipeline(*steps, model=None, columns=("color", "town")):
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     both = ColumnTransformer([("numbers", numbers, ["a", "b"]), ("texts", make_pipeline(*steps), list(columns))])
     return make_pipeline(both, RandomForestClassifier(8, random_state=0) if model is None else model)
@@ -80,7 +80,7 @@ def test_text_is_filled_in_as_the_library_fills_it(steps, missing, tmp_path):
     X = frame(0, marker, dtype=dtype)
     model = pipeline(*STEPS[steps](**options)).fit(X, target(X))
     forest = parse_forest(print_forest(load(model)))
-    unseen = {"colours": [*COLOURS, "unseen", "nothing"], "towns": [*TOWNS, "red", ""]}
+    unseen = {"colors": [*COLORS, "unseen", "nothing"], "towns": [*TOWNS, "red", ""]}
     rows = frame(1, marker, dtype=dtype, **unseen)
     wanted = model.predict(rows)
     assert len(set(wanted)) == 2
@@ -99,7 +99,7 @@ def test_a_text_may_stand_for_a_missing_value():
     for steps in ("textbook", "indicator", "constant-known"):
         model = pipeline(*STEPS[steps](missing_values="?")).fit(X, target(X))
         forest = load(model)
-        rows = frame(1, "?", colours=[*COLOURS, "unseen"])
+        rows = frame(1, "?", colors=[*COLORS, "unseen"])
         assert np.array_equal(evaluate(forest, rows).scores, model.predict_proba(rows))
         assert not any(feature.missing for feature in forest.features if feature.labels)
 

@@ -158,14 +158,14 @@ def frame(seed, n=300):
     import pandas as pd
 
     random = np.random.default_rng(seed)
-    colour = pd.Categorical(random.choice(["red", "green", "blue", "dark red"], n))
-    return pd.DataFrame({"colour": colour, "n": random.normal(size=n)})
+    color = pd.Categorical(random.choice(["red", "green", "blue", "dark red"], n))
+    return pd.DataFrame({"color": color, "n": random.normal(size=n)})
 
 
 def test_rows_may_hold_the_names_of_categories(tmp_path):
     X = frame(0)
     model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, tree_method="hist")
-    model.fit(X, (X.colour == "red") * 2.0 + X.n)
+    model.fit(X, (X.color == "red") * 2.0 + X.n)
     model.save_model(tmp_path / "m.json")
     rows = frame(1)
     for source in (model, tmp_path / "m.json"):

@@ -43,7 +43,7 @@ SMALL_MODEL_ASSERT(SMALL_MODEL_X2_1ST + 1 == SMALL_MODEL_INPUTS, small_model_inp
 
 #if FLT_RADIX == 2 && FLT_MANT_DIG == 24 && FLT_MIN_EXP == -125 && FLT_MAX_EXP == 128
 
-SMALL_MODEL_ASSERT(sizeof(float) == sizeof(int32_t), small_model_float_has_32_bits_else_use_c_quantiser_none);
+SMALL_MODEL_ASSERT(sizeof(float) == sizeof(int32_t), small_model_float_has_32_bits_else_use_c_quantizer_none);
 
 /* The bits of a value of a row. From here on integers are enough. */
 static inline uint32_t small_model_row_bits(const float *value)
@@ -94,7 +94,7 @@ static inline int32_t small_model_code(uint32_t bits, uint32_t count, int32_t ab
 }
 
 /* A row's words, as the model was trained on its columns. A NaN where the model takes none gets the highest word. */
-static inline void small_model_quantise(const float row[SMALL_MODEL_COLUMNS], int16_t x[SMALL_MODEL_INPUTS])
+static inline void small_model_quantize(const float row[SMALL_MODEL_COLUMNS], int16_t x[SMALL_MODEL_INPUTS])
 {
     x[0] = (int16_t)small_model_fixed(small_model_row_bits(&row[0]), 0, UINT32_C(0), UINT32_C(255), 255);
     x[1] = (int16_t)small_model_fixed(small_model_row_bits(&row[2]), 0, UINT32_C(32), UINT32_C(30), 31);
@@ -102,8 +102,8 @@ static inline void small_model_quantise(const float row[SMALL_MODEL_COLUMNS], in
 }
 
 #else
-/* Here float is not the 32-bit float of IEEE 754, whose bits the quantiser reads: a call does not compile. */
-#define small_model_quantise small_model_has_no_quantise_as_float_is_not_32_bits_wide_here
+/* Here float is not the 32-bit float of IEEE 754, whose bits the quantizer reads: a call does not compile. */
+#define small_model_quantize small_model_has_no_quantize_as_float_is_not_32_bits_wide_here
 #endif
 
 static inline int8_t small_model_tree_0(const int16_t *x)

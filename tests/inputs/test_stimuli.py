@@ -28,70 +28,70 @@ def deep():
 
 
 @pytest.fixture(scope="module")
-def quantised(deep):
+def quantized(deep):
     """Without simplify, which removes these leaves."""
     return forestc.quantize(deep, passes="quantize")
 
 
 @pytest.fixture(scope="module")
-def inputs(quantised):
-    return learned(quantised, ArrayRows(mixed_rows(300, 1)), samples=1)
+def inputs(quantized):
+    return learned(quantized, ArrayRows(mixed_rows(300, 1)), samples=1)
 
 
-def test_every_leaf_is_reached_or_shown_unreachable(deep, quantised, inputs):
-    found = stimuli(inputs, deep, quantised, count=500)
-    coverage = Coverage.of(quantised)
-    coverage.add(evaluate_words(quantised, encode(quantised, found.rows)).leaves)
-    figures = coverage.figures(Reachable.of(quantised))
+def test_every_leaf_is_reached_or_shown_unreachable(deep, quantized, inputs):
+    found = stimuli(inputs, deep, quantized, count=500)
+    coverage = Coverage.of(quantized)
+    coverage.add(evaluate_words(quantized, encode(quantized, found.rows)).leaves)
+    figures = coverage.figures(Reachable.of(quantized))
     for told in figures.values():
         assert told["reached"] + told["unreachable"] == told["all"]
     assert figures["leaves"]["unreachable"] > 20
-    assert found.coverage.figures(Reachable.of(quantised))["leaves"]["reached"] < figures["leaves"]["reached"]
+    assert found.coverage.figures(Reachable.of(quantized))["leaves"]["reached"] < figures["leaves"]["reached"]
     assert found.conditioned > 0 and found.drawn == 500
-    again = stimuli(inputs, deep, quantised, count=500)
+    again = stimuli(inputs, deep, quantized, count=500)
     assert np.array_equal(found.rows, again.rows, equal_nan=True)
 
 
-def test_leaves_past_the_most_that_are_conditioned_are_reached_by_moved_rows(deep, quantised, inputs, monkeypatch):
+def test_leaves_past_the_most_that_are_conditioned_are_reached_by_moved_rows(deep, quantized, inputs, monkeypatch):
     monkeypatch.setattr("forestc.inputs.stimuli.MOST_CONDITIONED", 5)
-    found = stimuli(inputs, deep, quantised, count=200)
+    found = stimuli(inputs, deep, quantized, count=200)
     assert found.conditioned == 5 < found.steered
-    coverage = Coverage.of(quantised)
-    coverage.add(evaluate_words(quantised, encode(quantised, found.rows)).leaves)
-    leaves = coverage.figures(Reachable.of(quantised))["leaves"]
+    coverage = Coverage.of(quantized)
+    coverage.add(evaluate_words(quantized, encode(quantized, found.rows)).leaves)
+    leaves = coverage.figures(Reachable.of(quantized))["leaves"]
     assert leaves["reached"] + leaves["unreachable"] == leaves["all"]
 
 
-def test_words_beside_thresholds_start_near_ties(quantised, inputs, deep):
+def test_words_beside_thresholds_start_near_ties(quantized, inputs, deep):
     """With an input model, from the rows whose decision changes soonest."""
     rows = ArrayRows(mixed_rows(3000, 4))
-    parts = {v.origin: v for v in vectors(quantised, ArrayRows(np.zeros((0, 5))), 0, inputs=rows, boundary=600)}
-    plain = {v.origin: v for v in vectors(quantised, rows, 0, boundary=600)}
+    parts = {v.origin: v for v in vectors(quantized, ArrayRows(np.zeros((0, 5))), 0, inputs=rows, boundary=600)}
+    plain = {v.origin: v for v in vectors(quantized, rows, 0, boundary=600)}
 
     def margin(words):
-        return np.abs(evaluate_words(quantised, words).scores[:, -1] - quantised.decision.threshold).mean()
+        return np.abs(evaluate_words(quantized, words).scores[:, -1] - quantized.decision.threshold).mean()
 
     assert margin(parts["boundary"].words) < margin(plain["boundary"].words)
 
 
-def test_words_near_ties_are_nearest_at_each_leaf(deep, quantised, inputs):
+def test_words_near_ties_are_nearest_at_each_leaf(deep, quantized, inputs):
     """Each lies in a leaf that no row among many comes nearer to a tie in; labels of more changed leaves differ."""
-    base = encode(quantised, inputs.drawn_for(deep, 500, 0, (quantised,)).X)
-    chosen = np.concatenate(list(near_ties(quantised, base, 0)))
-    tried = np.concatenate(list(boundary_inputs(quantised, base, 0, 4000)))
+    base = encode(quantized, inputs.drawn_for(deep, 500, 0, (quantized,)).X)
+    chosen = np.concatenate(list(near_ties(quantized, base, 0)))
+    tried = np.concatenate(list(boundary_inputs(quantized, base, 0, 4000)))
 
     def nearest(words):
-        told = evaluate_words(quantised, words)
-        size = np.abs(margins(quantised, told))
+        told = evaluate_words(quantized, words)
+        size = np.abs(margins(quantized, told))
         return [{leaf: size[own == leaf].min() for leaf in set(own.tolist())} for own in told.leaves.T]
 
     few, many = nearest(chosen), nearest(tried)
     closer = [few[index][leaf] <= least for index, own in enumerate(many) for leaf, least in own.items()]
-    assert np.mean(closer) > 0.95 and len(chosen) <= 2 * sum((tree.left == -1).sum() for tree in quantised.trees)
+    assert np.mean(closer) > 0.95 and len(chosen) <= 2 * sum((tree.left == -1).sum() for tree in quantized.trees)
 
 
-def test_rows_for_a_leaf_stay_in_the_ranges_where_the_box_allows(deep, quantised, inputs):
-    rows = stimuli(inputs, deep, quantised, count=200).rows
+def test_rows_for_a_leaf_stay_in_the_ranges_where_the_box_allows(deep, quantized, inputs):
+    rows = stimuli(inputs, deep, quantized, count=200).rows
     age = rows[:, 2]
     assert (age == np.floor(age)).all() and age.min() >= 0 and age.max() <= 19
 
@@ -135,7 +135,7 @@ def test_boxes_against_words(seed):
                 assert inside or not domains[feature].inhabited((value, value + 1))
 
 
-def test_a_leaf_between_two_neighbouring_floats_is_unreachable():
+def test_a_leaf_between_two_neighboring_floats_is_unreachable():
     """No float32 lies between these thresholds, though real numbers do."""
     head = print_forest(MIXED).split("tree outputs")[0].replace('"size" float32', '"size" ufixed<60,50>')
     head = head.replace("float64 column 2", "int8 column 2").replace("float32 column 4", "int8 column 4")

@@ -193,7 +193,7 @@ def test_more_leaves_than_two_bytes_tell():
             right=[node + 2 if own else -1 for node, own in enumerate(split)],
             values=random.integers(0, 1 << 40, (100, 1)).tolist(),
             outputs=[0],
-            quantised=True,
+            quantized=True,
         )
         for number in range(700)
     ]

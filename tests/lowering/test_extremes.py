@@ -28,7 +28,7 @@ from hw_sim import Simulator
 def leaf_of(output):
     """A tree of one leaf."""
     nodes = {"feature": [-1], "threshold": [0], "left": [-1], "right": [-1]}
-    return make_tree(where="", **nodes, values=[[output]], outputs=[output], quantised=True)
+    return make_tree(where="", **nodes, values=[[output]], outputs=[output], quantized=True)
 
 
 def extreme_forest(seed, kind, two_values):

@@ -41,7 +41,7 @@ DATA = {"two": load_breast_cancer, "several": load_iris}
 
 @cache
 def case(kind):
-    """(model, X, y, quantised forest, rows, judge); the iris' features are named."""
+    """(model, X, y, quantized forest, rows, judge); the iris' features are named."""
     data = DATA[kind](as_frame=True)
     X, y = data.data, np.asarray(data.target_names[data.target])
     places = np.unique(y, return_inverse=True)[1].reshape(-1)

@@ -40,14 +40,14 @@ def test_each_level_keeps_what_it_says(kind):
     forest, held_out = load(model), ArrayRows(X[1::2], y[1::2])
     sizes = []
     for level in range(len(LEVELS)):
-        quantised = forestc.quantize(
+        quantized = forestc.quantize(
             model, X[::2], y[::2], level=level, held_out=(X[1::2], y[1::2]) if level > 1 else None
         )
-        sizes.append(len(quantised.conditions.comparators))
-        before, after = evaluate(forest, X[::2]), evaluate(quantised, X[::2])
+        sizes.append(len(quantized.conditions.comparators))
+        before, after = evaluate(forest, X[::2]), evaluate(quantized, X[::2])
         if level == 0:
-            far = made_rows(forest, Ranges(), (quantised,)).X
-            assert (evaluate(forest, far).index == evaluate(quantised, far).index).mean() > 0.9995
+            far = made_rows(forest, Ranges(), (quantized,)).X
+            assert (evaluate(forest, far).index == evaluate(quantized, far).index).mean() > 0.9995
         if level <= 1:
             planned = plan(None, level, forest, ArrayRows(X[::2]), None)
             kept, _ = run_passes(forest, planned.passes[:-1], ArrayRows(X[::2]))  # simplify joins equal leaves
@@ -55,7 +55,7 @@ def test_each_level_keeps_what_it_says(kind):
         if level <= 2:
             assert (before.index == after.index).all()
         else:
-            assert Judge(forest, held_out).of(quantised).within(0.01)
+            assert Judge(forest, held_out).of(quantized).within(0.01)
     assert sizes[0] > sizes[1] >= sizes[2] > sizes[3]
 
 

@@ -27,7 +27,7 @@ def stump(name, threshold):
     number = Fixed(8)
     tree = make_tree(
         where="tree 0", feature=[0, -1, -1], threshold=[threshold, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
-        values=[[0], [1]], outputs=(0,), quantised=True,
+        values=[[0], [1]], outputs=(0,), quantized=True,
     )  # fmt: skip
     return make_forest(
         name=name, features=(Feature("x", number, 0, False, number),), columns=1, trees=[tree], n_outputs=1,

@@ -39,7 +39,7 @@ MODELS = {
 
 @cache
 def case(kind):
-    """(quantised forest, training rows, judge on other rows)."""
+    """(quantized forest, training rows, judge on other rows)."""
     model, data = MODELS[kind]
     X, y = data(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))

@@ -22,7 +22,7 @@ from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import encode, evaluate
 
 
-def quantised(forest, X, truth=None, **options):
+def quantized(forest, X, truth=None, **options):
     result, steps = run_passes(forest, [Quantize(**options)], ArrayRows(np.asarray(X, dtype=float), truth))
     return result, steps[0]
 
@@ -31,13 +31,13 @@ def quantised(forest, X, truth=None, **options):
 def test_no_decision_and_no_path_of_the_rows_changes(kind):
     model, X, _ = trained(kind)
     forest = load(model)
-    result, step = quantised(forest, X)
+    result, step = quantized(forest, X)
     assert step.guarantee == "exact-on-data"
     before, after = evaluate(forest, X), evaluate(result, X)
     assert np.array_equal(before.leaves, after.leaves)
     assert np.array_equal(before.index, after.index)
     assert step.report["paths_changed"] == step.report["decisions_changed"] == 0
-    fewer, _ = quantised(forest, X, leaf_bits=max(1, step.report["leaf_bits"] - 1), change=1.0)
+    fewer, _ = quantized(forest, X, leaf_bits=max(1, step.report["leaf_bits"] - 1), change=1.0)
     if step.report["leaf_bits"] > 1:  # one bit less does change a decision: the bits are the fewest
         assert (evaluate(fewer, X).index != before.index).any()
 
@@ -45,7 +45,7 @@ def test_no_decision_and_no_path_of_the_rows_changes(kind):
 def test_ordered_inputs_keep_every_path_of_every_row():
     model, X, _ = trained("forest-binary")
     forest = load(model)
-    result, _ = quantised(forest, X, input="ordered")
+    result, _ = quantized(forest, X, input="ordered")
     assert all(feature.number == Ordered(32) for feature in result.features)
     rows = rows_near_thresholds(forest, X, 20_000)
     assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result, rows).leaves)
@@ -72,7 +72,7 @@ def test_fixed_point_keeps_every_path_of_its_rows(seed):
 
 def test_integers_stay_as_they_are():
     model, X, _ = trained("xgboost-multi")
-    result, step = quantised(load(model), X)
+    result, step = quantized(load(model), X)
     used = [feature for feature in result.features if "whole" in step.report["inputs"][feature.name]]
     assert used
     for feature in used:
@@ -85,14 +85,14 @@ def test_integers_stay_as_they_are():
 def test_wide_fractions_become_the_ordered_key():
     model, X, _ = trained("tree-regression")
     exact = np.nextafter(X, np.inf)
-    result, _ = quantised(load(model), np.concatenate([X, exact]), change=1.0)
+    result, _ = quantized(load(model), np.concatenate([X, exact]), change=1.0)
     assert evaluate(load(model), exact).leaves.tolist() == evaluate(result, exact).leaves.tolist()
 
 
 def test_input_bits_bound_the_words_and_the_change_is_measured():
     model, X, y = trained("forest-binary")
     forest = load(model)
-    result, step = quantised(forest, X, y, input_bits=6, change=0.2)
+    result, step = quantized(forest, X, y, input_bits=6, change=0.2)
     assert max(feature.number.bits for feature in result.features) <= 6
     assert step.guarantee in ("approximate", "exact-on-data")
     changed = (evaluate(forest, X).index != evaluate(result, X).index).mean()
@@ -104,8 +104,8 @@ def test_input_bits_bound_the_words_and_the_change_is_measured():
 def test_words_give_up_bits_that_few_decisions_need(kind, cost):
     model, X, y = trained(kind)
     forest = load(model)
-    wide, _ = quantised(forest, X, y)
-    narrow, step = quantised(forest, X, y, cost=cost, change=0.2)
+    wide, _ = quantized(forest, X, y)
+    narrow, step = quantized(forest, X, y, cost=cost, change=0.2)
     before = [feature.number.bits for feature in wide.features]
     after = [feature.number.bits for feature in narrow.features]
     assert sum(after) < sum(before)
@@ -118,10 +118,10 @@ def test_words_give_up_bits_that_few_decisions_need(kind, cost):
 def test_no_decision_changes_for_narrower_words_if_none_may():
     model, X, y = trained("forest-binary")
     forest = load(model)
-    narrow, step = quantised(forest, X, y, cost="lut6", change=0)
+    narrow, step = quantized(forest, X, y, cost="lut6", change=0)
     assert (evaluate(forest, X).index == evaluate(narrow, X).index).all()
     assert step.guarantee == "exact-on-data"
-    wide, _ = quantised(forest, X, y)
+    wide, _ = quantized(forest, X, y)
     assert sum(each.number.bits for each in narrow.features) < sum(each.number.bits for each in wide.features)
 
 
@@ -155,13 +155,13 @@ def test_past_the_tolerance_it_is_refused():
     with pytest.raises(
         CheckError, match=r"quantize\{leaf_bits=1.*\} changes .* of the decisions on the given rows; 0.10% is allowed"
     ):
-        quantised(load(model), X, leaf_bits=1, change=0.001)
+        quantized(load(model), X, leaf_bits=1, change=0.001)
 
 
 def test_regression_is_approximate_and_within_its_tolerance():
     model, X, _ = trained("boosting-regression")
     forest = load(model)
-    result, step = quantised(forest, X, change=0.002)
+    result, step = quantized(forest, X, change=0.002)
     assert step.guarantee == "approximate"
     before = evaluate(forest, X).scores[:, 0]
     error = np.abs(evaluate(result, X).values[:, 0] - before).max() / (before.max() - before.min())
@@ -172,36 +172,36 @@ def test_regression_is_approximate_and_within_its_tolerance():
 def test_formats_given_by_hand():
     model, X, _ = trained("forest-multi")
     forest = load(model)
-    result, step = quantised(forest, X, formats={"x21": "uint5", "x36": "ufixed<9,4>", "x42": "ordered32"})
+    result, step = quantized(forest, X, formats={"x21": "uint5", "x36": "ufixed<9,4>", "x42": "ordered32"})
     by_name = {feature.name: str(feature.number) for feature in result.features}
     assert (by_name["x21"], by_name["x36"], by_name["x42"]) == ("uint5", "ufixed<9,4>", "ordered32")
     assert step.report["paths_changed"] == 0
     with pytest.raises(OptionError, match="formats names 'age'"):
-        quantised(forest, X, formats={"age": "uint8"})
+        quantized(forest, X, formats={"age": "uint8"})
     with pytest.raises(ModelError, match="unknown number type 'u8'"):
-        quantised(forest, X, formats={"x21": "u8"})
+        quantized(forest, X, formats={"x21": "u8"})
 
 
 def test_missing_values_are_kept_where_the_rows_have_some():
     model, X, _ = trained("xgboost-missing")
     forest = load(model)
-    result, step = quantised(forest, X)
+    result, step = quantized(forest, X)
     assert any(feature.missing for feature in result.features)
     assert np.array_equal(evaluate(forest, X).leaves, evaluate(result, X).leaves)
     assert step.report["paths_changed"] == 0
-    full, _ = quantised(forest, np.nan_to_num(X))
+    full, _ = quantized(forest, np.nan_to_num(X))
     assert not any(feature.missing for feature in full.features)
     with pytest.raises(RowsError, match="missing"):
         evaluate(full, X)
-    kept, _ = quantised(forest, np.nan_to_num(X), missing="always", change=1.0)
+    kept, _ = quantized(forest, np.nan_to_num(X), missing="always", change=1.0)
     assert all(feature.missing for feature in kept.features)
     with pytest.raises(RowsError, match="missing"):
-        quantised(forest, X, missing="never")
+        quantized(forest, X, missing="never")
 
 
 def test_two_class_probabilities_become_one_output():
     model, X, _ = trained("forest-binary")
-    result, _ = quantised(load(model), X)
+    result, _ = quantized(load(model), X)
     assert result.n_outputs == 1
     found = evaluate(result, X)
     assert np.abs(found.values[:, 0] - model.predict_proba(X)[:, 1]).max() < 0.5
@@ -213,8 +213,8 @@ def test_rows_are_needed_to_choose():
     with pytest.raises(OptionError, match="quantize needs rows"):
         Quantize().run(forest, None)
     result = Quantize(input="ordered", leaf_bits=8).run(forest, None)
-    assert result.forest.quantised
-    with pytest.raises(ModelError, match="already quantised"):
+    assert result.forest.quantized
+    with pytest.raises(ModelError, match="already quantized"):
         Quantize().run(result.forest, None)
 
 
@@ -225,11 +225,11 @@ def test_models_of_constants_keep_their_score():
     X = np.random.default_rng(0).normal(size=(300, 4))
     for scale in (1.0, 1e-30, 1e12):
         forest = load(DecisionTreeRegressor().fit(X, np.full(300, 0.3 * scale)))
-        result, _ = quantised(forest, X)
+        result, _ = quantized(forest, X)
         assert np.allclose(evaluate(result, X).values[:, 0], 0.3 * scale, rtol=1e-4, atol=0)
     labels = np.arange(300) % 3
     stumps = xgboost.XGBClassifier(n_estimators=2, min_child_weight=1e9).fit(X, labels)
-    result, step = quantised(load(stumps), X)
+    result, step = quantized(load(stumps), X)
     assert step.guarantee == "exact-on-data"
     assert np.array_equal(evaluate(result, X).decision, stumps.predict(X))
 
@@ -239,9 +239,9 @@ def test_scores_too_far_from_zero_are_refused():
 
     model, X, _ = trained("xgboost-binary")
     far = replace(load(model), bias=np.array([1e20]))  # beside it the trees count for nothing, in float32 too
-    assert quantised(far, X)[1].guarantee == "exact-on-data"
+    assert quantized(far, X)[1].guarantee == "exact-on-data"
     with pytest.raises(ModelError, match="too large for integers; look for a leaf"):
-        quantised(replace(far, bias=np.array([1e9])), X, leaf_bits=32)
+        quantized(replace(far, bias=np.array([1e9])), X, leaf_bits=32)
 
 
 def test_small_features_use_their_bits():
@@ -253,7 +253,7 @@ def test_small_features_use_their_bits():
     for scale in (1.0, 0.01):
         rows = (X - low) / (high - low) * scale
         forest = load(RandomForestClassifier(20, random_state=0).fit(rows, y))
-        changes.append(quantised(forest, rows, input_bits=6, change=1.0)[1].change)
+        changes.append(quantized(forest, rows, input_bits=6, change=1.0)[1].change)
     assert changes[1] <= changes[0] + 0.02
 
 
@@ -352,11 +352,11 @@ def test_scores_are_kept_with_the_fewest_bits(kind):
     if kind.startswith("shallow"):  # leaves of shares: a full tree's are 0 and 1
         model = clone(model).set_params(max_depth=4).fit(X, y)
     forest = load(model)
-    free, _ = quantised(forest, X)
+    free, _ = quantized(forest, X)
     moved = value_error(forest, free, X)  # by default, which keeps decisions alone
     assert moved > (0.02 if kind.startswith("xgboost") else 0)
     scores = float(f"{moved / 5:.1g}")
-    result, step = quantised(forest, X, scores=scores)
+    result, step = quantized(forest, X, scores=scores)
     error = value_error(forest, result, X)
     assert 0 < error <= scores
     assert step.report["scores_error"] == pytest.approx(error, rel=1e-6)
@@ -364,7 +364,7 @@ def test_scores_are_kept_with_the_fewest_bits(kind):
     assert step.report.get("decisions_changed", 0) == 0
     bits = step.report["leaf_bits"]
     try:  # a bit less moves scores too far, or a decision
-        fewer, _ = quantised(forest, X, scores=scores, leaf_bits=bits - 1, change=1.0)
+        fewer, _ = quantized(forest, X, scores=scores, leaf_bits=bits - 1, change=1.0)
     except CheckError as error:
         assert f"at worst; {scores:g} is allowed" in str(error)
     else:
@@ -377,20 +377,20 @@ def test_scores_of_votes_and_of_a_link_with_exp_are_kept():
     _, X, y = trained("xgboost-regression")
     poisson = HistGradientBoostingRegressor(loss="poisson", max_iter=20).fit(X, y)
     for scores in (0.01, 0.0001):
-        result, step = quantised(load(poisson), X, scores=scores)
+        result, step = quantized(load(poisson), X, scores=scores)
         assert step.report["scores_error"] == pytest.approx(value_error(load(poisson), result, X), rel=1e-6)
         assert step.report["scores_error"] <= scores
     _, X, y = trained("forest-multi")
     members = [(f"m{k}", clone(trained("tree-multi")[0]).set_params(random_state=k)) for k in range(3)]
     votes = VotingClassifier(members).fit(X, y)
-    _, step = quantised(load(votes), X, scores=0.01)
+    _, step = quantized(load(votes), X, scores=0.01)
     assert step.report["scores_error"] == 0
 
 
 def test_scores_out_of_reach_or_range_are_refused():
     model, X, _ = trained("xgboost-binary")
     with pytest.raises(CheckError, match=r"changes scores by .* at worst; 1e-12 is allowed; raise scores"):
-        quantised(load(model), X, scores=1e-12)
+        quantized(load(model), X, scores=1e-12)
     for options, said in (
         ({"scores": 0}, "scores=0; use an error above 0"),
         ({"scores": "no"}, "scores=no; use an error above 0"),

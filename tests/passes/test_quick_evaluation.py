@@ -1,4 +1,4 @@
-"""Compiled code answers as the evaluator does: of floats and quantised, on thresholds, with missing values."""
+"""Compiled code answers as the evaluator does: of floats and quantized, on thresholds, with missing values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_float_forests_are_evaluated_alike(kind):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_quantised_forests_with_sets_categories_and_missing_words_are_evaluated_alike(seed):
+def test_quantized_forests_with_sets_categories_and_missing_words_are_evaluated_alike(seed):
     forest = random_forest(seed, True)
     base = np.zeros((1, len(forest.features)), dtype=np.int64)
     same(forest, random_words(forest, base, 500, np.random.default_rng(seed)))

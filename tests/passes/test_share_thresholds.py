@@ -197,10 +197,10 @@ def test_clusters_of_thresholds():
     assert result.report["exceptions"] > 0
     task = Observe.of(forest)
     new = np.concatenate([tree.threshold for tree in result.forest.trees])
-    centres, of = kmeans_line(task.trees.threshold[task.plain[0]], 3)
-    assert np.array_equal(new[task.plain[0]], centres.astype(np.float32)[of])
-    quantised = Quantize().run(result.forest, ArrayRows(X)).forest
-    assert result.report["input_bits"][1] == sum(feature.number.bits for feature in quantised.features)
+    centers, of = kmeans_line(task.trees.threshold[task.plain[0]], 3)
+    assert np.array_equal(new[task.plain[0]], centers.astype(np.float32)[of])
+    quantized = Quantize().run(result.forest, ArrayRows(X)).forest
+    assert result.report["input_bits"][1] == sum(feature.number.bits for feature in quantized.features)
 
 
 def judged(step, forest, rows):

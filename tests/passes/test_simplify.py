@@ -91,8 +91,8 @@ def test_a_condition_that_still_tells_missing_from_present_stays():
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 10**6), st.booleans())
-def test_no_score_changes_and_nothing_more_can_go(seed, quantised):
-    forest = random_forest(seed, quantised)
+def test_no_score_changes_and_nothing_more_can_go(seed, quantized):
+    forest = random_forest(seed, quantized)
     result = Simplify().run(forest, None)
     rows = troublesome_rows(forest, seed, 150)
     before, after = evaluate(forest, rows), evaluate(result.forest, rows)

@@ -93,7 +93,7 @@ def impossible():
     )  # fmt: skip
 
 
-def quantised(forest, level, X):
+def quantized(forest, level, X):
     """The forest after a level's passes, and the step of quantize."""
     result, steps = run_passes(forest, passes_from(LEVELS[level].passes), ArrayRows(X))
     return result, next(step for step in steps if step.name.startswith("quantize"))
@@ -121,7 +121,7 @@ def test_half_leaves_tie_in_the_source():
 def test_a_changed_decision_among_many_rows_is_none_of_one_percent(level):
     model, X = broken_tie()
     rows = np.concatenate([X, np.repeat(X, 3, axis=0)])
-    result, _ = quantised(load_object(model), level, rows)
+    result, _ = quantized(load_object(model), level, rows)
     assert (evaluate(result, rows).index == model.predict(rows)).all()
 
 
@@ -129,7 +129,7 @@ def test_what_no_leaves_decide_alike_is_compiled_and_named(tmp_path):
     forest = impossible()
     X = all_rows(forest)
     for level in (0, 1):
-        result, step = quantised(forest, level, X)
+        result, step = quantized(forest, level, X)
         wanted, got = evaluate(forest, X), evaluate(result, X)
         tied = np.flatnonzero(wanted.index != got.index)
         ordered = np.sort(wanted.scores[tied], axis=1)
@@ -176,7 +176,7 @@ def test_members_that_vote_settle_their_own_ties(seed):
     ]
     model = VotingClassifier(members, voting="hard").fit(X, y)
     for level, promise in ((0, "exact"), (1, "exact-on-data (paths)")):
-        result, step = quantised(load_object(model), level, X)
+        result, step = quantized(load_object(model), level, X)
         assert (evaluate(result, X).index == model.predict(X)).all()
         assert step.promise == promise
 
@@ -188,7 +188,7 @@ def test_targets_settle_their_own_ties():
     cells = every_cell(load_object(model), Ranges(), 1 << 16).X
     cells = cells[~np.isnan(cells).any(axis=1)]
     for level, rows in ((0, cells), (1, X)):
-        result, _ = quantised(load_object(model), level, X)
+        result, _ = quantized(load_object(model), level, X)
         assert (evaluate(result, rows).index == model.predict(rows)).all()
 
 
@@ -228,7 +228,7 @@ def test_the_fewest_common_steps():
 
 def test_a_threshold_beside_a_start_that_does_not_lie_on_steps():
     forest = stumps([[0.05], [0.3]], [[0.05], [-0.2]], bias=[-0.1], decision=Decision("threshold", 0.0))
-    result, step = quantised(forest, 0, all_rows(forest))
+    result, step = quantized(forest, 0, all_rows(forest))
     assert (evaluate(result, all_rows(forest)).index == evaluate(forest, all_rows(forest)).index).all()
     assert step.promise.startswith("exact (paths, decisions)")
 
@@ -280,7 +280,7 @@ def test_every_combination_of_leaves_is_tried_where_paths_are_too_many():
     )
     wide = load_object(many)
     assert every_cell(wide, Ranges(), 1 << 16) is None
-    result, step = quantised(wide, 0, np.zeros((1, 12)))
+    result, step = quantized(wide, 0, np.zeros((1, 12)))
     assert step.promise.startswith("exact (paths, decisions)")
     tree, leaf = result.trees[0], int(np.argmax(result.trees[0].values.max(axis=1)))
     values = tree.values.copy()

@@ -108,8 +108,8 @@ def test_unnamed_features_print_and_parse(from_array):
     forest = load(from_array[0])
     text = print_forest(forest)
     assert 'feature "x1" float32 column 1 raw float32 missing unnamed\n' in text
-    labelled = text.replace("missing unnamed", 'missing labels ["a] unnamed"] unnamed', 1)
-    for source in (text, labelled):
+    labeled = text.replace("missing unnamed", 'missing labels ["a] unnamed"] unnamed', 1)
+    for source in (text, labeled):
         assert print_forest(parse_forest(source)) == source
         assert not any(feature.named for feature in parse_forest(source).features)
 
@@ -165,11 +165,11 @@ def countries():
     frame = pd.DataFrame(
         {
             "country": pd.Categorical(random.choice(["NA", "DE", "null"], 400)),
-            "colour": pd.Categorical(random.choice(["red", "blue", None], 400)),
+            "color": pd.Categorical(random.choice(["red", "blue", None], 400)),
             "z": random.normal(size=400).astype(np.float32),
         }
     )
-    y = (frame.colour.isna() ^ (frame.country == "DE") ^ (frame.z > 1)).astype(int)
+    y = (frame.color.isna() ^ (frame.country == "DE") ^ (frame.z > 1)).astype(int)
     return xgboost.XGBClassifier(n_estimators=6, max_depth=4, enable_categorical=True).fit(frame, y), frame
 
 
@@ -207,13 +207,13 @@ def test_an_empty_name_and_a_missing_value_are_the_same_in_csv(tmp_path):
 
 def test_codes_in_a_file_of_names_are_refused(countries, tmp_path):
     model, frame = countries
-    frame.assign(colour=frame.colour.cat.codes).to_csv(tmp_path / "codes.csv", index=False)
-    with pytest.raises(RowsError, match=r"column 'colour' holds '-?[01]', and its categories have names.*blue, red"):
+    frame.assign(color=frame.color.cat.codes).to_csv(tmp_path / "codes.csv", index=False)
+    with pytest.raises(RowsError, match=r"column 'color' holds '-?[01]', and its categories have names.*blue, red"):
         classes_of(load(model), tmp_path / "codes.csv")
-    mixed = frame.assign(colour=frame.colour.cat.codes)
+    mixed = frame.assign(color=frame.color.cat.codes)
     mixed.to_parquet(tmp_path / "mixed.parquet")
     for rows in (mixed, tmp_path / "mixed.parquet"):
-        with pytest.raises(RowsError, match="column 'country' holds names of categories and 'colour' numbers"):
+        with pytest.raises(RowsError, match="column 'country' holds names of categories and 'color' numbers"):
             classes_of(load(model), rows)
 
 

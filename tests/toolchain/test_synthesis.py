@@ -132,12 +132,12 @@ def test_compile_to_a_placed_design(tmp_path, capfd):
         forestc.compile(model, X, tmp_path / "c", label=y, device="xc7")
 
 
-def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
+def test_what_can_not_be_synthesized(designs, tmp_path, monkeypatch):
     with pytest.raises(OptionError, match="unknown device 'xc7'; known: lut6, xcup, ice40-hx8k"):
         synth(designs[0], "xc7")
     (tmp_path / "bad.v").write_text("module m (input a; endmodule\n")
     with pytest.raises(ToolError, match=r"ended with exit status 1; .*syntax error"):
-        yosys.synthesise([tmp_path / "bad.v"], "m", LUT6.synthesis)
+        yosys.synthesize([tmp_path / "bad.v"], "m", LUT6.synthesis)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(packaged, "find", lambda name: None)
     with pytest.raises(ToolError, match=r'yosys was not found; pip install "forestc\[synth\]"'):

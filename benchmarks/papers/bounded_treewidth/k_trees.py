@@ -127,10 +127,10 @@ def decode(code: Code, n: int) -> tuple[Ints, Ints]:
     return bags, above
 
 
-def encode(neighbours: Sequence[set[int]], k: int) -> Code:
-    """The code of a k-tree of at least k + 1 vertices, given each vertex's neighbours."""
-    n = len(neighbours)
-    left = [set(near) for near in neighbours]
+def encode(neighbors: Sequence[set[int]], k: int) -> Code:
+    """The code of a k-tree of at least k + 1 vertices, given each vertex's neighbors."""
+    n = len(neighbors)
+    left = [set(near) for near in neighbors]
     leaf = max(v for v in range(n) if len(left[v]) == k)
     chosen = tuple(sorted(left[leaf]))
     m = n - k
@@ -177,7 +177,7 @@ def random_code(n: int, k: int, random: np.random.Generator) -> Code:
 
 
 def edges(bags: Ints) -> list[set[int]]:
-    """The neighbours of each vertex of a k-tree that is given as bags."""
+    """The neighbors of each vertex of a k-tree that is given as bags."""
     n = bags.shape[0] + bags.shape[1] - 1
     near: list[set[int]] = [set() for _ in range(n)]
     for bag in bags.tolist():

@@ -1,7 +1,7 @@
 """Gradient boosting in which a tree, a node, a feature and a threshold cost what hardware pays for them.
 
 The gain of a split is lowered by a price for each feature and each threshold that no tree uses yet, after ToaD (arXiv
-2510.26557, equations of the penalised gain); here the price of a threshold is its comparator's, by the bits it reads,
+2510.26557, equations of the penalized gain); here the price of a threshold is its comparator's, by the bits it reads,
 and splits and trees have prices, too. Conditions that are known already are free to use again, so that trees come to
 share them. Beyond ToaD:
 

@@ -1,6 +1,6 @@
 """Candidate thresholds for boosting: few, and cheap for hardware to compare with.
 
-Between two neighbouring quantiles of a column any threshold parts the rows nearly alike. The one with the most trailing
+Between two neighboring quantiles of a column any threshold parts the rows nearly alike. The one with the most trailing
 zero bits is taken, as a comparator reads none of these.
 """
 
@@ -33,7 +33,7 @@ class Cuts:
 
 def quantile_cuts(column: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """At most `count` thresholds between the quantiles of a column without NaN, each the roundest number between its
-    two neighbouring quantiles."""
+    two neighboring quantiles."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)

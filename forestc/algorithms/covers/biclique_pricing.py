@@ -1,4 +1,4 @@
-"""Heaviest bicliques: maximise a' H b over bits a and b, the pricing problem of binary matrix factorisation.
+"""Heaviest bicliques: maximize a' H b over bits a and b, the pricing problem of binary matrix factorization.
 
 Greedy starts in many orders, improved by taking the best a for b and the best b for a in turn (Karapetyan and Punnen
 2013; Kovacs, Gunluk and Hauser 2021, section 3.1); and an exact branch and bound over the columns of H.

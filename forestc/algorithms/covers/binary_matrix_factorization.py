@@ -1,4 +1,4 @@
-"""Boolean rank-k factorisation of a binary matrix by column generation (Kovacs, Gunluk and Hauser 2021).
+"""Boolean rank-k factorization of a binary matrix by column generation (Kovacs, Gunluk and Hauser 2021).
 
 A: (n, k) and B: (k, m) are bits whose Boolean product, (A o B)_ij = OR_f (A_if AND B_fj), differs from X in as few
 entries as can be. A column of the master problem is a rank-1 matrix, a biclique of rows and columns. MIP(rho) counts a
@@ -260,7 +260,7 @@ def factorize(
     """Factors of rank k of X: (n, m) of 0 and 1, NaN where an entry is missing and doesn't count.
 
     rho: in the columns' master problem, what a covering of a zero costs; above 0. time_limit: in seconds. Equal rows
-    and equal columns are factorised once, with their number as a weight.
+    and equal columns are factorized once, with their number as a weight.
 
     Raises RowsError for entries that are not 0, 1 or NaN, OptionError for k < 1, rho <= 0, or no time.
     """
@@ -297,7 +297,7 @@ def factorize(
 def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
-        raise RowsError("only a matrix of 0, 1 and NaN can be factorised", where=f"shape {X.shape}", do="binarise it")
+        raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
     if k < 1 or not rho > 0 or not time_limit > 0:
         raise OptionError("k, rho and time_limit must be above 0", where=f"k {k}, rho {rho}, time_limit {time_limit}")
     return X

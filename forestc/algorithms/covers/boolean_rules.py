@@ -1,7 +1,7 @@
 """Small decision rules by column generation (Dash, Gunluk and Wei, Boolean Decision Rules via Column Generation, 2018).
 
 A rule in disjunctive normal form is an OR of clauses, each an AND of literals; in conjunctive normal form it is an AND
-of clauses, each an OR. `learn_rules` minimises the Hamming loss: the weight of positive rows that no clause covers,
+of clauses, each an OR. `learn_rules` minimizes the Hamming loss: the weight of positive rows that no clause covers,
 plus, for each clause, the weight of the negative rows that it covers, where the rule's complexity, its clauses plus
 their literals, is at most a bound. The conjunctive form is learnt as the disjunctive form of the negated labels over
 the negated literals.

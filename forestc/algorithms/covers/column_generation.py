@@ -1,16 +1,16 @@
-"""Column generation for penalised covers: one engine for decision rules and for binary matrix factorisation.
+"""Column generation for penalized covers: one engine for decision rules and for binary matrix factorization.
 
 Rows are covered by columns that are far too many to list. A row that no chosen column covers costs its penalty, column
 k costs cost_k and takes size_k of a budget:
 
-    minimise    sum_i penalty_i * missed_i + sum_k cost_k * w_k
+    minimize    sum_i penalty_i * missed_i + sum_k cost_k * w_k
     subject to  missed_i + sum_{k covers i} w_k >= 1 for every row i,   sum_k size_k * w_k <= budget,   w_k in {0, 1}
 
 With clauses for columns this is the master of Dash, Gunluk and Wei (2018, eqs. 1 to 4), with rank-1 matrices it is
 MIP(rho) of Kovacs, Gunluk and Hauser (2021, eqs. 14 and 15). The linear relaxation over the columns found so far, the
 restricted master, is kept as its dual, so that a new column is a new row and a solve has as many rows as columns:
 
-    maximise  sum_i dual_i - budget * price   subject to  sum_{i in k} dual_i - price * size_k <= cost_k,
+    maximize  sum_i dual_i - budget * price   subject to  sum_{i in k} dual_i - price * size_k <= cost_k,
               0 <= dual_i <= penalty_i, price >= 0
 
 The simplex method restarts from the last basis, and the duals that are priced are smoothed towards the best duals so
@@ -24,7 +24,7 @@ Any duals within their bounds give a lower bound on the best cover, fractional o
 
 It is at least as large as z_RMLP + (C / 2) z_CG of the first paper and equals z_RMLP - k (omega - mu) of the second.
 
-The columns that the relaxation asks for need not be those of the best cover, so a large neighbourhood search, `refill`,
+The columns that the relaxation asks for need not be those of the best cover, so a large neighborhood search, `refill`,
 lets some columns leave the best cover and prices new ones for the open rows: on breast cancer (WDBC, budget 10) all
 that column generation finds in 20 seconds hold no cover of a loss below 16, and this search finds 13 in two. The dual
 of an open row is its penalty here, that of a covered row 0.
@@ -277,7 +277,7 @@ def generate(
     value, chosen = selection.best
     bound = min(value, selection.cover.rounded(run.bound))
     return Generated(
-        list(selection.columns), chosen, value, bound, run.relaxed, run.complete, run.centre, run.centre_price,
+        list(selection.columns), chosen, value, bound, run.relaxed, run.complete, run.center, run.center_price,
         run.round, interrupted,
     )  # fmt: skip
 
@@ -296,8 +296,8 @@ class _Run:
         self.master = Master(self.cover, seed)
         self.places: dict[Hashable, int] = {}
         self.bound, self.relaxed = 0.0, float(self.cover.penalty.sum())
-        # all duals 0 are the first centre: their bound is 0
-        self.centre, self.centre_price, self.centre_value = np.zeros(len(self.cover.penalty)), 0.0, 0.0
+        # all duals 0 are the first center: their bound is 0
+        self.center, self.center_price, self.center_value = np.zeros(len(self.cover.penalty)), 0.0, 0.0
         self.complete = False
         self.round, self.wait, self.failures = 0, 0, 0
         self.solved = 0  # columns that the master was last solved with
@@ -372,8 +372,8 @@ class _Run:
             self.wait -= 1
         else:
             for share in SMOOTHING:
-                duals = share * self.centre + (1 - share) * at.duals
-                price = share * self.centre_price + (1 - share) * at.price
+                duals = share * self.center + (1 - share) * at.duals
+                price = share * self.center_price + (1 - share) * at.price
                 count, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
                 added += count
                 if not over:  # the search is long: try again later, and ever later
@@ -400,8 +400,8 @@ class _Run:
         """Exact pricing at these duals: how many columns were added, and whether the search came to its end."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
-        if value > self.centre_value:
-            self.centre, self.centre_price, self.centre_value = duals, max(0.0, pricing.worth), value
+        if value > self.center_value:
+            self.center, self.center_price, self.center_value = duals, max(0.0, pricing.worth), value
         self.bound = max(self.bound, value)
         return self.add(self.gaining(pricing.columns, at)), pricing.complete
 

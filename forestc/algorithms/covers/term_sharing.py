@@ -9,7 +9,7 @@ covers is an operand of its own. So with one operand less a clause than it has g
 
     gates = sum of (r + s - 1) over the bicliques + entries not covered - clauses,
 
-which is the penalised cover of `column_generation`; columns are priced by a biclique search with duals as the weights
+which is the penalized cover of `column_generation`; columns are priced by a biclique search with duals as the weights
 of entries, 0 of free ones and -inf of zeros. This counts terms built from literals alone. Terms of terms may be cheaper
 still, so the bicliques of the best cover, and those that the relaxation uses, then become a family of sets that
 a local search improves (`improved`). The result is never worse than greedy extraction.

@@ -33,8 +33,8 @@ class Squares:
     @staticmethod
     def of(values: FloatArray, label: FloatArray) -> Squares:
         """values: (members, rows). label: (rows,)."""
-        centred, target = values - values.mean(axis=1, keepdims=True), label - label.mean()
-        return Squares(centred @ centred.T, centred @ target, float(target @ target), len(label))
+        centered, target = values - values.mean(axis=1, keepdims=True), label - label.mean()
+        return Squares(centered @ centered.T, centered @ target, float(target @ target), len(label))
 
     @property
     def members(self) -> int:

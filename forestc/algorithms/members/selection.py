@@ -40,7 +40,7 @@ class Weights:
 
     @staticmethod
     def named(name: str, y: Votes) -> Weights:
-        """accuracy, recall, or balanced: the theta-weighted form of section 3.1, which maximises balanced accuracy
+        """accuracy, recall, or balanced: the theta-weighted form of section 3.1, which maximizes balanced accuracy
         (Theorem 1). y: (rows,) 0/1, for theta. Raises OptionError."""
         theta = float(np.mean(y)) if len(y) else 0.0
         known = {

@@ -1,7 +1,7 @@
 """Bayesian networks of bounded treewidth, learnt from rows (Nie, Maua, de Campos and Ji, Advances in Learning Bayesian
 Networks of Bounded Treewidth, 2014).
 
-`learn` maximises the BDeu score over networks whose moral graph has at most a given treewidth.
+`learn` maximizes the BDeu score over networks whose moral graph has at most a given treewidth.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a graph has treewidth at most k, by eliminating its vertices in a good order.
 
 Graphs are rows of bits: bit v of row u stands for the edge u - v. Rules that lose nothing come first: a vertex whose
-neighbours are a clique, or would be one but for a single vertex, may be eliminated if it has at most k neighbours
+neighbors are a clique, or would be one but for a single vertex, may be eliminated if it has at most k neighbors
 (Bodlaender, Koster and van den Eijkhof 2005). Where no rule applies, the vertex that adds fewest edges is next. So
 "yes" comes with an order that shows it, and "no" may be wrong.
 """
@@ -22,7 +22,7 @@ ONE = np.uint64(1)
 
 
 class Room(NamedTuple):
-    """What an elimination works in. rows: the graph that is left, and of eliminated vertices their later neighbours."""
+    """What an elimination works in. rows: the graph that is left, and of eliminated vertices their later neighbors."""
 
     rows: Words  # (n, words)
     order: Ints  # (n,)
@@ -71,8 +71,8 @@ def degree(rows: Words, v: int) -> int:
 
 
 @compiled()
-def neighbours(rows: Words, v: int, near: Ints) -> int:
-    """Writes the neighbours of v to `near`; how many there are."""
+def neighbors(rows: Words, v: int, near: Ints) -> int:
+    """Writes the neighbors of v to `near`; how many there are."""
     count = 0
     for word in range(rows.shape[1]):
         rest = rows[v, word]
@@ -85,7 +85,7 @@ def neighbours(rows: Words, v: int, near: Ints) -> int:
 
 @compiled()
 def _missing(rows: Words, near: Ints, count: int, v: int) -> tuple[int, int]:
-    """How many edges are missing among the `count` neighbours of v, and the most of them at a single one."""
+    """How many edges are missing among the `count` neighbors of v, and the most of them at a single one."""
     total, most = 0, 0
     for place in range(count):
         u = near[place]
@@ -108,7 +108,7 @@ def _push(room: Room, v: int, top: int) -> int:
 
 @compiled()
 def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
-    """Joins the `count` neighbours of v, takes v out, and queues the vertices for which a rule may apply now."""
+    """Joins the `count` neighbors of v, takes v out, and queues the vertices for which a rule may apply now."""
     rows, near = room.rows, room.near
     if fill:
         for first in range(count):
@@ -132,7 +132,7 @@ def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
 @compiled()
 def eliminates(graph: Words, k: int, room: Room) -> bool:
     """Whether an elimination order of width at most k was found; it is then in room.order, and room.rows[v] are the
-    neighbours of v that come after it."""
+    neighbors of v that come after it."""
     n = len(graph)
     rows, near = room.rows, room.near
     rows[:] = graph
@@ -149,7 +149,7 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
             room.queued[v] = False
             if room.gone[v] or degree(rows, v) > k:
                 continue
-            count = neighbours(rows, v, near)
+            count = neighbors(rows, v, near)
             fill, most = _missing(rows, near, count, v)
             if fill == most:  # a clique, or one but for a single vertex
                 room.order[eliminated] = v
@@ -160,7 +160,7 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
         best, least = -1, n * n
         for v in range(n):
             if not room.gone[v] and degree(rows, v) <= k:
-                count = neighbours(rows, v, near)
+                count = neighbors(rows, v, near)
                 fill, most = _missing(rows, near, count, v)
                 if fill < least:
                     best, least = v, fill
@@ -168,15 +168,15 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
             return False
         room.order[eliminated] = best
         eliminated += 1
-        count = neighbours(rows, best, near)
+        count = neighbors(rows, best, near)
         top = _eliminate(room, best, count, least, top)
     return True
 
 
 @compiled()
 def complete(room: Room, chordal: Words) -> None:
-    """Fills in the chordal graph of an elimination: v and its later neighbours are a clique, for each v."""
+    """Fills in the chordal graph of an elimination: v and its later neighbors are a clique, for each v."""
     chordal[:] = room.rows
     for v in range(len(chordal)):
-        for place in range(neighbours(room.rows, v, room.near)):
+        for place in range(neighbors(room.rows, v, room.near)):
             put(chordal, v, room.near[place])

@@ -1,7 +1,7 @@
 """Orders in which the variables of a graph are eliminated, and the cliques that elimination makes.
 
-Eliminating a variable joins all its remaining neighbours with each other. The variable and those neighbours are a
-clique; the largest number of neighbours met is the width of the order, and the least width of any order is the
+Eliminating a variable joins all its remaining neighbors with each other. The variable and those neighbors are a
+clique; the largest number of neighbors met is the width of the order, and the least width of any order is the
 treewidth of the graph.
 """
 
@@ -17,22 +17,22 @@ MOST_WIDTH = 20  # bits of a separator: its clique has one more, and two million
 
 
 def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
-    """The neighbours of each variable of a Bayesian network: its parents, its children, and their other parents."""
-    neighbours: list[set[int]] = [set() for _ in parents]
+    """The neighbors of each variable of a Bayesian network: its parents, its children, and their other parents."""
+    neighbors: list[set[int]] = [set() for _ in parents]
     for child, parents_of in enumerate(parents):
         family = {child, *parents_of}
         for member in family:
-            neighbours[member] |= family - {member}
-    return neighbours
+            neighbors[member] |= family - {member}
+    return neighbors
 
 
-def min_fill_order(neighbours: Sequence[set[int]]) -> tuple[int, ...]:
+def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
     """An elimination order of small width: always the variable whose elimination joins the fewest pairs.
 
-    neighbours: of each variable. Raises ModelError if the order found has a width above 20. A heuristic: the width may
+    neighbors: of each variable. Raises ModelError if the order found has a width above 20. A heuristic: the width may
     be above the treewidth.
     """
-    graph = [set(around) for around in neighbours]
+    graph = [set(around) for around in neighbors]
     keys = [_fill(graph, variable) for variable in range(len(graph))]
     heap = [(key, variable) for variable, key in enumerate(keys)]
     heapify(heap)
@@ -61,8 +61,8 @@ def min_fill_order(neighbours: Sequence[set[int]]) -> tuple[int, ...]:
 
 
 def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
-    """How many pairs of neighbours are not joined yet, then how many neighbours. Those with too many come last,
-    uncounted: counting the pairs of a hub's neighbours again and again would take quadratic time."""
+    """How many pairs of neighbors are not joined yet, then how many neighbors. Those with too many come last,
+    uncounted: counting the pairs of a hub's neighbors again and again would take quadratic time."""
     around = graph[variable]
     if len(around) > MOST_WIDTH:
         return len(graph) ** 2, len(around)
@@ -70,7 +70,7 @@ def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
     return (len(around) * (len(around) - 1) - joined) // 2, len(around)
 
 
-def separators(neighbours: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """For each place of the order, the later places joined with it when its variable is eliminated, increasing.
 
     The variables of a place and its separator are a clique; cliques make a tree if each hangs below that of the first
@@ -82,7 +82,7 @@ def separators(neighbours: Sequence[set[int]], order: Sequence[int]) -> tuple[tu
     inherited: list[set[int]] = [set() for _ in order]
     scopes = []
     for k, variable in enumerate(order):
-        later = inherited[k] | {place[other] for other in neighbours[variable] if place[other] > k}
+        later = inherited[k] | {place[other] for other in neighbors[variable] if place[other] > k}
         if len(later) > MOST_WIDTH:
             raise too_wide(len(later))
         scopes.append(tuple(sorted(later)))

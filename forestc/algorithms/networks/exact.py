@@ -71,7 +71,7 @@ def _may_be(family: int, forbidden: Ints) -> bool:
 def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
     """The best score of a network of any treewidth whose moral graph lacks the forbidden edges.
 
-    forbidden: (n,) masks of neighbours. chosen: (n,) is filled with the places of the families.
+    forbidden: (n,) masks of neighbors. chosen: (n,) is filled with the places of the families.
     """
     n = len(forbidden)
     masks, scores, first = families
@@ -113,10 +113,10 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
 def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
     """Whether the treewidth is at most k, by trying elimination orders; each set of eliminated vertices once.
 
-    graph: (n,) masks of neighbours. mark: a number that was not used with this space before.
+    graph: (n,) masks of neighbors. mark: a number that was not used with this space before.
     """
     n = len(graph)
-    later = np.zeros(n, np.int64)  # neighbours, and those through eliminated vertices
+    later = np.zeros(n, np.int64)  # neighbors, and those through eliminated vertices
     space.stack[0] = 0
     space.seen[0] = mark
     top = 1
@@ -131,7 +131,7 @@ def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
         safe = -1
         for v in range(n):
             if not gone >> v & 1 and _count(later[v]) <= k:
-                total, most = 0, 0  # edges that are missing among the neighbours, counted at both ends, and at one
+                total, most = 0, 0  # edges that are missing among the neighbors, counted at both ends, and at one
                 for u in range(n):
                     if later[v] >> u & 1:
                         lacking = _count(later[v] & ~later[u]) - 1
@@ -158,7 +158,7 @@ def _count(mask: int) -> int:
 
 @compiled()
 def _reached(graph: Ints, v: int, gone: int) -> int:
-    """The neighbours of v when the vertices of a mask are eliminated: those reached through them."""
+    """The neighbors of v when the vertices of a mask are eliminated: those reached through them."""
     near, inside = graph[v] & ~gone, graph[v] & gone
     seen = inside
     while inside:

@@ -87,7 +87,7 @@ def collect(cliques: Any, logs: Any, largest: bool) -> Any:
 
 
 @compiled()
-def normalise(cliques: Any, logs: Any, messages: Any) -> None:
+def normalize(cliques: Any, logs: Any, messages: Any) -> None:
     """Makes the tables after `collect` the logarithms of P(variable | separator), in place; -inf throughout where the
     states of the separator are impossible."""
     for place in range(len(cliques.parent)):
@@ -247,7 +247,7 @@ class JunctionTree:
         self._cliques = _cliques(network)
         self.log_evidence = 0.0
         self._logs = self._potentials()
-        normalise(self._cliques, self._logs, collect(self._cliques, self._logs, False))
+        normalize(self._cliques, self._logs, collect(self._cliques, self._logs, False))
 
     def given(self, evidence: Event) -> JunctionTree:
         """The tree of the distribution given this evidence, besides any given before."""
@@ -257,7 +257,7 @@ class JunctionTree:
         messages = collect(self._cliques, logs, False)
         if messages[-1] == -np.inf:
             raise _impossible()
-        normalise(self._cliques, logs, messages)
+        normalize(self._cliques, logs, messages)
         tree = copy.copy(self)
         for name in ("_conditional", "_joint"):
             tree.__dict__.pop(name, None)

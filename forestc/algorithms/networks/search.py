@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
-from forestc.algorithms.networks.elimination import Room, complete, eliminates, has, make_room, neighbours, put, take
+from forestc.algorithms.networks.elimination import Room, complete, eliminates, has, make_room, neighbors, put, take
 from forestc.algorithms.networks.family_scores import (
     Floats,
     Ints,
@@ -41,7 +41,7 @@ STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000  # moves of a run where the numbe
 FEW_STEPS = 2000  # moves a column; a run of fewer begins at a grown network, and less hot
 WARM_SHARE = 0.03  # of `hot`, the first temperature of such a run
 SLICE, SLICE_SECONDS = 2000, 0.01  # most moves, and time, between two looks at the clock
-FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbours in the chordal graph
+FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbors in the chordal graph
 
 
 class State(NamedTuple):
@@ -194,7 +194,7 @@ def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot
         turned = False
         if kind < 0.55 or count == 0:
             if draw(random) < FROM_CHORDAL:
-                around = neighbours(state.chordal, child, near)
+                around = neighbors(state.chordal, child, near)
                 if around == 0:
                     continue
                 fresh = near[int(draw(random) * around)]

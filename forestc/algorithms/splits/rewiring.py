@@ -1,6 +1,6 @@
 """Rewiring of splits: each split gets the best condition for the rows that reach it, all other splits fixed.
 
-Tree alternating optimisation (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3), carried over to sums of trees
+Tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3), carried over to sums of trees
 and to hardware. With the subtrees below a split fixed, a row's loss depends only on the side it takes, so one weighted
 vote of the rows finds the best of all conditions exactly. A condition that another split already uses costs no further
 comparator, a new one costs its price; the complement of a condition is free.

@@ -6,7 +6,7 @@ forest classifiers and regressors by sharing branching conditions", algorithm 1)
 our (l, u]. `stab_most` allows exceptions (problem 5).
 
 The paper solves problem 5 with c exceptions by a table of O(p c) entries in O(p c^2) time. Here points lie at right
-ends. The number of intervals missed between two neighbouring points is then a Monge function of the two, so f(k), the
+ends. The number of intervals missed between two neighboring points is then a Monge function of the two, so f(k), the
 fewest intervals missed with k points, is convex in k. So a price per point (a Lagrange multiplier) finds each vertex of
 f by a shortest path over the right ends, O(p log^2 p) per price: O(p log^3 p) time and O(p log p) memory for any c.
 """
@@ -146,7 +146,7 @@ def _at_least(zeros: Any, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Any, prefix: Any, a: int, b: int) -> Any:
-    """How many intervals lie between the neighbouring points a < b: they begin at or after a, so that the first right
+    """How many intervals lie between the neighboring points a < b: they begin at or after a, so that the first right
     end above their low comes after it, and end before b. a, b: indices of right ends; -1 and q mean no point."""
     return _at_least(zeros, prefix[b], a + 1)
 

@@ -1,6 +1,6 @@
 """Exact one-dimensional k-means: the clusters of sorted values are intervals.
 
-The baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each threshold of a feature becomes the centre of
+The baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each threshold of a feature becomes the center of
 its cluster, without regard to the rows.
 """
 
@@ -16,7 +16,7 @@ from forestc.algorithms.compiled import compiled
 
 
 def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Centres (at most `clusters`, ascending) and each value's centre, with the least sum of squared distances.
+    """Centers (at most `clusters`, ascending) and each value's center, with the least sum of squared distances.
 
     values: (n,) finite. Time O(k n log n) by divide and conquer: the best start of a cluster moves right as its end
     does. Memory O(k n).
@@ -30,8 +30,8 @@ def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.
     sums = [np.concatenate([[0.0], np.cumsum(weight * shifted**power)]) for power in range(3)]
     cluster = _clustered(*sums, clusters)
     mass = np.bincount(cluster, weight)
-    centre = np.ldexp(np.bincount(cluster, weight * scaled) / mass, scale)
-    return centre, cluster[place].astype(np.int64)
+    center = np.ldexp(np.bincount(cluster, weight * scaled) / mass, scale)
+    return center, cluster[place].astype(np.int64)
 
 
 @compiled()

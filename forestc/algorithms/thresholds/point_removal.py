@@ -3,7 +3,7 @@
 An alternative to Min_IntSet_wExc (Nakamura and Sakurada 2022, algorithm 3), which counts missed intervals, all with
 the same weight and feature by feature. Here the cost of a missed interval is the number of its node's rows that change
 sides at the nearest point, times the node's weight: how much its two sides differ. Points of all features are removed
-one by one, always the one whose intervals lose least by going to its neighbours, so one sweep gives a solution for
+one by one, always the one whose intervals lose least by going to its neighbors, so one sweep gives a solution for
 every number of points. O(log p) recounts per interval: O(p log p log rows) time in practice, O(p + values) memory.
 """
 
@@ -126,7 +126,7 @@ def _loss(
     point: int, before: Any, after: Any, points: Any, head: Any, link: Any, paid: Any,
     start: Any, values: Any, split: Any, weight: Any,
 ) -> Any:  # fmt: skip
-    """The cost of removing a point: its intervals go to its neighbours. inf if it is its feature's last point."""
+    """The cost of removing a point: its intervals go to its neighbors. inf if it is its feature's last point."""
     left, right = before[point], after[point]
     if left < 0 and right < 0:
         return np.inf

@@ -19,7 +19,7 @@ from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.masks import MasksInC
 from forestc.backends.c.nodes import NodesInC
-from forestc.backends.c.quantiser import code_functions, quantiser, row_type
+from forestc.backends.c.quantizer import code_functions, quantizer, row_type
 from forestc.backends.c.raw import parsed
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
@@ -42,7 +42,7 @@ from forestc.forest.words import word_note
 from forestc.layouts.masks import masks_of
 from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import Nodes, nodes_of
-from forestc.options.compile import CInputs, CLayout, CompileOptions, CQuantiser, CValues
+from forestc.options.compile import CInputs, CLayout, CompileOptions, CQuantizer, CValues
 from hdl_templates import render
 
 LAYOUTS, VALUES = get_args(CLayout), get_args(CValues)
@@ -55,7 +55,7 @@ class COptions:
 
     inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
     `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
-    quantiser: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
+    quantizer: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
@@ -69,7 +69,7 @@ class COptions:
     """
 
     inputs: CInputs = CompileOptions.c_inputs
-    quantiser: CQuantiser = CompileOptions.c_quantiser
+    quantizer: CQuantizer = CompileOptions.c_quantizer
     values: CValues = CompileOptions.c_values
     layout: CLayout = CompileOptions.c_layout
     project: str = CompileOptions.c_project
@@ -80,14 +80,14 @@ class COptions:
     instructions: int | None = CompileOptions.instructions
 
     def __post_init__(self) -> None:
-        for option, kind in (("inputs", CInputs), ("layout", CLayout), ("quantiser", CQuantiser), ("values", CValues)):
+        for option, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
             if getattr(self, option) not in get_args(kind):
                 raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(get_args(kind))}")
         if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
             raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
         self.budget.check()
-        if self.raw and self.quantiser in ("float", "double"):
-            raise OptionError(f"c: inputs={self.inputs} needs no quantiser", do="use inputs=words or struct")
+        if self.raw and self.quantizer in ("float", "double"):
+            raise OptionError(f"c: inputs={self.inputs} needs no quantizer", do="use inputs=words or struct")
         if parsed(self.types) and self.inputs != "raw":
             raise OptionError("c: types are those of inputs=raw", do="use inputs=raw, or leave types out")
 
@@ -101,9 +101,9 @@ class COptions:
         return self.inputs in ("float", "raw")
 
     @property
-    def quantises(self) -> bool:
+    def quantizes(self) -> bool:
         """Whether the header turns raw rows into words."""
-        return not self.raw and self.quantiser != "none"
+        return not self.raw and self.quantizer != "none"
 
 
 def chosen_layout(forest: Forest, options: COptions) -> choice.Layout:
@@ -138,7 +138,7 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
 class _Header:
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
         layout, inputs = chosen_layout(forest, options), inputs_of(forest, options.inputs, options.types)
-        self.row = row_type(forest, options.quantiser) if options.quantises else None
+        self.row = row_type(forest, options.quantizer) if options.quantizes else None
         self.codes = code_functions(forest, prefix, raw=options.raw)
         self.forest, self.inputs, self.prefix = (forest := inputs.forest), inputs, prefix
         self.raw, self.struct, self.type = options.raw, inputs.struct, inputs.type
@@ -206,7 +206,7 @@ class _Header:
             "needs_floats": (self.raw and bool(self.inputs.floats)) or self.row is not None,
             "float_checks": self._float_checks() if self.raw else [],
             "n_columns": max(1, forest.columns) if self.row is not None else 0,
-            "quantiser": self._quantiser(),
+            "quantizer": self._quantizer(),
             "shown": self.shown,
             "power_table": TABLE,
             "floats": self.shown is not None and self.shown.kind == "float",
@@ -398,10 +398,10 @@ class _Header:
             lines.append("(void)scores;")
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
-    def _quantiser(self) -> dict[str, object] | None:
+    def _quantizer(self) -> dict[str, object] | None:
         if self.row is None:
             return None
-        return quantiser(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
+        return quantizer(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
 
     def _input_note(self, index: int, feature: Feature) -> str:
         named = f"{self.inputs.place(index)} {plain(feature.name)}"

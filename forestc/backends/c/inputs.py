@@ -125,7 +125,7 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
 
 
 def rows_of(forest: Forest, kind: str) -> Inputs:
-    """The rows that a header's quantiser takes: all columns as floats of one C type."""
+    """The rows that a header's quantizer takes: all columns as floats of one C type."""
     columns = tuple(range(forest.columns))
     return Inputs(forest, True, kind, (kind,) * max(1, forest.columns), (), columns, (TYPES[kind],) * forest.columns)
 

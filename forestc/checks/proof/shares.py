@@ -95,7 +95,7 @@ class ShareProof:
         entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known.netlist, top, self.known.form)
         never = {form for form in raised if any(_never_above(form, other, self.known.span) for other in entrants)}
         if not entrants <= set(raised) or not set(raised) <= entrants | never:
-            raise UnprovedError(f"the largest score of part {self.index} is not recognised")
+            raise UnprovedError(f"the largest score of part {self.index} is not recognized")
         high = max(self.known.span(form)[1] for form in raised)
         for kind in range(self.part.width):
             solver, below = self.known.solver(), self.found("below", kind)
@@ -145,12 +145,12 @@ class ShareProof:
         if self.form(dividend) != _total([self.dividends[kind]], self.total):
             raise UnprovedError(f"{self.named('dividend', kind)} is not that of its level and the total")
         if self.form(self.found("double", 0)) != self.total:
-            raise UnprovedError(f"the total of part {self.index} is not recognised")
+            raise UnprovedError(f"the total of part {self.index} is not recognized")
         rest, top = self.rest(kind, dividend, taken)
         for bit in reversed(range(self.bits)):
             double = self.found("double", 0, bit + 1)
             if self.form(double) != _times(self.total, 2 << bit):
-                raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not recognised")
+                raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not recognized")
             rest = self.bit(kind, bit, rest, double, top)
         self.bits_joined(kind, place, known.span(self.total)[1])
 

@@ -163,7 +163,7 @@ def _imputer(node: Node, subject: Value | None) -> Value | None:
 
 
 def _normalizer(node: Node, subject: Value | None) -> Value | None:
-    raise node.fail("a Normalizer mixes the columns of a row", "train without it, or normalise the rows before")
+    raise node.fail("a Normalizer mixes the columns of a row", "train without it, or normalize the rows before")
 
 
 def _arithmetic(node: Node, subject: Value | None) -> Value | None:

@@ -267,7 +267,7 @@ def _refuse_merged(
     false: Ints,
     votes: tuple[Ints, Ints, Array],
 ) -> None:
-    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbours `x == a, else x == b` whose true children
+    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` whose true children
     are leaves with the same first weight but otherwise different weights."""
     nodes = np.flatnonzero(equal)
     after = false[nodes]

@@ -125,7 +125,7 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     """The forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
 
     Raises ModelError if a condition can't be kept exactly. Time O(conditions * (64 + window)) evaluations of the
-    functions, in vectorised calls.
+    functions, in vectorized calls.
     """
     if len(columns) != forest.columns:
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)

@@ -66,7 +66,7 @@ def final_estimator(estimator: Any) -> Any:
     return estimator
 
 
-def refuse_normalised(estimator: Any, where: str) -> None:
+def refuse_normalized(estimator: Any, where: str) -> None:
     """Raises ModelError for a member whose probabilities are not those of its forest."""
     if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
         raise ModelError(
@@ -110,7 +110,7 @@ def read_voting(model: Any, where: str) -> Forest:
     if kind == "average":
         _refuse_order(members, where)
         for index, estimator in enumerate(model.estimators_):
-            refuse_normalised(estimator, f"{where}, member {index}")
+            refuse_normalized(estimator, f"{where}, member {index}")
     forest = merged.forest(first, Combine(kind, weighted), where, Decision("argmax"), classes)
     return as_outer(forest, model)
 

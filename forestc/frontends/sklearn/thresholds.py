@@ -17,7 +17,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Combine, Decision, Forest, Link
 from forestc.frontends.shared.exact import labels_of, least_score
 from forestc.frontends.shared.merge import side_by_side
-from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalised
+from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalized
 from forestc.frontends.sklearn.trees import FARTHEST
 
 Values: TypeAlias = NDArray[np.float64]
@@ -125,7 +125,7 @@ def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> For
             do="use a single model, and folds that hold every class",
         )
     if _method_of(estimator, ["decision_function", "predict_proba"]) == "predict_proba":
-        refuse_normalised(estimator, where)
+        refuse_normalized(estimator, where)
         if forest.link != Link():
             raise ModelError(
                 f"calibrates probabilities that are made by a {forest.link.kind} of the trees' sums",

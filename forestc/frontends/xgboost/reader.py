@@ -82,11 +82,11 @@ def read_live(model: Any) -> Forest:
     if absent is not None and not math.isnan(float(absent)):
         forest = marked_missing(forest, float(absent))
     if hasattr(model, "n_classes_") or type(model).__name__ in ("XGBClassifier", "XGBRFClassifier"):
-        return forest if forest.parts else _labelled(forest, labels_of(model.classes_), where)
+        return forest if forest.parts else _labeled(forest, labels_of(model.classes_), where)
     return forest
 
 
-def _labelled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
+def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
     """A classifier's forest with its labels; class 1 is decided if the prediction exceeds 0.5, for any objective."""
     if forest.classes:
         return changed(forest, classes=labels)
@@ -160,7 +160,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     provenance = Provenance("xgboost", ".".join(map(str, version)))
     forest = assembled(trees, columns, feature, provenance, where, **meaning)
     if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and not forest.parts and not forest.classes:
-        return _labelled(forest, (0, 1), where)
+        return _labeled(forest, (0, 1), where)
     return forest
 
 

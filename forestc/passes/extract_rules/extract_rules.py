@@ -115,7 +115,7 @@ class ExtractRules:
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`. Raises OptionError, also if no rules tried are within the tolerance or all rows are of one
-        class, and ModelError for a forest that is not quantised."""
+        class, and ModelError for a forest that is not quantized."""
         rows = accepted(self, forest, rows, judge)
         learner = _Learner(forest, rows, self)
         if judge is None and self.complexity != "auto":

@@ -41,7 +41,7 @@ class Rules:
 
 
 def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
-    """The quantised forest of some rules on the source's features."""
+    """The quantized forest of some rules on the source's features."""
     two = len(source.classes) == 2
     trees: list[Tree] = []
     for output in range(1) if two else range(len(source.classes)):
@@ -86,5 +86,5 @@ def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: 
     leaf[-1] = len(ends) - 1
     return make_tree(
         where=f"clause {place}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
-        quantised=True, **node_arrays(conditions),
+        quantized=True, **node_arrays(conditions),
     )  # fmt: skip

@@ -19,8 +19,8 @@ _Literal = tuple[Condition, bool]  # and whether the condition holds, or does no
 
 
 def is_rules(forest: Forest) -> bool:
-    """Whether a forest is made of clauses, as by extract-rules: quantised chains joined by max or min."""
-    if not forest.quantised or forest.parts or forest.aggregate.kind == "sum" or not forest.decides:
+    """Whether a forest is made of clauses, as by extract-rules: quantized chains joined by max or min."""
+    if not forest.quantized or forest.parts or forest.aggregate.kind == "sum" or not forest.decides:
         return False
     return forest.link.kind == "order" and all(
         len(tree.outputs) == 1 and _is_chain(tree) and len(set(tree.values.flat)) <= 2 for tree in forest.trees
@@ -114,7 +114,7 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
 
 
 def literal_text(forest: Forest, condition: Condition, positive: bool = True) -> str:
-    """A condition of a quantised forest, or its opposite, as text: numbers in the units of raw rows."""
+    """A condition of a quantized forest, or its opposite, as text: numbers in the units of raw rows."""
     feature = forest.features[condition.feature]
     name, raw = feature.name, feature.raw
     missing = ""

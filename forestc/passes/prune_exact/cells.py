@@ -1,4 +1,4 @@
-"""A quantised forest over cells: of each feature the words between two thresholds are one cell, numbered upwards.
+"""A quantized forest over cells: of each feature the words between two thresholds are one cell, numbered upwards.
 
 Cuts, codes of categories and the word for "missing" need no special treatment then: a condition sends some cells left,
 and a node whose cells left are not consecutive becomes several boxes.
@@ -64,7 +64,7 @@ class Cells:
 
 
 def cells_of(forest: Forest, spans: Sequence[Span]) -> Cells:
-    """The cells of a quantised forest. spans: of each feature."""
+    """The cells of a quantized forest. spans: of each feature."""
     left: dict[int, NDArray[np.bool_]] = {}
     word, lowest, missing = [], [], []
     for index, span in enumerate(spans):

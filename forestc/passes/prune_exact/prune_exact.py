@@ -101,8 +101,8 @@ class PruneExact:
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `SameDecisions`; `Exact` if nothing was removed. Raises OptionError, or ModelError for a forest that
-        is not quantised, decides on values after a link, or whose sums are too large."""
-        if not forest.quantised:
+        is not quantized, decides on values after a link, or whose sums are too large."""
+        if not forest.quantized:
             raise ModelError("prune-exact works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
         if forest.decision.kind == "argmax" and forest.decision.on != "scores":
@@ -277,4 +277,4 @@ def _tree(tree: Tree, edits: Edits, index: int) -> Tree:
             left, right = children(tree, edits, node)
             sides.append((place[left], place[right]))
     values = np.array([leaf_value(tree, edits, node) for node in leaves])
-    return tree_of_nodes(tree, kept, sides, values, f"tree {index}", quantised=True)
+    return tree_of_nodes(tree, kept, sides, values, f"tree {index}", quantized=True)

@@ -14,7 +14,7 @@ from forestc.algorithms.separation.oracle import Box, CellArray, Decider, Ensemb
 from forestc.forest.ir import Forest
 from forestc.passes.prune_exact.cells import Cells, Drawn, Edits, drawn
 
-NEIGHBOURS = 16  # inputs near a counterexample that are tried
+NEIGHBORS = 16  # inputs near a counterexample that are tried
 
 
 class Allowance(NamedTuple):
@@ -115,7 +115,7 @@ class Working:
 
     def add_near(self, cells: CellArray, box: Box) -> None:
         """Adds a counterexample (features,) and inputs near it, in its box: some features changed."""
-        near = np.tile(cells, (NEIGHBOURS, 1))
+        near = np.tile(cells, (NEIGHBORS, 1))
         anywhere = self.random.integers(box[0], box[1], near.shape)
         moved = self.random.random(near.shape) < min(0.5, 2 / near.shape[1])
         near = np.where(moved, anywhere, near).astype(np.int32)

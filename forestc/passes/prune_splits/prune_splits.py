@@ -77,7 +77,7 @@ class PruneSplits:
     copies: number of copies of each row with mixed values.
     mix: share of a copy's values that come from other rows of its class.
     seed: of the random mixing.
-    cost: what is minimised: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
+    cost: what is minimized: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
     instructions; of a processor as in flash-avr or instructions-cortex-m0plus.
     """
 
@@ -137,7 +137,7 @@ class PruneSplits:
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
-        or ModelError for a forest that is not quantised."""
+        or ModelError for a forest that is not quantized."""
         rows = accepted(self, forest, rows, judge)
         either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
         for keep in either if self.keep == EITHER else (self.keep,):

@@ -85,7 +85,7 @@ class PruneTrees:
 
     tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including 1.25 standard
     errors.
-    weights: what is maximised on the rows: accuracy; balanced, the mean of the classes' accuracies; or of two classes
+    weights: what is maximized on the rows: accuracy; balanced, the mean of the classes' accuracies; or of two classes
     four numbers, the worth of a true positive, false negative, true negative and false positive.
     price: auto (as little hardware as the tolerance allows), or what a unit of `cost` is worth, in units of a row
     decided rightly (of a regression, of its share of R squared).
@@ -162,7 +162,7 @@ class PruneTrees:
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one another
-        or that no choice within the tolerance keeps, and ModelError for a forest that is not quantised."""
+        or that no choice within the tolerance keeps, and ModelError for a forest that is not quantized."""
         rows = accepted(self, forest, rows, judge)
         ladder = self.ladder(forest, rows)
         lost = ""

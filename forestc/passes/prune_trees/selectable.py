@@ -1,4 +1,4 @@
-"""A quantised forest's trees as members to choose from, and the forest of a choice.
+"""A quantized forest's trees as members to choose from, and the forest of a choice.
 
 | the forest                | a choice is judged by               | what is set along with the choice      |
 |---------------------------|-------------------------------------|----------------------------------------|

@@ -31,8 +31,8 @@ def word_widths(cost: str) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """forest: before quantising, as one sum. freedoms, missing: by feature. leaf_bits: of the leaves with which words
-    are tried. allowed: whether a quantised forest is near enough to the model."""
+    """forest: before quantizing, as one sum. freedoms, missing: by feature. leaf_bits: of the leaves with which words
+    are tried. allowed: whether a quantized forest is near enough to the model."""
 
     forest: Forest
     freedoms: Sequence[Freedom]

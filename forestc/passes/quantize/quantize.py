@@ -159,8 +159,8 @@ class Quantize:
             )
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.quantised:
-            raise ModelError("the forest is already quantised", do="remove quantize from the passes")
+        if source.quantized:
+            raise ModelError("the forest is already quantized", do="remove quantize from the passes")
         refuse_sums(source)
         if isinstance(rows, Ranges) and self.fit:
             raise OptionError("quantize{fit=true} needs rows to fit leaves to", do="give --rows, or remove fit")
@@ -192,7 +192,7 @@ class Quantize:
         """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, input must
         be ordered and leaf_bits a number.
 
-        Raises OptionError, or ModelError for a forest that is already quantised.
+        Raises OptionError, or ModelError for a forest that is already quantized.
         """
         self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)

@@ -138,7 +138,7 @@ class RegrowTrees:
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, or `Exact` if the forest stays. Raises OptionError, or ModelError for a forest that is not
-        quantised."""
+        quantized."""
         rows = accepted(self, forest, rows, judge)
         ladder = self.ladder(forest, rows)
         best: Rung | None
@@ -228,13 +228,13 @@ class GrowingLadder:
         top = (1 << growth.leaf_bits) - 1
         trees = [
             self.grower.tree(
-                tree, np.rint(tree.value / growth.unit + top / 2).astype(np.int64), f"tree {index}", quantised=True
+                tree, np.rint(tree.value / growth.unit + top / 2).astype(np.int64), f"tree {index}", quantized=True
             )
             for index, tree in enumerate(grown.trees)
         ]
         return sum_of_trees(
             whole_bias(grown, growth), name=self.forest.name, features=self.forest.features,
-            columns=self.forest.columns, trees=trees or [constant_tree(quantised=True)], classes=self.forest.classes,
+            columns=self.forest.columns, trees=trees or [constant_tree(quantized=True)], classes=self.forest.classes,
             scale=growth.unit, provenance=self.forest.provenance,
         )  # fmt: skip
 

@@ -64,7 +64,7 @@ class ShareThresholds:
     path_change: share of a node's rows that may change sides in either direction (sigma of problem 4).
     exceptions: number of intervals of a feature that may be missed (c of problem 5), or a share below 1 of the
     feature's nodes. A missed node takes the nearest threshold.
-    kmeans: instead of these, the number of thresholds per feature, the centres of clusters (Jinguji et al. 2018).
+    kmeans: instead of these, the number of thresholds per feature, the centers of clusters (Jinguji et al. 2018).
     budget: the largest number of comparators in all; thresholds are removed where this changes least.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
     1.25 standard errors; default 0.01. Without path_change, exceptions, kmeans and budget the pass searches for the
@@ -126,11 +126,11 @@ class ShareThresholds:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """The forest with shared thresholds. Promises `KeepsPaths` with default options; else `Within`.
 
-        Raises OptionError for a quantised forest, without rows, or if it needs a judge and there is none; RowsError if
+        Raises OptionError for a quantized forest, without rows, or if it needs a judge and there is none; RowsError if
         rows=per-tree gets other rows than the training rows. Time O(rows * trees * depth + nodes log nodes);
         path_change goes through the rows 8 or 16 times.
         """
-        if forest.quantised:
+        if forest.quantized:
             raise OptionError("share-thresholds works on floats", do="put it before quantize")
         self.refuse(forest, rows, judge)
         assert rows is not None
@@ -172,8 +172,8 @@ class ShareThresholds:
     ) -> NDArray[np.float64]:
         """New thresholds of one feature's nodes. few: see `place`."""
         if self.kmeans:
-            centres, cluster = kmeans_line(present, self.kmeans)
-            return np.asarray((centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster])
+            centers, cluster = kmeans_line(present, self.kmeans)
+            return np.asarray((centers.astype(np.float32).astype(np.float64) if narrow else centers)[cluster])
         allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:

@@ -35,7 +35,7 @@ def html(page: Page) -> str:
         "page.html.j2",
         page=page,
         sections=sections,
-        style=Markup(page_file("colours.css") + page_file("style.css")),
+        style=Markup(page_file("colors.css") + page_file("style.css")),
         scripts=[Markup(script) for script in scripts],
         policy=" ".join(_source(script) for script in scripts),
         specs=_json([chart.spec for chart in charts]),

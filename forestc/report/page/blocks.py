@@ -63,7 +63,7 @@ class Drawing:
     title: str
     alt: str
     svg: Markup
-    key: tuple[tuple[str, str], ...] = ()  # legend: (class of the colour, meaning)
+    key: tuple[tuple[str, str], ...] = ()  # legend: (class of the color, meaning)
     foot: str = ""
 
 

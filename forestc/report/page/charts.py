@@ -1,6 +1,6 @@
 """Charts by Altair, drawn once here and once more, with tooltips, by the page that holds them.
 
-Colours are the page's CSS variables, so that one chart serves light, dark and paper. Names from models are values of
+Colors are the page's CSS variables, so that one chart serves light, dark and paper. Names from models are values of
 data or plain titles, never parts of an expression.
 """
 
@@ -18,8 +18,8 @@ from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
 WIDTH, WIDE = 580, 1010  # pixels: a chart of a column, and one across the page
-PART_COLOURS = {
-    "inputs": "var(--grey)",
+PART_COLORS = {
+    "inputs": "var(--gray)",
     "comparators": "var(--c1)",
     "trees": "var(--c2)",
     "sums": "var(--c3)",
@@ -51,7 +51,7 @@ _CONFIG: Mapping[str, Any] = {
     "bar": {"color": "var(--c1)"},
     "point": {"color": "var(--c1)"},
     "line": {"color": "var(--c1)"},
-    "range": {"category": ["var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--grey)"]},
+    "range": {"category": ["var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--gray)"]},
 }
 _TAGS = {"svg", "g", "path", "text", "tspan", "rect", "line", "defs", "clipPath", "title", "circle"}
 _ACTIVE = re.compile(r"^on|href$|^style$", re.IGNORECASE)

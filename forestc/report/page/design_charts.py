@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.costs.shares import PARTS, PartName, Share
 from forestc.lowering.stages import Stage
 from forestc.report.page.blocks import Chart
-from forestc.report.page.charts import PART_COLOURS, WIDTH, altair, data, finished, tooltips
+from forestc.report.page.charts import PART_COLORS, WIDTH, altair, data, finished, tooltips
 from forestc.report.page.svg import shortened
 
 MOST_CLASSES = 30  # of a confusion matrix that is drawn
@@ -44,7 +44,7 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart:
-    """Rows by their true class and the design's answer, as squares; colours compare within a true class."""
+    """Rows by their true class and the design's answer, as squares; colors compare within a true class."""
     alt = altair()
     sums = np.maximum(counted.sum(axis=1, keepdims=True), 1)
     names = _distinct(classes)
@@ -85,7 +85,7 @@ def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart
         words,
         drawn,
         rows,
-        "Colours show the share of each true class; off the diagonal they are errors.",
+        "Colors show the share of each true class; off the diagonal they are errors.",
     )
 
 
@@ -114,7 +114,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     bars = base.mark_bar(height=22).encode(
         x=alt.X("sum(count):Q", title=f"LUTs on {family}"),
         color=alt.Color(
-            "part:N", scale=alt.Scale(domain=list(PART_COLOURS), range=list(PART_COLOURS.values())), legend=None
+            "part:N", scale=alt.Scale(domain=list(PART_COLORS), range=list(PART_COLORS.values())), legend=None
         ),
         opacity=alt.Opacity("kind:O", scale=alt.Scale(domain=["logic", "carry chain"], range=[1, 0.55]), legend=None),
         order=alt.Order("kind:O", sort="descending"),
@@ -161,7 +161,7 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
             x2="to:Q",
             color=alt.Color(
                 "part:N",
-                scale=alt.Scale(domain=list(PART_COLOURS)[1:], range=list(PART_COLOURS.values())[1:]),
+                scale=alt.Scale(domain=list(PART_COLORS)[1:], range=list(PART_COLORS.values())[1:]),
                 legend=alt.Legend(title=None, orient="top"),
             ),
             tooltip=[alt.Tooltip("stage:O"), alt.Tooltip("part:N"), alt.Tooltip("delay:Q", title=unit)],
@@ -195,7 +195,7 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
     log = alt.Scale(type="log", nice=False, padding=24)
     x = alt.X("flash:Q", title="flash, bytes", scale=log)
     y = alt.Y("mean:Q", title=f"mean {count}", scale=log)
-    colour = alt.condition("datum.chosen", alt.value("var(--accent)"), alt.value("var(--c1)"))
+    color = alt.condition("datum.chosen", alt.value("var(--accent)"), alt.value("var(--c1)"))
     base = alt.Chart(data())
     marks = (
         base.mark_rule(strokeOpacity=0.6).encode(x=alt.X("f0:Q", scale=log), x2="f1:Q", y=y)
@@ -203,7 +203,7 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
         + base.mark_point(filled=True, size=90, opacity=1).encode(
             x=x,
             y=y,
-            color=colour,
+            color=color,
             tooltip=[
                 "layout:N",
                 alt.Tooltip("flash:Q", title="flash, bytes", format=","),

@@ -96,7 +96,7 @@ def _summary(design: Design, additions: Given) -> Figures:
     synthesis = design.manifest.get("made", {}).get("synthesis")
     if synthesis:
         fmax = "" if synthesis["fmax_mhz"] is None else f", {synthesis['fmax_mhz']:.0f} MHz"
-        items.append(("LUTs", f"{synthesis['lut']:,}", f"synthesised for {synthesis['device']}{fmax}"))
+        items.append(("LUTs", f"{synthesis['lut']:,}", f"synthesized for {synthesis['device']}{fmax}"))
     elif "verilog" in design.targets and (
         devices := estimates(design.netlist, design.manifest["options"].get("device"))
     ):
@@ -247,7 +247,7 @@ def _checks(design: Design) -> list[Block]:
         if isinstance(engine, Mapping)
     ]
     heads = ("engine", "differences", "vectors", "tool", "remark")
-    blocks: list[Block] = [lead, table("What was run against the quantised forest, bit for bit", heads, engines)]
+    blocks: list[Block] = [lead, table("What was run against the quantized forest, bit for bit", heads, engines)]
     proof = record.get("proof")
     if proof is not None:
         titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
@@ -258,7 +258,7 @@ def _checks(design: Design) -> list[Block]:
         ]
         verdict = titles.get(proof["verdict"], str(proof["verdict"]))
         blocks.append(
-            table(f"Proof that the design equals the quantised forest: {verdict}", ("part", "proved", "remark"), parts)
+            table(f"Proof that the design equals the quantized forest: {verdict}", ("part", "proved", "remark"), parts)
         )
     return blocks
 
@@ -282,7 +282,7 @@ def _hardware(design: Design, made: Mapping[str, Any]) -> list[Block]:
     synthesis = made.get("synthesis")
     return [
         *hardware_blocks(design, family),
-        *(synth_tables("Synthesised", synthesis, texts) if synthesis else []),
+        *(synth_tables("Synthesized", synthesis, texts) if synthesis else []),
         *estimate_tables(estimates(design.netlist, device), texts),
     ]
 

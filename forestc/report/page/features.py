@@ -38,6 +38,6 @@ def feature_table(forest: Forest, measured: Measured | None) -> Table:
         )  # fmt: skip
     drawn = "rows and thresholds" if measured is not None else "thresholds on the range"
     heads = ("feature", drawn, "words", "range", "nodes", "comparators", "thresholds", "may be missing", "column")
-    foot = "Grey: rows by value. Red: thresholds. " if measured is not None else "Red: thresholds. "
+    foot = "Gray: rows by value. Red: thresholds. " if measured is not None else "Red: thresholds. "
     foot += "Values outside a range count as its end."
     return table("Features, the most used first", heads, rows, wide=True, foot=foot)

@@ -83,5 +83,5 @@ def _html(charts: Sequence[Chart], figures: str) -> str:
 
 @cache
 def _style() -> str:
-    """The page's colours, for the charts alone."""
-    return Markup(page_file("colours.css").replace(":root", ".forestc-page"))
+    """The page's colors, for the charts alone."""
+    return Markup(page_file("colors.css").replace(":root", ".forestc-page"))

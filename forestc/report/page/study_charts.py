@@ -66,7 +66,7 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     best = base.transform_filter("datum.front")
     layers = [
         rest.mark_point(size=28, strokeWidth=1.2).encode(
-            color=alt.condition("datum.kept", alt.value("var(--c1)"), alt.value("var(--grey)")),
+            color=alt.condition("datum.kept", alt.value("var(--c1)"), alt.value("var(--gray)")),
             opacity=alt.condition("datum.kept", alt.value(0.75), alt.value(0.45)),
             tooltip=tooltip,
         ),
@@ -97,7 +97,7 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     )
     words += f", beside {len(others)} peers." if others else "."
     foot = "Red: the front, with a standard error up and down; a click opens the design's page. Blue: other trials. "
-    foot += "Grey: trials that break a limit. " if any(not row["kept"] for row in rows) else ""
+    foot += "Gray: trials that break a limit. " if any(not row["kept"] for row in rows) else ""
     foot += "Dashed: limits. " if lines else ""
     foot += "Diamonds: peers, as the file given says. " if others else ""
     title = f"{goal_name(up)} against {goal_name(across)}"

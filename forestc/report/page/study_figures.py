@@ -38,11 +38,11 @@ def scaled_costs(study: Study) -> dict[int, Point]:
 
 
 def _scaled(values: list[float], goal: Goal) -> list[float]:
-    if logarithmic(values) and not goal.maximise:
+    if logarithmic(values) and not goal.maximize:
         values = [math.log(value) for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)
     span = (high - low) or 1.0
-    return [(high - value) / span if goal.maximise else (value - low) / span for value in values]
+    return [(high - value) / span if goal.maximize else (value - low) / span for value in values]
 
 
 def history(study: Study) -> list[tuple[int, float]]:

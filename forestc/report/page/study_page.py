@@ -25,7 +25,7 @@ def study_page(
     progress("importance of options")
     importances, explained = importance(study)
     progress("charts")
-    goals = ", ".join(f"{'highest' if goal.maximise else 'lowest'} {goal_name(goal)}" for goal in study.goals)
+    goals = ", ".join(f"{'highest' if goal.maximize else 'lowest'} {goal_name(goal)}" for goal in study.goals)
     lead = f"{len(study.trials):,} trials of {visible(shown(study.asked.get('source', 'a model')))}, for {goals}."
     sections = (
         Section("overview", "Overview", tuple(_overview(study))),
@@ -62,7 +62,7 @@ def _overview(study: Study) -> list[Block]:
     for goal in study.goals:
         best = _best(front, goal)
         if best is not None:
-            remark = f"{'highest' if goal.maximise else 'lowest'} of the front, trial {best.number}"
+            remark = f"{'highest' if goal.maximize else 'lowest'} of the front, trial {best.number}"
             items.append((goal_name(goal), figure_cell(best.figure(goal.figure), goal.figure).text, remark))
     asked = study.asked
     kept = ("source", "rows", "validation", "test", "device", "cpu", "seed", "versions")
@@ -82,7 +82,7 @@ def _limits(study: Study) -> str:
 
 def _best(front: Sequence[Trial], goal: Goal) -> Trial | None:
     known = [trial for trial in front if trial.figure(goal.figure) is not None]
-    return max(known, key=lambda t: (t.figure(goal.figure) or 0.0) * (1 if goal.maximise else -1), default=None)
+    return max(known, key=lambda t: (t.figure(goal.figure) or 0.0) * (1 if goal.maximize else -1), default=None)
 
 
 def _front(study: Study, peers: Sequence[Peer], pages: Mapping[int, str]) -> list[Block]:

@@ -1,6 +1,6 @@
 """Drawings that are written as SVG by hand: histograms with cuts on them, trees, placed designs.
 
-Every text goes through Markup's formatting, which escapes it. Colours are the page's CSS variables.
+Every text goes through Markup's formatting, which escapes it. Colors are the page's CSS variables.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from forestc.report.page.charts import PART_COLOURS
+from forestc.report.page.charts import PART_COLORS
 from forestc.report.page.measured import Histogram
 from forestc.report.tables import visible
 
@@ -52,7 +52,7 @@ def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
             for place, count in enumerate(histogram.counts.tolist())
             if count
         ]
-        parts.append(Markup('<path d="{}" fill="var(--grey)" fill-opacity="0.55"/>').format("".join(bars)))
+        parts.append(Markup('<path d="{}" fill="var(--gray)" fill-opacity="0.55"/>').format("".join(bars)))
     parts.append(Markup('<path d="M0 {y}h{w}" stroke="var(--line)"/>').format(y=height - 3.5, w=width))
     lines = "".join(f"M{x(cut):.1f} 1v{height - 4}" for cut in cuts)
     if lines:
@@ -78,7 +78,7 @@ def _drawn(
     if "yes" not in node:
         leaf = "leaf" in node
         text = str(node["leaf"]) if leaf else f"{node['condition']} \N{HORIZONTAL ELLIPSIS} {node['below']} nodes"
-        lines.append(_label(x, line, text, _rows(node), "var(--c2)" if leaf else "var(--grey)"))
+        lines.append(_label(x, line, text, _rows(node), "var(--c2)" if leaf else "var(--gray)"))
         return 1.0, level, line
     used, deep, up = _drawn(node["yes"], level + 1, line, whole, lines)
     more, other, down = _drawn(node["no"], level + 1, line + used, whole, lines)
@@ -89,7 +89,7 @@ def _drawn(
         path = f"M{start} {_y(here):.1f}C{start + 20} {_y(here):.1f} {end - 20} {_y(place):.1f} {end} {_y(place):.1f}"
         lines.append(
             Markup(
-                '<path d="{}" fill="none" stroke="var(--grey)" stroke-opacity="0.75" stroke-width="{:.1f}"/>'
+                '<path d="{}" fill="none" stroke="var(--gray)" stroke-opacity="0.75" stroke-width="{:.1f}"/>'
             ).format(path, 1 + 7 * share)
         )
     lines.append(_label(x, here, str(node["condition"]), _rows(node), "var(--c1)"))
@@ -104,11 +104,11 @@ def _rows(node: Mapping[str, Any]) -> str:
     return "" if node.get("cover") is None else f": {node['cover']:,.6g} rows"
 
 
-def _label(x: float, line: float, text: str, more: str, colour: str) -> Markup:
+def _label(x: float, line: float, text: str, more: str, color: str) -> Markup:
     mark = Markup('<g><title>{}</title><circle cx="{}" cy="{:.1f}" r="4" fill="{}"/>')
     words = Markup('<text x="{}" y="{:.1f}" font-size="12" font-family="system-ui, sans-serif" fill="var(--ink)"'
                    ' stroke="var(--paper)" stroke-width="3" paint-order="stroke">{}</text></g>')  # fmt: skip
-    return mark.format(visible(text) + more, x + 1, _y(line), colour) + words.format(
+    return mark.format(visible(text) + more, x + 1, _y(line), color) + words.format(
         x + 9, _y(line) + 4, shortened(text)
     )
 
@@ -133,5 +133,5 @@ def placed_svg(cells: Sequence[tuple[int, int, int, bool, str]]) -> Markup:
     parts = [frame.format(w=wide * tile + 1, h=high * tile + 1)]
     for (part, stored), shapes in paths.items():
         path = Markup('<path d="{}" fill="{}" fill-opacity="{}"/>')
-        parts.append(path.format("".join(shapes), PART_COLOURS.get(part, "var(--c5)"), 0.6 if stored else 1))
+        parts.append(path.format("".join(shapes), PART_COLORS.get(part, "var(--c5)"), 0.6 if stored else 1))
     return svg(wide * tile + 2, high * tile + 2, parts)

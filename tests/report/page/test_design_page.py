@@ -48,7 +48,7 @@ def test_charts_are_there_without_scripts_and_on_paper(visit, design_file):
         assert page.locator("nav:visible, .tools:visible").count() == 0
 
 
-def test_colours_follow_the_reader_and_are_told_apart(visit, design_file):
+def test_colors_follow_the_reader_and_are_told_apart(visit, design_file):
     backgrounds = []
     for scheme in ("light", "dark"):
         with visit(design_file, color_scheme=scheme) as page:
@@ -56,20 +56,20 @@ def test_colours_follow_the_reader_and_are_told_apart(visit, design_file):
             bar = page.locator(".live svg [fill='var(--c1)']").first
             backgrounds.append(bar.evaluate("one => getComputedStyle(one).fill"))
     assert len(set(backgrounds)) == 4
-    light, dark, paper = re.findall(r":root \{(.*?)\}", page_file("colours.css"), re.DOTALL)
+    light, dark, paper = re.findall(r":root \{(.*?)\}", page_file("colors.css"), re.DOTALL)
     for text in (light, dark, paper):
-        colours = dict(re.findall(r"--(\w+): (#\w{6})", text))
+        colors = dict(re.findall(r"--(\w+): (#\w{6})", text))
         for name in ("ink", "soft", "link", "good", "bad"):
-            assert min(contrast(colours[name], colours[under]) for under in ("paper", "panel")) >= 4.5, name
-        for name in ("c1", "c2", "c3", "c4", "c5", "accent", "grey"):
-            assert contrast(colours[name], colours["paper"]) >= 3, name
+            assert min(contrast(colors[name], colors[under]) for under in ("paper", "panel")) >= 4.5, name
+        for name in ("c1", "c2", "c3", "c4", "c5", "accent", "gray"):
+            assert contrast(colors[name], colors["paper"]) >= 3, name
 
 
 def contrast(one, other):
     """The contrast of two colors, by WCAG 2."""
 
-    def luminance(colour):
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    def luminance(color):
+        parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

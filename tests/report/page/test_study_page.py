@@ -163,9 +163,9 @@ def test_damaged_trials_are_refused_by_name(tmp_path, change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"goals": []}, {"goals": [{"figure": 3, "maximise": True}]},
-        {"goals": [{"figure": "lut\x01", "maximise": False}]},
-        {"goals": [{"figure": "lut", "maximise": False, "unit": 5}]}, {"goals": [{"figure": "lut", "maximise": "no"}]},
+        {"goals": []}, {"goals": [{"figure": 3, "maximize": True}]},
+        {"goals": [{"figure": "lut\x01", "maximize": False}]},
+        {"goals": [{"figure": "lut", "maximize": False, "unit": 5}]}, {"goals": [{"figure": "lut", "maximize": "no"}]},
         {"limits": [{"figure": "lut", "at_least": False, "value": "x"}]},
         {"limits": [{"figure": "lut", "at_least": False, "value": float("inf")}]},
     ],

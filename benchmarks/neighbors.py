@@ -1,6 +1,6 @@
 """Designs that a search finds, beside published ones of other kinds of networks.
 
-    python benchmarks/neighbours.py --data DIR --json FILE
+    python benchmarks/neighbors.py --data DIR --json FILE
 
 wine, moons, dry bean: `forestc.explore` with `--train priced`, cross-validated on the training rows (dry bean: judged
 on a fifth of them); shown is the smallest design of the front whose accuracy there is at least the published one, or
@@ -35,7 +35,7 @@ import forestc
 from forestc.costs.prices import prices
 from forestc.training import TRAINERS, Task
 
-TITLE = "published neighbours"
+TITLE = "published neighbors"
 DEVICE = "xcup"
 PASSES = "simplify,share-thresholds,quantize,simplify"
 # test accuracy in %, LUTs

@@ -23,18 +23,18 @@ def row_type(forest: Forest, wanted: str) -> FloatType:
     return FLOATS[wanted]
 
 
-def quantiser(
+def quantizer(
     forest: Forest, prefix: str, row: FloatType, place: Callable[[int], str], kind: Callable[[int], str]
 ) -> dict[str, Any]:
     """The variables of the template. place, kind: the destination of a feature's word, and its C type."""
-    made = _Quantiser(forest, prefix, row)
+    made = _Quantizer(forest, prefix, row)
     lines = [f"{place(k)} = ({kind(k)}){made.word(f)};" for k, f in enumerate(forest.features)]
     halves = f" && !({row.halves_turned})" if row.halves_turned else ""
     return {
         "row": row,
         "wide": made.wide,
         "fits": f"{row.fits}{halves}",
-        "has_size": row.has_size(prefix, "use_c_quantiser_none_or_float" if row.bits == 64 else "use_c_quantiser_none"),
+        "has_size": row.has_size(prefix, "use_c_quantizer_none_or_float" if row.bits == 64 else "use_c_quantizer_none"),
         "used": made.used,
         "mantissa": (1 << (row.digits - 1)) - 1,
         "hidden": 1 << (row.digits - 1),
@@ -78,7 +78,7 @@ def _name(label: str) -> str:
     return "0" if "\0" in label else c_string(label)
 
 
-class _Quantiser:
+class _Quantizer:
     """The expressions of the features' words, and the helpers that they use."""
 
     def __init__(self, forest: Forest, prefix: str, row: FloatType) -> None:

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.backends import quantiser
+from forestc.backends import quantizer
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.lanes import layout_of
 from forestc.backends.ports import Field, input_fields, output_fields, pack
@@ -41,9 +41,9 @@ HARD = [0.0, -0.0, 0.1, -0.1, 0.999999999, 1.5, -1.5, 2.5, 4.0, 5.0, 6.9, 7.0, 1
 
 def module_of(forest, tmp_path):
     netlist = lower(forest, LoweringOptions(outputs="both" if forest.decides else "scores"))
-    path = tmp_path / f"{quantiser.file_name(netlist)}.py"
+    path = tmp_path / f"{quantizer.file_name(netlist)}.py"
     row, result = layout_of(input_fields(netlist), 0), layout_of(output_fields(netlist), 0)
-    path.write_text(quantiser.emit(forest, netlist, row, result))
+    path.write_text(quantizer.emit(forest, netlist, row, result))
     return runpy.run_path(str(path)), netlist
 
 
@@ -58,7 +58,7 @@ def test_random_forests(seed, tmp_path):
         if feature.missing:
             rows[random.random(len(rows)) < 0.2, feature.column] = np.nan
     words = encode(forest, rows)
-    assert [module["quantise"](row) for row in rows.tolist()] == words.tolist()
+    assert [module["quantize"](row) for row in rows.tolist()] == words.tolist()
     assert [module["pack"](row) for row in words.tolist()] == pack(input_fields(netlist), words)
     results = expected(forest, netlist, words[:1])
     (y,) = pack(output_fields(netlist), results)
@@ -70,7 +70,7 @@ def test_every_number_type_on_hard_values(tmp_path):
     for number, raw, missing in NUMBERS:
         limits = word_range(number, missing)
         feature = Feature("f", number, 0, missing, raw)
-        told = quantiser._feature(feature, *layout_of([Field("x0", 0, width_for(limits.low, limits.top))], 0).lanes)
+        told = quantizer._feature(feature, *layout_of([Field("x0", 0, width_for(limits.low, limits.top))], 0).lanes)
         values = np.array([*HARD, *([np.nan] if missing else [])])
         wanted = to_words(round_to(values, raw), number, missing)
         assert [module["word_of"](told, value) for value in values.tolist()] == wanted.tolist(), feature
@@ -87,7 +87,7 @@ def test_names_of_categories_and_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="is text"):
         module["word_of"]({**told, "labels": []}, "red")
     with pytest.raises(ValueError, match="columns"):
-        module["quantise"]([1.0])
+        module["quantize"]([1.0])
 
 
 def test_check_runs_it(tmp_path, monkeypatch):
