@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from forestc.errors import ForestcError, MissingExtraError, OptionError
-from forestc.exploration.study import STUDY, Study, open_study
+from forestc.exploration.choice import unpruned
+from forestc.exploration.study import STUDY, Study, Trial, open_study
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.commands import ReportOptions
 from forestc.options.fields import takes
@@ -19,7 +20,7 @@ from forestc.report.page.charts import altair, converter
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
-from forestc.report.page.study_page import study_page
+from forestc.report.page.study_page import Links, study_page
 from forestc.report.tables import visible
 from forestc.synthesis import placement
 
@@ -74,7 +75,11 @@ def _of_study(study: Study, out: Path, asked: ReportOptions) -> dict[str, Any]:
     peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
     beside = pages_folder(out)
     pages, notes = _front_pages(study, beside, out, progress)
-    links = {number: f"{quote(beside.name)}/{_name(number)}" for number in pages}
+    folders = {trial.number: _relative(study.design(trial), out) for trial in _shown(study)}
+    links = Links(
+        {number: f"{quote(beside.name)}/{_name(number)}" for number in pages},
+        {number: address for number, address in folders.items() if address},
+    )
     text = html(study_page(study, peers, links, progress))
     progress("writing")
     write(out, text, beside, {_name(number): page for number, page in pages.items()})
@@ -91,15 +96,29 @@ def _name(number: int) -> str:
     return f"{number:04d}.html"
 
 
+def _shown(study: Study) -> list[Trial]:
+    """The trials of the front, and that of the unpruned model, whose designs are there."""
+    first = unpruned(study.trials)
+    beside = [first] if study.front and first is not None and first not in study.front else []
+    return [trial for trial in (*study.front, *beside) if (study.design(trial) / MANIFEST).is_file()]
+
+
+def _relative(folder: Path, out: Path) -> str:
+    """The address of a folder relative to a page; "" if there is none."""
+    try:
+        return "./" + quote(Path(os.path.relpath(folder.absolute(), out.absolute().parent)).as_posix()) + "/"
+    except ValueError:  # on another drive
+        return ""
+
+
 def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> tuple[dict[int, str], list[str]]:
     """The pages of the front's designs, by trial, and notes on those that can't be read."""
     pages: dict[int, str] = {}
     notes = []
-    for place, trial in enumerate(study.front, 1):
+    shown = _shown(study)
+    for place, trial in enumerate(shown, 1):
         folder = study.design(trial)
-        if not (folder / MANIFEST).is_file():
-            continue
-        progress(f"design {place} of {len(study.front)}")
+        progress(f"design {place} of {len(shown)}")
         try:
             page = design_page(open_design(folder), Given(None, None, beside.absolute()))
         except MissingExtraError:

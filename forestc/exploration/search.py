@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from forestc.costs.devices import DEVICES
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
+from forestc.exploration.choice import unpruned
 from forestc.exploration.correction import Correction, corrected, corrections
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
@@ -233,10 +235,32 @@ class Search:
             if not sent:
                 break
             self._all("finish", sent)
+        self._build_unpruned()
         on_front = {trial.number for trial in self.view().front}
         for trial in list(self.trials.values()):
             if trial.on_front != (trial.number in on_front):
                 self._keep(replace(trial, on_front=trial.number in on_front))
+
+    def _build_unpruned(self) -> None:
+        """Builds and scores the model as it is, which the front is compared with. It keeps its estimate where that
+        fails, or where the device is too small for it."""
+        first = unpruned(self.trials.values())
+        if first is None:
+            return
+        rungs = self.asked.reachable[: self.asked.reachable.index(self.asked.top) + 1]
+        stages: tuple[Stage, ...] = ("synthesis", "measured", "finish")
+        for stage in stages:
+            before = self.trials[first.number]
+            done = "check" in before.seconds if stage == "finish" else stage in before.figures
+            if done or (stage != "finish" and not (stage in rungs and self._fits(before))):
+                continue
+            self._all(stage, [before])
+            if self.trials[first.number].state != "complete":
+                self._keep(before)
+
+    def _fits(self, trial: Trial) -> bool:
+        most = DEVICES[self.asked.device].cells if self.asked.device else None
+        return most is None or (trial.figure("lut") or 0) <= most
 
     def as_dict(self) -> dict[str, Any]:
         """Corrections, for study.json."""

@@ -95,11 +95,15 @@ class Trial:
         """A figure from the highest rung that has it; the corrected estimate before the estimate."""
         if name == "accuracy":
             return None if self.validation is None else self.validation.value
-        for rung in reversed(RUNGS):
-            known = self.figures.get(rung, {})
-            if name in known:
-                return self.corrected.get(name, known[name]) if rung == "estimate" else known[name]
-        return None
+        rung = self.known_by(name)
+        if rung is None:
+            return None
+        known = self.figures[rung][name]
+        return self.corrected.get(name, known) if rung == "estimate" else known
+
+    def known_by(self, name: str) -> Rung | None:
+        """The highest rung that has a figure."""
+        return next((rung for rung in reversed(RUNGS) if name in self.figures.get(rung, {})), None)
 
     def rung(self) -> Rung | None:
         """The highest rung that the trial reached."""

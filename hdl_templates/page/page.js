@@ -3,8 +3,20 @@
 (function () {
   const specs = JSON.parse(document.getElementById("specs").textContent);
   const plain = /^[\w.%~-]+(\/[\w.%~-]+)*\.html$/;
+  // A chart across the page is as wide as that; on a narrow one it carries one label.
+  const AXIS = 86, NARROW = 640;
+  function fitted(spec, room) {
+    if (typeof spec.width !== "number") return spec;
+    const width = Math.max(220, room - AXIS), across = spec.usermeta && spec.usermeta.across;
+    const labels = spec.datasets.labels;
+    return {
+      ...spec, width: across ? width : Math.min(width, spec.width),
+      datasets: labels && room < NARROW ? {...spec.datasets, labels: labels.slice(0, 1)} : spec.datasets,
+    };
+  }
   async function draw(place) {
-    const view = await window.vegaEmbed(place, specs[place.dataset.chart], {
+    const room = place.closest("section").clientWidth;
+    const view = await window.vegaEmbed(place, fitted(specs[place.dataset.chart], room), {
       actions: false, renderer: "svg", ast: true, hover: true,
     });
     view.view.addEventListener("click", function (event, item) {
@@ -31,8 +43,9 @@
   // Only what scrolls is a stop for the keyboard.
   function ready() {
     for (const place of document.querySelectorAll(".scroll")) {
-      const fits = place.scrollWidth <= place.clientWidth + 1 && place.scrollHeight <= place.clientHeight + 1;
-      if (fits) place.removeAttribute("tabindex");
+      const across = place.scrollWidth > place.clientWidth + 1;
+      place.classList.toggle("more", across);
+      if (!across && place.scrollHeight <= place.clientHeight + 1) place.removeAttribute("tabindex");
     }
     document.documentElement.dataset.ready = "yes";
   }
@@ -59,19 +72,125 @@
       body.append(...rows.map((pair) => pair[1]));
     });
   }
+  // A filter: words that must occur in a row, and comparisons of columns with numbers, as in lut < 500 accuracy >= 95%.
+  const COMPARES = {
+    "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b,
+  };
+  const COMPARISON = /([^\s<>=]+)\s*(<=|>=|<|>|=)\s*(-?[\d.]+(?:e-?\d+)?)\s*(%?)/gi;
+  function condition(text, heads) {
+    const tests = [];
+    const words = text.toLowerCase().replace(COMPARISON, function (whole, name, sign, number, percent) {
+      const column = heads.findIndex((head) => (head.dataset.key || head.textContent.trim()).toLowerCase() === name);
+      const wanted = percent ? Number(number) / 100 : Number(number);
+      tests.push((row) => {
+        const known = column < 0 ? undefined : row.cells[column].dataset.n;
+        return known !== undefined && COMPARES[sign](Number(known), wanted);
+      });
+      return " ";
+    }).split(/\s+/).filter(Boolean);
+    const test = (row, found) => words.every((word) => found.includes(word)) && tests.every((one) => one(row));
+    return words.length || tests.length ? test : null;
+  }
+  const filters = new Map(); // by table: shows the rows that both field and chart leave
   for (const field of document.querySelectorAll("[data-filters]")) {
-    const rows = Array.from(document.getElementById(field.dataset.filters).tBodies[0].rows);
+    const table = document.getElementById(field.dataset.filters), rows = Array.from(table.tBodies[0].rows);
     const count = document.getElementById(field.dataset.filters + "-count");
-    const texts = rows.map((row) => row.textContent.toLowerCase());
-    field.addEventListener("input", function () {
-      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const texts = rows.map((row) => row.textContent.toLowerCase()), heads = Array.from(table.tHead.rows[0].cells);
+    let chosen = null; // trials that a chart chose
+    function show() {
+      const test = condition(field.value, heads);
       let shown = 0;
       rows.forEach((row, place) => {
-        row.hidden = !words.every((word) => texts[place].includes(word));
+        const marked = chosen === null || chosen.has(row.cells[0].textContent.trim());
+        row.hidden = !marked || (test !== null && !test(row, texts[place]));
         shown += row.hidden ? 0 : 1;
       });
-      count.textContent = words.length ? shown + " of " + rows.length + " rows" : rows.length + " rows";
+      count.textContent = test || chosen ? shown + " of " + rows.length + " rows" : rows.length + " rows";
+    }
+    field.addEventListener("input", show);
+    filters.set(table, (trials) => { chosen = trials; show(); });
+  }
+  // Parallel coordinates: a part of an axis that is dragged over keeps the trials whose lines pass through it.
+  for (const place of document.querySelectorAll(".brush")) {
+    const drawn = place.querySelector("svg"), ranges = new Map();
+    const trials = document.querySelector("section#trials table");
+    const lines = Array.from(drawn.querySelectorAll("[data-trial]"), (line) => ({
+      line, at: new Map(line.getAttribute("points").split(" ").map((point) => point.split(",").map(Number))),
+    }));
+    const tools = document.createElement("div"), said = document.createElement("output");
+    const alone = document.createElement("input"), words = document.createElement("label"), clear = button("Clear");
+    tools.className = "tools";
+    alone.type = "checkbox";
+    words.append(alone, " the front alone");
+    tools.append(words, said, clear);
+    place.closest("figure").querySelector("figcaption").after(tools);
+    function choose() {
+      const kept = new Set();
+      for (const {line, at} of lines) {
+        const inside = Array.from(ranges).every(([x, [a, b]]) => at.has(x) && at.get(x) >= a && at.get(x) <= b);
+        const shown = inside && (!alone.checked || line.classList.contains("best"));
+        line.classList.toggle("out", !shown);
+        if (shown) kept.add(line.dataset.trial);
+      }
+      const any = ranges.size > 0 || alone.checked;
+      said.textContent = any ? kept.size + " of " + lines.length + " trials chosen" : "";
+      clear.hidden = !any;
+      if (trials && filters.has(trials)) filters.get(trials)(any ? kept : null);
+    }
+    for (const axis of drawn.querySelectorAll(".axis")) {
+      const handle = axis.querySelector(".handle"), range = axis.querySelector(".range"), x = Number(axis.dataset.x);
+      const height = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(drawn.getScreenCTM().inverse()).y;
+      let start = null;
+      function mark(event) {
+        if (start === null) return;
+        const ends = [start, height(event)].sort((a, b) => a - b), wide = ends[1] - ends[0];
+        range.setAttribute("y", ends[0]);
+        range.setAttribute("height", wide > 3 ? wide : 0);
+        if (wide > 3) ranges.set(x, ends);
+        else ranges.delete(x);
+        choose();
+      }
+      handle.addEventListener("pointerdown", (event) => {
+        start = height(event);
+        handle.setPointerCapture(event.pointerId);
+        mark(event);
+      });
+      handle.addEventListener("pointermove", mark);
+      handle.addEventListener("pointerup", () => { start = null; });
+    }
+    alone.addEventListener("change", choose);
+    clear.addEventListener("click", () => {
+      ranges.clear();
+      alone.checked = false;
+      for (const range of drawn.querySelectorAll(".range")) range.setAttribute("height", 0);
+      choose();
     });
+    choose();
+  }
+  // Commands are copied by a button.
+  function button(text) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    return made;
+  }
+  for (const place of document.querySelectorAll(".command")) {
+    const copy = button("Copy"), code = place.querySelector("code");
+    copy.setAttribute("aria-label", "Copy the command");
+    copy.addEventListener("click", async function () {
+      const range = document.createRange();
+      range.selectNodeContents(code);
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+      } catch {
+        window.getSelection().removeAllRanges();
+        window.getSelection().addRange(range);
+        document.execCommand("copy");
+      }
+      copy.textContent = "Copied";
+      setTimeout(() => { copy.textContent = "Copy"; }, 1500);
+    });
+    place.prepend(copy);
   }
   if (window.vegaEmbed) drawAll();
   else ready();

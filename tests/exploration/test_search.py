@@ -24,6 +24,7 @@ from forestc.errors import CheckError, ForestcError, OptionError, RowsError, Too
 from forestc.exploration import candidate
 from forestc.exploration.asked import Asked, masked
 from forestc.exploration.candidate import Bench
+from forestc.exploration.choice import unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool, carried_out
@@ -72,7 +73,9 @@ def test_every_point_of_the_front_is_a_checked_folder(done, work):
         assert (told["result"], told["proof"], told["of_this_content"]) == ("ok", "proved", True)
         assert trial.command.startswith("forestc compile model.forest --rows train.csv --held-out other.csv --label")
         assert trial.validation.rows == 50 and 0 < trial.validation.standard_error < 0.1
-    assert not [trial for trial in done.trials if trial.test is not None and not trial.on_front]
+    first = unpruned(done.trials)  # which the front is compared with
+    assert first.options["level"] == 1 and first.test.rows == 100 and (done.design(first) / "check.json").is_file()
+    assert not [trial for trial in done.trials if trial.test is not None and not trial.on_front and trial is not first]
 
 
 def test_the_estimate_is_that_of_the_folder(done):

@@ -23,11 +23,13 @@ class Cell:
     link: str = ""
     tone: str = ""
     drawing: Markup = Markup("")  # noqa: RUF009  (Markup is a str)
+    code: bool = False  # a command, which a button copies
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table. wide: with a field to filter by and heads to sort by. foot: a sentence below it."""
+    """A table. wide: with a field to filter by and heads to sort by. foot: a sentence below it. folded: shown on
+    demand. keys: short names of columns, by which rows are filtered too, as in lut < 500."""
 
     kind: ClassVar[str] = "table"
     title: str
@@ -35,6 +37,8 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     wide: bool = False
     foot: str = ""
+    folded: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def numeric(self) -> tuple[bool, ...]:
@@ -68,16 +72,28 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Brush:
+    """Lines over axes, parts of which readers mark: the table of trials then shows the lines through these alone."""
+
+    kind: ClassVar[str] = "brush"
+    title: str
+    alt: str
+    svg: Markup
+    foot: str = ""
+
+
+@dataclass(frozen=True)
 class Text:
-    """A paragraph."""
+    """A paragraph. tone: answer, beside (what stands beside an answer), note, or ""."""
 
     kind: ClassVar[str] = "text"
     text: str
+    tone: str = ""
 
 
 @dataclass(frozen=True)
 class Code:
-    """A command or another text that is to be copied as it is."""
+    """A command or another text that is to be copied as it is, which a button does."""
 
     kind: ClassVar[str] = "code"
     text: str
@@ -91,7 +107,7 @@ class Figures:
     items: tuple[tuple[str, str, str], ...]
 
 
-Block: TypeAlias = Table | Chart | Drawing | Text | Code | Figures
+Block: TypeAlias = Table | Chart | Drawing | Brush | Text | Code | Figures
 
 
 @dataclass(frozen=True)
@@ -129,14 +145,22 @@ def cell(value: Any, text: str | None = None) -> Cell:
 
 
 def table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, wide: bool = False, foot: str = ""
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    wide: bool = False,
+    foot: str = "",
+    folded: bool = False,
+    keys: Sequence[str] = (),
 ) -> Table:
     """A table of values. Columns that are empty or a dash in every row are left out."""
     cells = [[cell(value) for value in row] for row in rows]
     kept, _ = filled([f"{place}" for place in range(len(head))], [[_filled(c) for c in row] for row in cells])
     places = [int(place) for place in kept]
     chosen = tuple(tuple(row[place] for place in places) for row in cells)
-    return Table(title, tuple(head[place] for place in places), chosen, wide, foot)
+    names = tuple(keys[place] for place in places) if keys else ()
+    return Table(title, tuple(head[place] for place in places), chosen, wide, foot, folded, names)
 
 
 def _filled(value: Cell) -> str:

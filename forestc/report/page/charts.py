@@ -17,7 +17,7 @@ from forestc.errors import InternalError, MissingExtraError
 from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
-WIDTH, WIDE = 580, 1010  # pixels: a chart of a column, and one across the page
+WIDTH, WIDE = 520, 900  # pixels: a chart of a column, and one across the page, which a browser makes as wide as that
 PART_COLORS = {
     "inputs": "var(--gray)",
     "comparators": "var(--c1)",
@@ -94,6 +94,7 @@ def finished(title: str, alt: str, drawn: Any, rows: Rows, foot: str = "", **mor
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)
     spec["config"] = dict(_CONFIG)
+    spec["usermeta"] = {"across": spec.get("width") == WIDE}
     spec["datasets"] = {name: [_plain(row) for row in values] for name, values in {"rows": rows, **more}.items()}
     return Chart(title, alt, spec, drawing(spec), foot)
 

@@ -21,7 +21,8 @@ from forestc.manifest.design import open_design as open_design
 from forestc.notebook import shows
 from forestc.report.page import design_charts, study_charts
 from forestc.report.page.blocks import Chart
-from forestc.report.page.study_page import figure_cell, limit_text
+from forestc.report.page.front_chart import front_chart
+from forestc.report.page.study_text import figure_cell, goal_name, limit_text
 from hdl_templates import page_file, render_page
 
 MOST_NODES = 20_000  # of a forest whose logic is made anew for a picture
@@ -56,8 +57,7 @@ def study_html(study: Study) -> str:
     goals = study.goals
     front = {
         f"trial {trial.number}": ", ".join(
-            f"{study_charts.goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}"
-            for goal in goals
+            f"{goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}" for goal in goals
         )
         for trial in study.front
     }
@@ -71,7 +71,7 @@ def study_html(study: Study) -> str:
     if not study.complete:
         return figures
     try:
-        charts = [study_charts.front_chart(study, *pair, (), {}) for pair in study_charts.pairs(study)]
+        charts = [front_chart(study, *pair, (), {}) for pair in study_charts.pairs(study)]
         return _html([*charts, study_charts.history_chart(study)], figures)
     except MissingExtraError:
         return figures

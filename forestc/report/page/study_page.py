@@ -1,142 +1,177 @@
-"""The page of a study: the front beside its peers, what the options did, how the search went, and every trial."""
+"""The page of a study: which design to take, the front, what the options did, how the search went, and every trial."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from forestc.exploration.study import Goal, Limit, Score, Study, Trial
+from markupsafe import Markup
+
+from forestc.exploration.choice import choice, unpruned
+from forestc.exploration.goals import FIGURES
+from forestc.exploration.study import Goal, Study, Trial
 from forestc.forest.summary import shown
+from forestc.report.answer import Words, answer, unpruned_name
 from forestc.report.page import study_charts
-from forestc.report.page.blocks import Block, Cell, Code, Figures, Page, Section, Table, Text, cell, table
+from forestc.report.page.blocks import Block, Cell, Code, Page, Section, Table, Text, cell, table
+from forestc.report.page.front_chart import front_chart
+from forestc.report.page.parallel import parallel_chart
 from forestc.report.page.peers import Peer
-from forestc.report.page.study_charts import goal_name
 from forestc.report.page.study_figures import equals, importance, option_names
+from forestc.report.page.study_text import figure_cell, goal_name, limit_text, score_cell
 from forestc.report.page.svg import shortened
 from forestc.report.tables import visible
 
 MOST_NUMBERS = 20  # of trials that a cell lists
+LITTLE = 0.01  # R squared: importances that say nothing
+EXPLAINED = 0.2  # R squared from which the order of importances says something
+RUNGS = "Known by: how far a design was built, its rung (estimate, synthesis, placed, measured firmware)."
+SHRINK = (
+    "The option shrink says which passes make the forest smaller; NAME.OPTION is an option of the pass NAME, "
+    "which forestc passes NAME explains."
+)
+
+
+@dataclass(frozen=True)
+class Links:
+    """Addresses, relative to the page, by trial. pages: of designs' own pages. folders: of their folders."""
+
+    pages: Mapping[int, str] = field(default_factory=dict)
+    folders: Mapping[int, str] = field(default_factory=dict)
 
 
 def study_page(
-    study: Study, peers: Sequence[Peer], pages: Mapping[int, str], progress: Callable[[str], None] = lambda _: None
+    study: Study, peers: Sequence[Peer], links: Links = Links(), progress: Callable[[str], None] = lambda _: None
 ) -> Page:
-    """The page of a study. pages: address of each trial's own page, relative to this one. Raises MissingExtraError."""
+    """The page of a study. Raises MissingExtraError."""
     progress("importance of options")
     importances, explained = importance(study)
     progress("charts")
-    goals = ", ".join(f"{'highest' if goal.maximize else 'lowest'} {goal_name(goal)}" for goal in study.goals)
-    lead = f"{len(study.trials):,} trials of {visible(shown(study.asked.get('source', 'a model')))}, for {goals}."
+    charts = (
+        [front_chart(study, *pair, peers, links.pages) for pair in study_charts.pairs(study)] if study.complete else []
+    )
     sections = (
-        Section("overview", "Overview", tuple(_overview(study))),
-        Section("front", "The front", tuple(_front(study, peers, pages))),
+        Section("answer", "Which design", (*_answer(study, links), *charts[:1])),
+        Section("front", "The front", (*charts[1:], *_front(study, peers, links))),
         Section("options", "What the options did", tuple(_options(study, importances, explained))),
         Section("history", "Progress", (study_charts.history_chart(study),) if study.complete else ()),
         Section("failures", "What failed", tuple(_failures(study))),
-        Section("trials", "All trials", (_trials(study, pages),) if study.trials else ()),
+        Section("trials", "All trials", (_trials(study, links),) if study.trials else ()),
+        Section("asked", "How it was searched", tuple(_asked(study))),
     )
-    return Page("Study", visible(study.folder.resolve().name), lead, sections)
+    return Page("Study", _title(study), _lead(study), sections)
 
 
-def limit_text(limit: Limit) -> str:
-    return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
+def _title(study: Study) -> str:
+    """The model's name: that of its file, its class, or the trainers'."""
+    source, model = str(study.asked.get("source") or ""), study.asked.get("model")
+    name = Path(source).stem if model is not None else source
+    return visible(name or study.folder.resolve().name)
 
 
-def figure_cell(value: float | None, figure: str) -> Cell:
-    """A figure: accuracies in percent, counts whole."""
-    if value is None:
-        return Cell("-")
-    if figure == "accuracy":
-        return Cell(f"{100 * value:.2f} %", value)
-    return Cell(f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:,.1f}", float(value))
+def _lead(study: Study) -> str:
+    goals = ", ".join(
+        f"{'highest' if goal.maximize else 'lowest'} {goal_name(replace(goal, unit=''))}" for goal in study.goals
+    )
+    limits = f", with {'; '.join(map(limit_text, study.limits))}" if study.limits else ""
+    on = " and ".join(visible(str(study.asked[key])) for key in ("device", "cpu") if study.asked.get(key))
+    counts = f"{len(study.complete):,} designs" + (f" for {on}" if on else "")
+    return f"{counts}, searched for {goals}{limits}. Study {visible(study.folder.resolve().name)}."
 
 
-def _overview(study: Study) -> list[Block]:
-    states = {state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")}
-    front = study.front
-    rest = ", ".join(f"{count} {state}" for state, count in states.items() if count and state != "complete")
-    items = [
-        ("trials complete", f"{states['complete']:,}", rest),
-        ("designs on the front", f"{len(front):,}", _limits(study)),
-    ]
-    for goal in study.goals:
-        best = _best(front, goal)
-        if best is not None:
-            remark = f"{'highest' if goal.maximize else 'lowest'} of the front, trial {best.number}"
-            items.append((goal_name(goal), figure_cell(best.figure(goal.figure), goal.figure).text, remark))
-    asked = study.asked
-    kept = ("source", "rows", "validation", "test", "device", "cpu", "seed", "versions")
-    rows = [(key, Cell(visible(shown(asked[key])))) for key in kept if asked.get(key) not in (None, "", {}, [])]
-    blocks: list[Block] = [Figures(tuple(items))]
-    if asked.get("command"):
-        blocks += [Text("The command of the study:"), Code(visible(str(asked["command"])))]
-    blocks += [table("What was asked", ("what", "value"), rows)] if rows else []
-    notes = asked.get("notes")
-    blocks += [Text(f"Note: {visible(str(note))}.") for note in (notes if isinstance(notes, list) else ())]
-    return blocks + [Text("The search was stopped before its end.")] * (asked.get("stopped") is True)
-
-
-def _limits(study: Study) -> str:
-    return "; ".join(limit_text(limit) for limit in study.limits)
-
-
-def _best(front: Sequence[Trial], goal: Goal) -> Trial | None:
-    known = [trial for trial in front if trial.figure(goal.figure) is not None]
-    return max(known, key=lambda t: (t.figure(goal.figure) or 0.0) * (1 if goal.maximize else -1), default=None)
-
-
-def _front(study: Study, peers: Sequence[Peer], pages: Mapping[int, str]) -> list[Block]:
-    if not study.front:
+def _answer(study: Study, links: Links) -> list[Block]:
+    found = answer(study)
+    if found is None:
         why = "no trial keeps all limits" if study.complete else "no trial is complete"
-        blocks: list[Block] = [Text(f"The front is empty: {why}. {_limits(study)}".strip())]
+        blocks: list[Block] = [Text(f"The front is empty: {why}.", "answer")] if not study.front else []
     else:
-        blocks = []
-    charts = [study_charts.front_chart(study, *pair, peers, pages) for pair in study_charts.pairs(study)]
+        parts = [(found.first, "answer"), (found.beside, "beside")]
+        blocks = [Text(_linked(words, links), tone) for words, tone in parts if words]
+    notes = study.asked.get("notes")
+    blocks += [Text(f"Note: {visible(str(note))}.", "note") for note in (notes if isinstance(notes, list) else ())]
+    return blocks + [Text(line, "note") for line in _unfinished(study)]
+
+
+def _linked(sentences: Sequence[Words], links: Links) -> Markup:
+    parts: list[str] = []
+    for part in (part for words in sentences for part in (*words, " ")):
+        if isinstance(part, str):
+            parts.append(Markup("{}").format(part))
+            continue
+        page = links.pages.get(part.number)
+        link = Markup('<a href="{}">trial {}</a>') if page else Markup("{}trial {}")
+        parts.append(link.format(page or "", part.number))
+    return Markup("").join(parts)
+
+
+def _unfinished(study: Study) -> list[str]:
+    count = sum(trial.state == "running" for trial in study.trials)
+    stopped = study.asked.get("stopped") is True
+    if not stopped and not count:
+        return []
+    left = f"{count:,} trial{'s are' if count != 1 else ' is'} unfinished" if count else "no trial is unfinished"
+    lead = "The search was stopped before its end" if stopped else "The search has not ended"
+    return [f"{lead}: {left}. --resume goes on."]
+
+
+def _figures(study: Study) -> list[str]:
+    """The figures that tables show: of goals and limits, then what else the device or processor has."""
+    asked = [*(goal.figure for goal in study.goals), *(limit.figure for limit in study.limits)]
+    more = [name for name, figure in FIGURES.items() if figure.needs and study.asked.get(figure.needs)]
+    return [name for name in dict.fromkeys([*asked, *more]) if name != "accuracy"]
+
+
+def _head(figure: str) -> str:
+    return goal_name(Goal(figure, False, FIGURES[figure].unit if figure in FIGURES else ""))
+
+
+def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
+    blocks: list[Block] = []
     if study.front:
-        blocks += [*charts, _front_table(study, pages)]
-    elif study.complete:
-        blocks += charts
+        found = choice(study)
+        if found is not None and found.taken.command:
+            blocks += [
+                Text(f"The command that compiles trial {found.taken.number}:"),
+                Code(visible(found.taken.command)),
+            ]
+        blocks.append(_front_table(study, links))
     if peers:
         figures = list(dict.fromkeys(key for peer in peers for key in peer.figures))
         rows = [(shortened(peer.name, 60), *(figure_cell(peer.figures.get(f), f) for f in figures)) for peer in peers]
-        blocks.append(table("Peers, as the file given says", ("name", *(_heads(f) for f in figures)), rows))
+        blocks.append(table("Peers, as the file given says", ("name", *(_head(f) for f in figures)), rows))
     return blocks
 
 
-def _heads(figure: str) -> str:
-    return goal_name(Goal(figure, False))
-
-
-def _front_table(study: Study, pages: Mapping[int, str]) -> Table:
-    near = equals(study)
-    others = [goal for goal in study.goals if goal.figure != "accuracy"]
+def _front_table(study: Study, links: Links) -> Table:
+    near, first = equals(study), unpruned(study.trials)
+    beside = [first] if first is not None and first.number not in near else []
+    figures = _figures(study)
     rows = [
         (
-            _number(trial, pages),
-            *(figure_cell(trial.figure(goal.figure), goal.figure) for goal in others),
-            _score(trial.validation),
-            _score(trial.test),
+            _number(trial, links),
+            *(figure_cell(trial.figure(figure), figure) for figure in figures),
+            score_cell(trial.validation),
+            score_cell(trial.test),
             trial.rung() or "",
-            ", ".join(f"{number}" for number in near.get(trial.number, [])[:MOST_NUMBERS]),
-            Cell(visible(trial.command)),
+            unpruned_name(study) if trial is first else ", ".join(map(str, near.get(trial.number, [])[:MOST_NUMBERS])),
+            Cell("folder", link=links.folders[trial.number]) if trial.number in links.folders else Cell("-"),
+            Cell(visible(trial.command), code=True) if trial.command else Cell("-"),
         )
-        for trial in study.front
+        for trial in (*study.front, *beside)
     ]
-    heads = ("trial", *map(goal_name, others), "accuracy, validation", "accuracy, test", "known by",
-             "accuracy equal to", "command")  # fmt: skip
-    foot = "Accuracies with their standard error. Equal: two trials differ by less than the larger standard error. "
-    foot += "A trial's number leads to its design's page." if pages else ""
-    return table("The front", heads, rows, wide=True, foot=foot)
+    heads = ("trial", *map(_head, figures), "accuracy, validation", "accuracy, test", "known by", "accuracy equal to",
+             "design", "command")  # fmt: skip
+    keys = ("trial", *figures, "accuracy", "test", "", "", "", "")
+    foot = f"Accuracies with their standard error. Equal: two trials differ by less than the larger one. {RUNGS} "
+    foot += "A trial's number leads to its design's page. " if links.pages else ""
+    foot += "forestc explore STUDY --take N -o DIR writes the design of any trial. "
+    return table("The front, and the unpruned model", heads, rows, wide=True, foot=foot, keys=keys)
 
 
-def _number(trial: Trial, pages: Mapping[int, str]) -> Cell:
-    return Cell(f"{trial.number}", float(trial.number), link=pages.get(trial.number, ""))
-
-
-def _score(score: Score | None) -> Cell:
-    if score is None:
-        return Cell("-")
-    return Cell(f"{100 * score.value:.2f} \N{PLUS-MINUS SIGN} {100 * score.standard_error:.2f} %", score.value)
+def _number(trial: Trial, links: Links) -> Cell:
+    return Cell(f"{trial.number}", float(trial.number), link=links.pages.get(trial.number, ""))
 
 
 def _options(
@@ -147,25 +182,37 @@ def _options(
     order = sorted(
         {option for _, option, _, _ in importances}, key=lambda o: -max(v for _, n, v, _ in importances if n == o)
     )
-    parallel = study_charts.parallel_chart(study, order)
-    blocks: list[Block] = [] if parallel is None else [parallel]
+    parallel = parallel_chart(study, order)
+    blocks: list[Block] = [Text(SHRINK)] if any("shrink" in trial.options for trial in study.trials) else []
+    blocks += [] if parallel is None else [parallel]
     if not importances:
         return [*blocks, Text("There are too few trials that differ to tell which options matter.")]
     goals = [goal for goal in study.goals if goal.figure in explained]
     by = {(goal, option): (value, deviation) for goal, option, value, deviation in importances}
-    rows = [
-        (
-            option,
-            *(Cell(f"{value:.3f} \N{PLUS-MINUS SIGN} {deviation:.3f}", value)
-              for value, deviation in (by[goal.figure, option] for goal in goals)),
-        )
-        for option in order
-    ]  # fmt: skip
+    says = max(explained.values()) >= EXPLAINED
+    large = [option for option in order if any(by[goal.figure, option][0] >= LITTLE for goal in goals)] if says else []
     shares = "; ".join(f"{goal_name(goal)}: {100 * max(0.0, explained[goal.figure]):.0f} %" for goal in goals)
     foot = "A forest was learnt on the trials, and loses so much R squared if an option's values are permuted. "
     foot += f"It explains of trials it did not learn from, {shares}; where that is little, the order says little."
-    return [*blocks, study_charts.importance_chart(importances, goals),
-            table("Importance of options", ("option", *map(goal_name, goals)), rows, foot=foot)]  # fmt: skip
+
+    def part(title: str, options: Sequence[str], *, folded: bool) -> list[Block]:
+        rows = [(option, *(_importance(*by[goal.figure, option]) for goal in goals)) for option in options]
+        heads = ("option", *map(goal_name, goals))
+        return [table(title, heads, rows, foot=foot, folded=folded)] if rows else []
+
+    if large:
+        blocks += [
+            study_charts.importance_chart([line for line in importances if line[1] in large], goals),
+            *part("Importance of options", large, folded=False),
+        ]
+    small = [option for option in order if option not in large]
+    why = f"lose less than {LITTLE:g}" if says else "say little: the trials' figures are hardly explained by them"
+    return blocks + part(f"{len(small)} options that {why}", small, folded=True)
+
+
+def _importance(value: float, deviation: float) -> Cell:
+    value = max(value, 0.0)
+    return Cell(f"{value:.3f} \N{PLUS-MINUS SIGN} {deviation:.3f}", value)
 
 
 def _failures(study: Study) -> list[Block]:
@@ -197,29 +244,31 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:MOST_NUMBERS])) + (f" and {more} more" if more > 0 else "")
 
 
-def _trials(study: Study, pages: Mapping[int, str]) -> Table:
-    names = option_names(study)
-    goals = [goal for goal in study.goals if goal.figure != "accuracy"]
+def _trials(study: Study, links: Links) -> Table:
+    names, figures = option_names(study), _figures(study)
     front = {trial.number for trial in study.front}
     rows = [
         (
-            _number(trial, pages),
+            _number(trial, links),
             Cell("front", tone="good")
             if trial.number in front
             else Cell(_state(study, trial), tone="bad" * (trial.state == "failed")),
-            *(figure_cell(trial.figure(goal.figure), goal.figure) for goal in goals),
-            _score(trial.validation),
+            *(figure_cell(trial.figure(figure), figure) for figure in figures),
+            score_cell(trial.validation),
             trial.rung() or "",
             *(_value(trial.options.get(name)) for name in names),
             shortened(trial.reason, 90),
         )
         for trial in study.trials
     ]
-    heads = ("trial", "state", *map(goal_name, goals), "accuracy", "known by", *names, "reason")
-    return table("Every trial with its figures and options", heads, rows, wide=True)
+    heads = ("trial", "state", *map(_head, figures), "accuracy", "known by", *names, "reason")
+    keys = ("trial", "state", *figures, "accuracy", "", *("" for _ in names), "")
+    return table("Every trial with its figures and options", heads, rows, wide=True, keys=keys)
 
 
 def _state(study: Study, trial: Trial) -> str:
+    if trial.state == "running":
+        return "unfinished"
     return "over a limit" if trial.state == "complete" and not study.kept(trial) else trial.state
 
 
@@ -231,3 +280,17 @@ def _value(value: Any) -> Cell:
         if isinstance(value, bool | int | float)
         else Cell(shortened(str(value), 40))
     )
+
+
+def _asked(study: Study) -> list[Block]:
+    asked = study.asked
+    states = {"complete": "complete", "failed": "failed", "running": "unfinished"}
+    counts = {name: sum(trial.state == state for trial in study.trials) for state, name in states.items()}
+    trials = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "none"
+    kept = ("source", "rows", "validation", "test", "device", "cpu", "seed", "versions")
+    rows = [("trials", Cell(trials))]
+    rows += [(key, Cell(visible(shown(asked[key])))) for key in kept if asked.get(key) not in (None, "", {}, [])]
+    blocks: list[Block] = [table("What was asked", ("what", "value"), rows)]
+    if asked.get("command"):
+        blocks += [Text("The command of the study:"), Code(visible(str(asked["command"])))]
+    return blocks

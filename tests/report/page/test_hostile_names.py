@@ -79,7 +79,8 @@ def test_names_of_studies_do_not_act(visit, tmp_path):
     peers.write_text(json.dumps([{"name": name, "lut": 100, "accuracy": 0.5} for name in HOSTILE[:8]]))
     report(folder, tmp_path / "study.html", peers=peers)
     with visit(tmp_path / "study.html") as page:
-        assert not page_acts(page) and page.locator(".live svg").count() == 4
+        assert not page_acts(page) and page.locator(".live svg").count() == 2
+        assert page.locator("h1").text_content() == HOSTILE[1]
         assert HOSTILE[0] in page.locator("section#front").inner_text()
         assert page.locator("section#trials tbody tr").count() == 40
 

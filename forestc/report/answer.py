@@ -1,0 +1,90 @@
+"""What a study answers, in a few sentences: which design to take, what it saves, and what else there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from forestc.exploration.choice import Choice, choice
+from forestc.exploration.goals import FIGURES
+from forestc.exploration.study import Study, Trial
+
+Words: TypeAlias = tuple[str | Trial, ...]  # a trial stands for its number, which may be a link
+
+MODEL_AS_IT_IS = "the model as it is (-O1)"
+WITHOUT_PRUNING = "a model without pruning (-O1)"  # where the study trains models
+
+
+@dataclass(frozen=True)
+class Answer:
+    """first: which design, and the model as it is. beside: the next smaller and the next more accurate design."""
+
+    first: tuple[Words, ...]
+    beside: tuple[Words, ...]
+
+
+def answer(study: Study) -> Answer | None:
+    """None for a study without a front or without accuracies."""
+    found = choice(study)
+    if found is None:
+        return None
+    which = "Smallest" if not found.size.maximize else f"Highest {found.size.figure.removesuffix('_mhz')}"
+    beside = [("Next smaller: ", found.smaller), ("Next more accurate: ", found.better)]
+    return Answer(
+        (_of(found, f"{which} within a standard error of the best: ", found.taken), *_compared(study, found)),
+        tuple(_of(found, head, trial) for head, trial in beside if trial is not None),
+    )
+
+
+def _of(found: Choice, head: str, trial: Trial) -> Words:
+    return (head, trial, f", {_figures(found, trial)}.")
+
+
+def as_text(words: Words) -> str:
+    return "".join(part if isinstance(part, str) else f"trial {part.number}" for part in words)
+
+
+def unpruned_name(study: Study) -> str:
+    """What the unpruned model of a study is called."""
+    return MODEL_AS_IT_IS if study.asked.get("model") or not study.asked.get("train") else WITHOUT_PRUNING
+
+
+def _compared(study: Study, found: Choice) -> list[Words]:
+    unpruned = found.unpruned
+    if unpruned is None:
+        return []
+    name = unpruned_name(study)
+    if unpruned is found.taken:
+        return [(f"It is {name}.",)]
+    times = found.times_smaller()
+    more = f" {times_text(times)} times smaller." if times is not None and times >= 1.05 else ""
+    return [(f"{name[0].upper()}{name[1:-1]}, ", unpruned, f"): {_figures(found, unpruned)}.{more}")]
+
+
+def times_text(times: float) -> str:
+    return f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
+
+
+def _figures(found: Choice, trial: Trial) -> str:
+    """The trial's size, and its accuracies."""
+    value = trial.figure(found.size.figure)
+    about = "about " if trial.known_by(found.size.figure) == "estimate" else ""
+    parts = [] if value is None or found.size.figure == "accuracy" else [about + figure_text(value, found.size.figure)]
+    if trial.validation is not None:
+        test = "" if trial.test is None else f" (test {100 * trial.test.value:.1f} %)"
+        parts.append(f"{100 * trial.validation.value:.1f} %{test}")
+    return ", ".join(parts)
+
+
+def figure_text(value: float, figure: str) -> str:
+    """A figure with its unit: 14 LUTs, 72.8 %."""
+    if figure == "accuracy":
+        return f"{100 * value:.1f} %"
+    unit = FIGURES[figure].unit if figure in FIGURES else ""
+    return f"{number_text(value, figure)} {unit[:-1] if value == 1 and unit.endswith('s') else unit}".strip()
+
+
+def number_text(value: float, figure: str = "") -> str:
+    """Counts whole, clock rates and figures of unknown names with a decimal place."""
+    counted = figure in FIGURES and figure != "fmax_mhz"
+    return f"{value:,.0f}" if counted or float(value).is_integer() or abs(value) >= 1000 else f"{value:,.1f}"

@@ -1,0 +1,229 @@
+"""The chart of a study's front: every trial, the front's steps and error bars, the unpruned model, limits and peers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forestc.exploration.choice import choice, unpruned
+from forestc.exploration.study import Goal, Study, Trial
+from forestc.report.answer import figure_text, unpruned_name
+from forestc.report.page.blocks import Chart
+from forestc.report.page.charts import WIDE, altair, data, finished, tooltips
+from forestc.report.page.peers import Peer
+from forestc.report.page.study_figures import logarithmic
+from forestc.report.page.study_text import goal_name, score_text
+from forestc.report.page.svg import shortened
+
+HEIGHT = 360  # pixels
+ASIDE = 7  # pixels by which error bars stand beside their points, apart from the steps of the front
+LABEL = (7, 17)  # pixels: width of a letter of a label, and height of a label
+BELOW = 0.5  # of the span of what must be seen, that other trials may add below it
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """low, high: the ends, None where the chart finds them. scale: linear, log or symlog. percent: an accuracy."""
+
+    goal: Goal
+    scale: str
+    low: float
+    high: float
+
+    def place(self, value: float) -> float:
+        """From 0 at the low end to 1 at the high end."""
+        low, high, value = (self._scaled(v) for v in (self.low, self.high, value))
+        return (value - low) / ((high - low) or 1.0)
+
+    def _scaled(self, value: float) -> float:
+        return math.log(value) if self.scale == "log" else math.log1p(value) if self.scale == "symlog" else value
+
+    def encoded(self, kind: Any, field: str) -> Any:
+        alt = altair()
+        ticks: dict[str, Any] = {
+            "format": ".1%" if self.goal.figure == "accuracy" else ",.0f" if self.high > 20 else ","
+        }
+        if self.scale == "symlog":
+            steps = (step * 10**power for power in range(9) for step in (1, 2, 5))
+            ticks["values"] = [0, *(step for step in steps if step <= self.high)]
+        scale = alt.Scale(type=self.scale, domain=[self.low, self.high], nice=False, clamp=True)
+        return kind(f"{field}:Q", title=goal_name(self.goal), scale=scale, axis=alt.Axis(**ticks))
+
+
+def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pages: Mapping[int, str]) -> Chart:
+    """The trials by two goals. pages: of the designs, by trial."""
+    alt = altair()
+    front = {trial.number for trial in study.front}
+    first = unpruned(study.trials)
+    marked = front | ({first.number} if first is not None else set())
+    known = [trial for trial in study.complete if None not in (trial.figure(across.figure), trial.figure(up.figure))]
+    others = [
+        {"name": shortened(peer.name, 32), "x": peer.figures[across.figure], "y": peer.figures[up.figure]}
+        for peer in peers
+        if {across.figure, up.figure} <= peer.figures.keys()
+    ]
+    must = [trial for trial in known if trial.number in marked]
+    x_axis, y_axis = (_axis(goal, known, must or known, others, key) for key, goal in (("x", across), ("y", up)))
+    rows = [_row(study, trial, x_axis, y_axis, front, pages) for trial in known]
+    labels = _labels(study, must, x_axis, y_axis)
+    x, y = x_axis.encoded(alt.X, "x"), y_axis.encoded(alt.Y, "y")
+    tooltip = _tooltips(across, up)
+    base = alt.Chart(data()).encode(x=x, y=y)
+    rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
+    outside = base.transform_filter("datum.outside")
+    layers = [
+        best.mark_line(interpolate="step-after", color="var(--accent)", strokeWidth=1.5, strokeOpacity=0.55),
+        best.mark_rule(color="var(--soft)", strokeWidth=1.4, xOffset=ASIDE).encode(
+            y=y_axis.encoded(alt.Y, "low"), y2="high:Q"
+        ),
+        rest.transform_filter("!datum.outside && !datum.unpruned").mark_point(size=28, strokeWidth=1.2).encode(
+            color=alt.condition("datum.kept", alt.value("var(--c1)"), alt.value("var(--gray)")),
+            opacity=alt.condition("datum.kept", alt.value(0.75), alt.value(0.45)),
+            tooltip=tooltip,
+        ),
+        outside.mark_point(shape="triangle-down", filled=True, size=60, color="var(--gray)", opacity=0.9).encode(
+            tooltip=tooltip
+        ),
+        best.mark_point(filled=True, size=85, opacity=1, color="var(--accent)").encode(tooltip=tooltip),
+        base.transform_filter("datum.unpruned").mark_point(
+            shape="square", size=150, strokeWidth=2.2, opacity=1, color="var(--c4)"
+        ).encode(tooltip=tooltip),
+    ]  # fmt: skip
+    limits = [
+        {"axis": key, "at": limit.value}
+        for limit in study.limits
+        for key, axis in (("x", x_axis), ("y", y_axis))
+        if limit.figure == axis.goal.figure and axis.low <= limit.value <= axis.high
+    ]
+    for key, encoded in (("x", x), ("y", y)):
+        if any(limit["axis"] == key for limit in limits):
+            line = alt.Chart(data("limits")).transform_filter(f"datum.axis === '{key}'")
+            layers.append(line.mark_rule(strokeDash=[5, 4], color="var(--soft)").encode(**{key: _at(encoded)}))
+    if others:
+        seen = alt.Chart(data("peers")).encode(x=x, y=y)
+        tips = tooltips(("name:N", "peer"), ("x:Q", goal_name(across), ",.5~g"), ("y:Q", goal_name(up), ",.5~g"))
+        layers.append(
+            seen.mark_point(shape="diamond", filled=True, size=90, opacity=1, color="var(--c3)").encode(tooltip=tips)
+        )
+        layers.append(seen.mark_text(align="left", dx=9, dy=1).encode(text="name:N"))
+    aligned = {"align": "left", "dx": 10} if across.maximize else {"align": "right", "dx": -10}
+    named = alt.Chart(data("labels")).encode(x=x, y=y, text="text:N")
+    for halo in ({"stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round"}, {}):
+        layers.append(named.mark_text(dy=-10, fontSize=12, color="var(--ink)", **aligned, **halo))
+    drawn = alt.layer(*layers).properties(width=WIDE, height=HEIGHT)
+    words = f"Scatter of {len(rows)} trials by {goal_name(across)} and {goal_name(up)}; {len(front)} on the front"
+    words += f", beside {len(others)} peers." if others else "."
+    title = f"{goal_name(up)} against {goal_name(across)}"
+    foot = _foot(study, rows, bool(limits), bool(others))
+    datasets = {"limits": limits, "peers": others, "labels": labels}
+    return finished(title[:1].upper() + title[1:], words, drawn, rows, foot, **datasets)
+
+
+def _at(encoded: Any) -> Any:
+    copied = encoded.copy()
+    copied.shorthand = "at:Q"
+    return copied
+
+
+def _tooltips(across: Goal, up: Goal) -> list[Any]:
+    """Texts that are rounded as the tables' are."""
+    shown = [("trial:N", "trial"), ("across:N", goal_name(across)), ("up:N", goal_name(up)), ("test:N", "test")]
+    return tooltips(*shown, ("rung:N", "known by"), ("note:N", "note"))
+
+
+def _row(
+    study: Study, trial: Trial, x_axis: _Axis, y_axis: _Axis, front: set[int], pages: Mapping[int, str]
+) -> dict[str, Any]:
+    x, y = (float(trial.figure(axis.goal.figure) or 0.0) for axis in (x_axis, y_axis))
+    known = trial.validation if y_axis.goal.figure == "accuracy" else None
+    low, high = (y - known.standard_error, y + known.standard_error) if known else (y, y)
+    first = unpruned(study.trials)
+    row: dict[str, Any] = {
+        "trial": trial.number,
+        "x": x,
+        "y": round(min(max(y, y_axis.low), y_axis.high), 6),
+        "across": _shown(x_axis.goal, trial),
+        "up": _shown(y_axis.goal, trial),
+        "test": score_text(trial.test) if trial.test else "-",
+        "kept": study.kept(trial),
+        "front": trial.number in front,
+        "rung": trial.known_by(x_axis.goal.figure) or "",
+        "note": shortened(trial.reason, 60) or "-",
+    }
+    if trial.number in front:
+        row |= {"low": round(max(low, y_axis.low), 6), "high": round(min(high, y_axis.high), 6)}
+    elif y < y_axis.low:
+        row["outside"] = True
+    if trial is first:
+        row |= {"unpruned": True, "note": unpruned_name(study)}
+    if trial.number in pages:
+        row["page"] = pages[trial.number]
+    return row
+
+
+def _shown(goal: Goal, trial: Trial) -> str:
+    if goal.figure == "accuracy":
+        return score_text(trial.validation)
+    value = trial.figure(goal.figure)
+    return "-" if value is None else figure_text(value, goal.figure)
+
+
+def _axis(
+    goal: Goal, known: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
+) -> _Axis:
+    """Ends within which all that must be seen lies. A few bad trials do not press that together: they are drawn at the
+    lower edge."""
+    seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
+    every = [float(trial.figure(goal.figure) or 0.0) for trial in known] + seen
+    if goal.figure == "accuracy":
+        errors = [trial.validation.standard_error for trial in must if trial.validation is not None]
+        error = max(errors, default=0.0)
+        low, high = min(seen, default=0.0) - error, max(seen, default=1.0) + error
+        span = max(high - low, 0.02)
+        low = max(low - BELOW * span, min([*every, low]) - 0.05 * span)
+        step = 10.0 ** math.floor(math.log10(span)) / 2
+        return _Axis(
+            goal, "linear", math.floor(low / step) * step, min(1.0, math.ceil((high + 0.04 * span) / step) * step)
+        )
+    low, high = min(every, default=0.0), max(every, default=1.0)
+    if low > 0 and logarithmic(every):
+        return _Axis(goal, "log", low / (high / low) ** 0.12, high * (high / low) ** 0.04)
+    if logarithmic([value + 1 for value in every]):  # some are 0: a design of wires takes no LUT
+        return _Axis(goal, "symlog", 0.0, high * 1.3)
+    pad = (high - low) or max(abs(high), 1.0)
+    return _Axis(goal, "linear", max(0.0, low - 0.12 * pad) if low >= 0 else low - 0.12 * pad, high + 0.05 * pad)
+
+
+def _labels(study: Study, marked: Sequence[Trial], x_axis: _Axis, y_axis: _Axis) -> list[dict[str, Any]]:
+    """Trial and figure of the marked points, as far as there is room; those of the answer come first."""
+    found, first = choice(study), unpruned(study.trials)
+    said = () if found is None else (found.taken, found.unpruned, found.smaller, found.better, found.best)
+    boxes: list[tuple[float, float, float]] = []
+    labels = []
+    for trial in {trial.number: trial for trial in (*said, *marked) if trial in marked}.values():
+        x, y = (float(trial.figure(axis.goal.figure) or 0.0) for axis in (x_axis, y_axis))
+        name = "as it is" if trial is first else f"trial {trial.number}"
+        text = f"{name}, {_shown(x_axis.goal, trial)}"
+        wide = LABEL[0] * len(text) + 14
+        end, line = WIDE * x_axis.place(x), HEIGHT * y_axis.place(y)
+        start, end = (end, end + wide) if x_axis.goal.maximize else (end - wide, end)
+        apart = all(end < a or b < start or abs(line - other) > LABEL[1] for a, b, other in boxes)
+        if apart and start > -30 and end < WIDE + 90:
+            boxes.append((start, end, line))
+            labels.append({"x": x, "y": round(y, 6), "text": text})
+    return labels
+
+
+def _foot(study: Study, rows: Sequence[Mapping[str, Any]], limits: bool, peers: bool) -> str:
+    foot = "Red: the front, the designs that no other beats in every goal; beside each its standard error. "
+    foot += "A click opens the design's page. " if any("page" in row for row in rows) else ""
+    foot += f"Square: {unpruned_name(study)}. " if any("unpruned" in row for row in rows) else ""
+    foot += "Blue: other trials. "
+    foot += "Gray: trials that break a limit. " if any(not row["kept"] for row in rows) else ""
+    low = sum("outside" in row for row in rows)
+    foot += f"Triangles at the lower edge: trials that lie below it, {low}. " if low else ""
+    foot += "Dashed: limits. " if limits else ""
+    foot += "Diamonds: peers, as the file given says. " if peers else ""
+    return foot
