@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from forestc.backends.axi_stream import stream_of, stream_ports
 from forestc.costs.devices import DEVICES, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError, OptionError
 from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
+from forestc.options.stream import StreamOptions
 from forestc.toolchain.nextpnr import Placed, PlacedCell, need_nextpnr, place, placed_cells
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor
 from forestc.toolchain.yosys import need_yosys, synthesize
 from hdl_templates import render
 
-PLACED_ON = "ecp5-25k"  # designs for no device, or for one that is not placed
+STREAM_CLOCKS = 3  # from a row's last beat to its result, beside the core's latency
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Placement:
     device: str
     placed: Placed
     cells: tuple[tuple[PlacedCell, Net | None], ...]
+
+    def figures(self) -> dict[str, Any]:
+        """For measured.json."""
+        placed = self.placed
+        counts = {"used": placed.used, "available": placed.available}
+        return {"device": self.device, "fmax_mhz": placed.fmax_mhz, **counts, "tools": [placed.version]}
 
 
 _NET = re.compile(r"core\.(?!x\d)[a-z]+(\d{1,9})(?![0-9a-zA-Z])")
@@ -41,21 +50,24 @@ def placement(
     native: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Placement:
-    """Where place and route puts the cells of a design. device: one that nextpnr supports; by default the design's own,
-    else `PLACED_ON`. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
-    given = design.manifest["options"].get("device")
-    device = device or (given if given in DEVICES and DEVICES[given].nextpnr else PLACED_ON)
+    """Where place and route puts the cells of a design. device: one that nextpnr supports; by default that of the
+    folder. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
+    supported = [name for name, one in DEVICES.items() if one.nextpnr]
+    device = device or design.manifest["options"].get("device") or next(_synthesized_for(design, supported), None)
+    if device is None:
+        raise OptionError(
+            "the folder names no device to place the design on", do=f"add --device, of {', '.join(supported)}"
+        )
     known_device(device)
-    if device not in DEVICES or not DEVICES[device].nextpnr:
-        supported = ", ".join(name for name, one in DEVICES.items() if one.nextpnr)
-        raise OptionError(f"designs are not placed for {device!r}", do=f"use one of {supported}")
+    if device not in supported:
+        raise OptionError(f"designs are not placed for {device!r}", do=f"add --device, of {', '.join(supported)}")
     need_tools(device, native)
     check_fits(design.netlist, device)
     wanted = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
-        (Path(name) / "core.v").write_text(design.path("verilog").read_text(encoding="utf-8"), encoding="utf-8")
-        top = registered(design, Path(name), wanted, native)
+        _, files = sources(design, Path(name), stream=False)
+        top = registered(design, Path(name), files, wanted, native, stream=False)
         progress(f"nextpnr for {device}")
         family, written = wanted.family, "placed.json"
         placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, written=written)
@@ -69,15 +81,54 @@ def placement(
     )
 
 
-def registered(design: Design, folder: Path, device: Device, native: bool) -> Path:
-    """Synthesizes core.v of a folder with registers on all ports; returns the netlist for nextpnr."""
-    top, core, family = "forestc_registered", str(design.manifest["core"]), device.family
-    bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
+def _synthesized_for(design: Design, supported: Sequence[str]) -> Iterator[str]:
+    """Devices that the folder's design was synthesized for."""
+    return (result.on for result in design.results() if result.command == "synth" and result.on in supported)
+
+
+def sources(design: Design, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
+    """The top module, and its files copied to a folder. stream: with the wrapper. Raises ForestcError if the design has
+    none."""
+    roles = ["verilog", *(["axi_stream"] if stream else [])]
+    roles += ["axi_lite"] if stream and "axi_lite" in design.manifest["files"] else []
+    paths = []
+    for role in roles:
+        paths.append(folder / f"{role}.v")
+        paths[-1].write_text(design.path(role).read_text(encoding="utf-8"), encoding="utf-8")
+    return str(design.manifest["stream"]["module"] if stream else design.manifest["core"]), paths
+
+
+def registered(
+    design: Design, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
+) -> Path:
+    """Synthesizes the files of `sources` with registers on all ports; returns the netlist for nextpnr."""
+    top, family = "forestc_registered", device.family
     wrapper = folder / "top.v"
-    clocked, serial = bool(design.manifest["latency_cycles"]), family.few_pins
-    wrapper.write_text(render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits))
-    synthesize([folder / "core.v", wrapper], top, family.synthesis, netlist="top.json", native=native)
+    view = _stream_view(design) if stream else _core_view(design)
+    wrapper.write_text(render("synth/registered.v.j2", top=top, serial=family.few_pins, **view))
+    synthesize([*files, wrapper], top, family.synthesis, netlist="top.json", native=native)
     return folder / "top.json"
+
+
+def _core_view(design: Design) -> dict[str, Any]:
+    bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
+    return {"module": str(design.manifest["core"]), "clocked": bool(design.manifest["latency_cycles"]), **bits}
+
+
+def _stream_view(design: Design) -> dict[str, Any]:
+    """The wrapper's ports, but for its clock, as parts of one input and of one output."""
+    stream = stream_of(design.netlist, StreamOptions(**design.manifest["options"]["stream"]))
+    ports = [("aresetn", False, 1)]
+    for bus, channel in stream_ports(stream).items():
+        ports += [(f"{bus}_{name}", output, bits) for name, output, bits in channel]
+    widths = {False: 0, True: 0}
+    connections = [".aclk(clk)"]
+    for name, output, bits in ports:
+        low = widths[output]
+        widths[output] += bits
+        connections.append(f".{name}({'y_told' if output else 'x_held'}[{low + bits - 1}:{low}])")
+    sizes = {"x_bits": widths[False], "y_bits": widths[True]}
+    return {"module": f"{stream.module}_axis", "clocked": False, "connections": connections, **sizes}
 
 
 def known_device(device: str) -> None:

@@ -117,7 +117,7 @@ def _wiring(stream: Stream) -> dict[str, Any]:
     gathered: the parts of a row that make up x, highest first; empty if the row is x. unused: the parts that nothing
     reads. spread: the parts of m_axis_tdata, highest first. row_places, result_places: for the test bench.
     """
-    wiring = {"ports": _ports(stream), "registered": _REGISTERED, "spread": _spread(stream)}
+    wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": _spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
         places = {"row_places": ((0, x, 0),), "result_places": ((0, y, False, 0, y),)}
@@ -188,7 +188,7 @@ AXI_LITE = (
 )  # fmt: skip
 
 
-def _ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
+def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
     """(name without the interface, whether it is an output, bits) of the ports of each interface."""
 
     def channel(results: bool, data: int) -> list[tuple[str, bool, int]]:

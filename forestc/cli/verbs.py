@@ -109,7 +109,7 @@ def _synth(call: Call) -> None:
     design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
         figures = synth(design, **call.given, progress=say)
-    call.show(figures, lambda: synth_tables(str(design.manifest["name"]), figures, table))
+    call.show(figures, lambda: [*synth_tables(str(design.manifest["name"]), figures, table), *_notes(figures)])
 
 
 def _measure(call: Call) -> None:

@@ -212,7 +212,7 @@ def compile(options: CompileOptions) -> Compiled:
         design = write(figures, made)
     if device is not None and not options.no_synth:
         # _lower has compared it with the estimate already
-        found = synth(design, device, native=options.native, try_anyway=True, progress=progress)
+        found = synth(design, device, native=options.native, try_anyway=True, record=False, progress=progress)
         figures = replace(figures, synthesis=found)
         design = write(figures, {**made, "synthesis": synthesis_record(found)})
         clock.seconds |= found["seconds"]

@@ -55,8 +55,9 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc or avr (ATmega2560).
     rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
     scores and row that the header has. compiler: auto, ziglang or gcc. optimize: s, 2 or 3. most: number of rows to
-    run, spread over all; 0 for all. Raises OptionError for unknown names, MissingToolError for tools that are missing,
-    CheckError if the firmware fails in the emulator.
+    run, spread over all; 0 for all. record: add the figures to measured.json in the folder (`Design.results`). Raises
+    OptionError for unknown names, MissingToolError for tools that are missing, CheckError if the firmware fails in the
+    emulator.
     """
     cpu, compiler, optimize, most = options.cpu, options.compiler, options.optimize, options.most
     progress = options.progress
@@ -117,7 +118,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
             notes.append(
                 f"{name}: {taken['max_of_all']} instructions are above the computed worst case: report this bug"
             )
-    return {
+    figures = {
         "cpu": cpu,
         "entry": wanted[0].name,
         **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles", "expected")},
@@ -131,8 +132,9 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         "vectors": sum(len(batch.words) for batch in inputs if batch.origin not in ("rows", DRAWN)),
         "optimize": optimize,
         "tools": [tool.version, *([emulator] if emulator else [])],
-        "notes": notes,
     }
+    note = design.record("measure", figures) if options.record else ""
+    return figures | {"notes": notes + [note] * bool(note)}
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:

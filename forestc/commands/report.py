@@ -53,8 +53,9 @@ def _refuse(asked: ReportOptions, study: bool) -> None:
             raise OptionError(f"--{name} is for designs, and this is a study", do=f"remove --{name}")
     if asked.label is not None and asked.rows is None:
         raise OptionError("--label needs --rows", do="add --rows FILE")
-    if asked.native and not asked.place:
-        raise OptionError("--native needs --place", do="add --place")
+    for name, value in (("native", asked.native), ("device", asked.device)):
+        if value and not asked.place:
+            raise OptionError(f"--{name} needs --place", do="add --place")
 
 
 def _of_design(design: Design, out: Path, asked: ReportOptions) -> dict[str, Any]:
@@ -63,7 +64,9 @@ def _of_design(design: Design, out: Path, asked: ReportOptions) -> dict[str, Any
         progress("rows")
         name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
         on_rows = measured(design, asked.rows, asked.label, name)
-    placed = placement(design, native=asked.native, progress=progress) if asked.place else None
+    placed = placement(design, asked.device, native=asked.native, progress=progress) if asked.place else None
+    if placed is not None:
+        design.record("place", placed.figures())
     text = html(design_page(design, Given(on_rows, placed, out.absolute().parent), progress))
     progress("writing")
     write(out, text)

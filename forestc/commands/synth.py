@@ -11,12 +11,12 @@ from typing import Any
 from forestc.backends.project import ProjectOptions
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
-from forestc.errors import ToolError
+from forestc.errors import OptionError, ToolError
 from forestc.manifest.design import Design, open_design
 from forestc.options.commands import SynthOptions
 from forestc.options.fields import takes
 from forestc.options.shared import Progress
-from forestc.synthesis import check_fits, known_device, need_tools, registered
+from forestc.synthesis import STREAM_CLOCKS, check_fits, known_device, need_tools, registered, sources
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.vendor import PROGRAMS, run_vendor
 from forestc.toolchain.yosys import find_yosys, synthesize, yosys_version
@@ -28,30 +28,40 @@ def synth(options: SynthOptions) -> dict[str, Any]:
 
     device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
     quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
-    measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
-    seed: of the placer. try_anyway: synthesize also a design whose estimate exceeds the device. route: whether it is
-    placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises OptionError for
-    an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
+    measured after place and route with registers on all ports. stream: the design with its stream wrapper, as it goes
+    on the chip. record: add the figures to measured.json in the folder (`Design.results`). native: prefer tools on the
+    PATH to those from PyPI. seed: of the placer. try_anyway: synthesize also a design whose estimate exceeds the
+    device. route: whether it is placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises
+    OptionError for an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for
+    the device.
     """
     device, native, progress = options.device, options.native, options.progress
     known_device(device)
+    tool, _, part = device.partition(":")
+    if tool in PROGRAMS and options.stream:
+        raise OptionError(f"{tool}'s script times the core alone", do="leave --stream out, or give another device")
     need_tools(device, native)
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    if options.stream and "stream" not in design.manifest:
+        raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
     if not options.try_anyway:
         check_fits(design.netlist, device)
-    tool, _, part = device.partition(":")
-    if tool in PROGRAMS:
-        return _vendor(design, device, tool, part, progress)
-    source, core = design.path("verilog"), str(design.manifest["core"])
+    figures = _vendor(design, device, tool, part, progress) if tool in PROGRAMS else _open(design, options)
+    note = design.record("synth", figures, stream=options.stream) if options.record else ""
+    return {**figures, "notes": [note] if note else []}
+
+
+def _open(design: Design, options: SynthOptions) -> dict[str, Any]:
+    """The figures of `synth` by yosys and nextpnr."""
+    device, native, progress, stream = options.device, options.native, options.progress, options.stream
     wanted = DEVICES[device]
     family = wanted.family
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "core.v"
-        file.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        module, files = sources(design, Path(name), stream=stream)
         start = time.perf_counter()
         progress(f"yosys for {device}")
-        cells = synthesize([file], core, family.synthesis, native=native)
+        cells = synthesize(files, module, family.synthesis, native=native)
         seconds["synthesis"] = round(time.perf_counter() - start, 3)
         command = find_yosys(native)
         assert command is not None
@@ -68,7 +78,7 @@ def synth(options: SynthOptions) -> dict[str, Any]:
         if wanted.nextpnr and options.route:
             start = time.perf_counter()
             progress(f"nextpnr for {device}")
-            top = registered(design, Path(name), wanted, native)
+            top = registered(design, Path(name), files, wanted, native, stream=stream)
             try:
                 placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=options.seed)
             except ToolError as error:
@@ -81,8 +91,9 @@ def synth(options: SynthOptions) -> dict[str, Any]:
             figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
             figures["placed"] = {"used": placed.used, "available": placed.available}
             figures["tools"].append(placed.version)
-    figures["estimate"] = estimate(design.netlist, device) if estimated(device) else None
-    return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
+    figures["estimate"] = estimate(design.netlist, device) if estimated(device) and not stream else None
+    latency = int(design.manifest["latency_cycles"]) + (STREAM_CLOCKS if stream else 0)
+    return figures | {"latency_cycles": latency, "stream": stream, "seconds": seconds}
 
 
 def _vendor(design: Design, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:

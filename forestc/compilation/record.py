@@ -93,8 +93,8 @@ def leaves_note(step: Step) -> str:
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of `synth` without times, which differ from run to run."""
-    return {key: value for key, value in figures.items() if key != "seconds"}
+    """The figures of `synth` for the core, without times, which differ from run to run."""
+    return {key: value for key, value in figures.items() if key not in ("seconds", "stream", "notes")}
 
 
 def steps_record(steps: Sequence[Step]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest
+from forestc.manifest.results import MEASURED, Command, Result, add_result, read_results
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.notebook import notebook_html
@@ -187,6 +188,18 @@ class Design(Predictor):
         """The content of check.json, of the last `check`; None if forestc did not write it."""
         return _check_record(self.folder)
 
+    def results(self) -> list[Result]:
+        """What `synth`, `measure` and `report --place` found of the design, from measured.json."""
+        return read_results(self.folder)
+
+    def is_of_this_content(self, result: Result) -> bool:
+        """Whether the design and all its files are unchanged since a result."""
+        return result.hash == self.manifest["hash"] and result.files == self.digests()
+
+    def record(self, command: Command, figures: Mapping[str, Any], *, stream: bool = False) -> str:
+        """Adds a result to measured.json. Returns why it could not be written, or ""."""
+        return add_result(self.folder, command, figures, (self.manifest["hash"], self.digests()), stream=stream)
+
     def last_check(self) -> dict[str, Any] | None:
         """The result of the last `check`, from check.json; None without a readable one.
 
@@ -342,5 +355,7 @@ def _foreign_file(folder: Path) -> str:
         if 2 <= manifest["format"] <= FORMAT and {"core", "hash", "options"} <= manifest.keys():
             known = {MANIFEST, MODEL, QUANTIZED, REPORT, *map(str, manifest["files"].values())}
             known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
+            known |= {name for name in present if name.startswith(f".{MEASURED}.")}
             known |= set() if _check_record(folder) is None else {CHECK}
+            known |= {MEASURED} if read_results(folder) else set()
     return min(present - known, default="")

@@ -75,7 +75,9 @@ class SynthOptions:
     native: bool = native_option()
     seed: int = option(1, "--seed", "seed of place and route", least=0)
     try_anyway: bool = option(False, "--try", "even if the estimate says it does not fit")
+    stream: bool = option(False, "--stream", "the design with its stream wrapper, as it goes on the chip")
     route: bool = True
+    record: bool = True
     progress: Progress = quiet
 
 
@@ -95,6 +97,7 @@ class MeasureOptions(DrawnRows):
     optimize: str = option("s", "-O --optimize", "the compiler's level: s, 2 or 3")
     most: int = option(1000, "--most", "number of rows to run, spread over all; 0: all", "N", least=0)
     drawn: Any = None
+    record: bool = True
     progress: Progress = quiet
 
 
@@ -128,8 +131,8 @@ class LearnInputsOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """rows, label: of a design, to measure on. place: draw its placed cells; native: with tools on the PATH rather than
-    those of PyPI. peers: a file of other designs' figures, beside a study's."""
+    """rows, label: of a design, to measure on. place: draw its placed cells, on device, or on that of the folder;
+    native: with tools on the PATH rather than those of PyPI. peers: a file of others' figures, beside a study's."""
 
     source: Any = field(metadata=argument("DIR|STUDY", "a folder that forestc compile or forestc explore wrote"))
     out: Any = field(metadata=flag("-o --out", "the page to write, such as report.html", "FILE"))
@@ -140,6 +143,7 @@ class ReportOptions:
     label: Any = label_option()
     peers: Any = option(None, "--peers", "of a study: others' figures, CSV or JSON: name,lut,accuracy", "FILE")
     place: bool = option(False, "--place", "of a design: place and route it, and draw where its cells lie")
+    device: str | None = option(None, "--device", "with --place: the device; default: the folder's")
     native: bool = native_option("with --place: prefer tools on the PATH")
     progress: Progress = quiet
 

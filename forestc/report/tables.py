@@ -156,8 +156,9 @@ def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., 
     return [made(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
 
 
-def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T]) -> list[T]:
-    """The estimates of a C header, layout by layout; empty without them. made: a table from title, heads, rows."""
+def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T], *, measured: bool = False) -> list[T]:
+    """The estimates of a C header, layout by layout; empty without them. made: a table from title, heads, rows.
+    measured: whether exact figures stand beside them."""
     if not firmware or not firmware["layouts"]:
         return []
 
@@ -173,7 +174,8 @@ def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T]) 
         )
         for name, figures in firmware["layouts"].items()
     ]
-    title = f"C estimated for {firmware['cpu']} (the range of nine in ten headers); exact: forestc measure"
+    title = f"C estimated for {firmware['cpu']} (the range of nine in ten headers)"
+    title += "" if measured else "; exact: forestc measure"
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
     return [made(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]
 
@@ -296,6 +298,7 @@ def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) 
         rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))
     rows += [(f"time, {stage}", f"{took:.1f} s") for stage, took in figures.get("seconds", {}).items()]
     rows.append(("tools", ", ".join(figures["tools"])))
+    name = f"{name}, with its stream," if figures.get("stream") else name
     return [made(f"{name} on {figures['device']}", ("what", "figure"), rows)]
 
 

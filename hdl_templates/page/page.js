@@ -4,13 +4,13 @@
   const specs = JSON.parse(document.getElementById("specs").textContent);
   const plain = /^[\w.%~-]+(\/[\w.%~-]+)*\.html$/;
   // A chart across the page is as wide as that; on a narrow one it carries one label.
-  const AXIS = 86, NARROW = 640;
+  const AXIS = 86, NARROW = 640; // pixels: about what an axis takes beside a chart, and a narrow page
   function fitted(spec, room) {
     if (typeof spec.width !== "number") return spec;
-    const width = Math.max(220, room - AXIS), across = spec.usermeta && spec.usermeta.across;
+    const across = spec.usermeta && spec.usermeta.across;
     const labels = spec.datasets.labels;
     return {
-      ...spec, width: across ? width : Math.min(width, spec.width),
+      ...spec, autosize: {type: "fit-x", contains: "padding"}, width: across ? room : Math.min(room, spec.width + AXIS),
       datasets: labels && room < NARROW ? {...spec.datasets, labels: labels.slice(0, 1)} : spec.datasets,
     };
   }
@@ -190,7 +190,7 @@
       copy.textContent = "Copied";
       setTimeout(() => { copy.textContent = "Copy"; }, 1500);
     });
-    place.prepend(copy);
+    (place.querySelector("pre") || code).before(copy);
   }
   if (window.vegaEmbed) drawAll();
   else ready();

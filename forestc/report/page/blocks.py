@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
@@ -10,6 +11,7 @@ from markupsafe import Markup
 
 from forestc.report.tables import filled, visible
 
+_WIDTH = re.compile(r'width="([\d.]+)"')
 _BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
 
 
@@ -47,8 +49,20 @@ class Table:
         return tuple(any(c.number is not None for c in column) for column in columns)
 
 
+class _Drawn:
+    """What is drawn as SVG."""
+
+    svg: Markup
+
+    @property
+    def pixels(self) -> int:
+        """The width that it was drawn for."""
+        width = _WIDTH.search(self.svg)
+        return int(float(width[1])) if width else 0
+
+
 @dataclass(frozen=True)
-class Chart:
+class Chart(_Drawn):
     """A chart by Vega-Lite. alt: what it shows, for those who don't see it. spec: for Vega-Embed. svg: it drawn."""
 
     kind: ClassVar[str] = "chart"
@@ -60,7 +74,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Drawing(_Drawn):
     """A drawing that no library of charts makes: a tree, a placed design."""
 
     kind: ClassVar[str] = "drawing"
@@ -72,7 +86,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Brush:
+class Brush(_Drawn):
     """Lines over axes, parts of which readers mark: the table of trials then shows the lines through these alone."""
 
     kind: ClassVar[str] = "brush"
@@ -97,6 +111,7 @@ class Code:
 
     kind: ClassVar[str] = "code"
     text: str
+    title: str = ""
 
 
 @dataclass(frozen=True)

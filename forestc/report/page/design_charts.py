@@ -73,7 +73,7 @@ def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart
         color=alt.condition("datum.right", alt.value("var(--c1)"), alt.value("var(--accent)")),
         opacity=alt.Opacity("s:Q", scale=alt.Scale(domain=[0, 1], range=[0.04, 0.85]), legend=None),
     )
-    counts = base.mark_text(fontSize=12 if size > 26 else 9).encode(
+    counts = base.mark_text(fontSize=12 if size > 26 else 11).encode(
         text=alt.Text("n:Q", format=",") if size > 26 else alt.Text("n:Q"),
         opacity=alt.condition("datum.n > 0", alt.value(1), alt.value(0.25)),
     )
@@ -96,13 +96,12 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
-    """LUTs by part."""
+    """The share of LUTs by part: proportions of a cover, not counts."""
     alt = altair()
     rows: list[dict[str, Any]] = [
         {
             "part": part,
             "kind": kind,
-            "count": count,
             "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4),
         }
         for part in PARTS
@@ -112,7 +111,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     ]
     base = alt.Chart(data()).encode(y=alt.Y("part:N", sort=list(PARTS), title=None))
     bars = base.mark_bar(height=22).encode(
-        x=alt.X("sum(count):Q", title=f"LUTs on {family}"),
+        x=alt.X("sum(share):Q", title=f"share of the LUTs, {family}", axis=alt.Axis(format=".0%")),
         color=alt.Color(
             "part:N", scale=alt.Scale(domain=list(PART_COLORS), range=list(PART_COLORS.values())), legend=None
         ),
@@ -121,17 +120,18 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
         tooltip=[
             alt.Tooltip("part:N"),
             alt.Tooltip("kind:N"),
-            alt.Tooltip("count:Q", title="LUTs", format=","),
             alt.Tooltip("share:Q", title="of all", format=".1%"),
         ],
     )
     labels = base.mark_text(align="left", dx=5).encode(
-        x=alt.X("sum(count):Q"), text=alt.Text("sum(share):Q", format=".0%")
+        x=alt.X("sum(share):Q"), text=alt.Text("sum(share):Q", format=".0%")
     )
     most = max(PARTS, key=lambda part: shares[part].all_luts)
     part = 100 * shares[most].all_luts / max(1, sum(share.all_luts for share in shares.values()))
-    words = f"Bars: LUTs by part of the design; most go to {most}, {part:.0f} %."
-    return finished("LUTs by part", words, (bars + labels).properties(width=WIDTH - 120, height=alt.Step(32)), rows)
+    words = f"Bars: share of LUTs by part of the design; most go to {most}, {part:.0f} %."
+    return finished(
+        "Share of LUTs by part", words, (bars + labels).properties(width=WIDTH - 120, height=alt.Step(32)), rows
+    )
 
 
 def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) -> Chart:

@@ -25,6 +25,14 @@ from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
+from forestc.report.page.results import (
+    firmware_results,
+    measured_processors,
+    result_blocks,
+    result_items,
+    synthesized,
+)
+from forestc.report.page.stream import stream_blocks
 from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
     estimate_tables,
@@ -32,7 +40,6 @@ from forestc.report.tables import (
     level_tables,
     pass_tables,
     share,
-    synth_tables,
     visible,
 )
 from forestc.synthesis import Placement
@@ -59,11 +66,13 @@ def design_page(design: Design, additions: Given = Given(), progress: Callable[[
     _ = design.netlist
     progress("charts")
     sections = (
-        Section("overview", "Overview", (_summary(design, additions), *_about(design, made))),
+        Section("overview", "Overview", (_summary(design, additions), *result_blocks(design))),
+        Section("model", "The model", tuple(_about(design, made))),
         Section("passes", "What the passes did", tuple(_passes(made))),
         Section("accuracy", "Accuracy", tuple(_accuracy(design, made, additions.measured))),
         Section("checks", "Checks and proof", tuple(_checks(design))),
-        Section("hardware", "Where the logic goes", tuple(_hardware(design, made))),
+        Section("hardware", "Where the logic goes", tuple(_hardware(design))),
+        Section("stream", "The stream wrapper", tuple(stream_blocks(design))),
         Section("placed", "On the device", tuple(placed_blocks(design, additions.placed))),
         Section("features", "Features", (feature_table(design.forest, additions.measured),)),
         Section("trees", "Trees", tuple(_trees(design))),
@@ -93,16 +102,16 @@ def _summary(design: Design, additions: Given) -> Figures:
         items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
     else:
         items.append(("last check", "none", "run forestc check"))
-    synthesis = design.manifest.get("made", {}).get("synthesis")
-    if synthesis:
-        fmax = "" if synthesis["fmax_mhz"] is None else f", {synthesis['fmax_mhz']:.0f} MHz"
-        items.append(("LUTs", f"{synthesis['lut']:,}", f"synthesized for {synthesis['device']}{fmax}"))
-    elif "verilog" in design.targets and (
-        devices := estimates(design.netlist, design.manifest["options"].get("device"))
+    results = result_items(design)
+    items = [*results, *items]
+    if (
+        not synthesized(design)
+        and "verilog" in design.targets
+        and (devices := estimates(design.netlist, design.manifest["options"].get("device")))
     ):
         first = devices[0]
         low, high = first["lut_range"]
-        items.append(("LUTs, estimated", f"{first['lut']:,}", f"{first['device']}, {low:,} to {high:,}"))
+        items.append((f"LUTs on {first['device']}, estimated", f"{first['lut']:,}", f"{low:,} to {high:,}"))
     items.append(
         ("comparators", f"{len(design.forest.conditions.comparators):,}", f"{len(design.forest.trees):,} trees")
     )
@@ -139,7 +148,7 @@ def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
         table("What the model answers", ("what", "figure"), answers),
     ]
     if made.get("command"):
-        blocks += [Text("The command that makes the same folder:"), Code(visible(made["command"]))]
+        blocks += [Code(visible(made["command"]), "The command that makes the same folder")]
     return blocks
 
 
@@ -158,9 +167,9 @@ def _passes(made: Mapping[str, Any]) -> list[Block]:
     return [
         Text(lead),
         design_charts.passes_chart(steps),
+        *pass_tables(steps, texts),
         guarantees,
         *level_tables(made.get("level"), texts),
-        *pass_tables(steps, texts),
     ]
 
 
@@ -224,8 +233,8 @@ def _part(count: Any, whole: Any) -> Cell:
 def _checks(design: Design) -> list[Block]:
     record, last = design.check_record(), design.last_check()
     if record is None or last is None:
-        return [Text("The design was not checked yet. This compares all its files with its forest, and proves it:"),
-                Code("forestc check DIR --rows FILE --prove")]  # fmt: skip
+        ask = "The design was not checked yet. This compares all its files with its forest, and proves it"
+        return [Code("forestc check DIR --rows FILE --prove", ask)]
     good = record["result"] == "ok"
     state = (
         "The last check found no difference."
@@ -274,17 +283,14 @@ def _proved(part: Mapping[str, Any]) -> Cell:
     return Cell(f"{part['proved']:,} of {part['asked']:,}", float(part["proved"]), tone="good" if whole else "bad")
 
 
-def _hardware(design: Design, made: Mapping[str, Any]) -> list[Block]:
+def _hardware(design: Design) -> list[Block]:
     if set(design.targets) == {"c"}:
         return []
     device = design.manifest["options"].get("device")
     family = DEVICES[device].family if device in DEVICES else FAMILIES["lut6"]
-    synthesis = made.get("synthesis")
-    return [
-        *hardware_blocks(design, family),
-        *(synth_tables("Synthesized", synthesis, texts) if synthesis else []),
-        *estimate_tables(estimates(design.netlist, device), texts),
-    ]
+    known = synthesized(design)
+    others = [figures for figures in estimates(design.netlist, device) if figures["device"] not in known]
+    return [*hardware_blocks(design, family), *estimate_tables(others, texts)]
 
 
 def _trees(design: Design) -> list[Block]:
@@ -327,9 +333,12 @@ def _firmware(design: Design) -> list[Block]:
     layouts = layout_told(design.forest, options)
     if not layouts or not layouts["layouts"]:
         return [
-            Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes.")
+            *firmware_results(design),
+            Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes."),
         ]
-    return [design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts)]
+    known = layouts["cpu"] in measured_processors(design)
+    measured = firmware_results(design)
+    return [*measured, design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts, measured=known)]
 
 
 def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list[Block]:

@@ -9,7 +9,7 @@ from forestc.costs.shares import PARTS, part_of, shares
 from forestc.lowering.stages import stages_of
 from forestc.manifest.design import Design
 from forestc.report.page import design_charts
-from forestc.report.page.blocks import Block, Drawing, table
+from forestc.report.page.blocks import Block, Cell, Drawing, table
 from forestc.report.page.svg import placed_svg
 from forestc.synthesis import Placement
 
@@ -24,16 +24,17 @@ def hardware_blocks(design: Design, family: Family) -> list[Block]:
     netlist = design.netlist
     by_part = shares(netlist, family)
     whole = sum(share.all_luts for share in by_part.values())
+    stored = sum(share.flip_flops for share in by_part.values())
     rows = [
-        (part, by_part[part].cells, by_part[part].luts, by_part[part].chain_bits, by_part[part].flip_flops)
+        (part, by_part[part].cells, _part(by_part[part].all_luts, whole), _part(by_part[part].flip_flops, stored))
         for part in PARTS
         if by_part[part].cells
     ]
     foot = (
-        f"Counted before synthesis in a cover of the netlist by {family.lut_inputs}-input LUTs, {whole:,} in all: "
-        "proportions rather than what a tool will find."
+        f"Proportions, of a cover of the netlist by {family.lut_inputs}-input LUTs before synthesis. "
+        "How many LUTs there are is what a tool finds for a device."
     )
-    heads = ("part", "cells of the netlist", "LUTs", "bits of carry chains", "flip-flops")
+    heads = ("part", "cells of the netlist", "share of LUTs", "share of flip-flops")
     delays = design.lowering.family
     unit = UNITS.get(delays, "ns")
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
@@ -48,7 +49,7 @@ def hardware_blocks(design: Design, family: Family) -> list[Block]:
     by_delay = f"By the delays of {delays}, by which the registers were placed."
     return [
         *([design_charts.shares_chart(by_part, family.name)] if whole else []),
-        table("LUTs and flip-flops by part", heads, rows, foot=foot),
+        table("Shares by part", heads, rows, foot=foot),
         *([design_charts.stages_chart(stages, parts, unit)] if any(stage.path for stage in stages) else []),
         table(title, stage_heads, lines, foot=by_delay),
     ]
@@ -87,6 +88,10 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
             foot=f"{used:,} of {available:,} logic cells, by {placed.placed.version}.",
         ),
     ]
+
+
+def _part(count: int, whole: int) -> Cell:
+    return Cell(f"{100 * count / whole:.1f} %", count / whole) if whole else Cell("-")
 
 
 def _place(site: str) -> int:

@@ -132,10 +132,7 @@ def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
     if study.front:
         found = choice(study)
         if found is not None and found.taken.command:
-            blocks += [
-                Text(f"The command that compiles trial {found.taken.number}:"),
-                Code(visible(found.taken.command)),
-            ]
+            blocks.append(Code(visible(found.taken.command), f"The command that compiles trial {found.taken.number}"))
         blocks.append(_front_table(study, links))
     if peers:
         figures = list(dict.fromkeys(key for peer in peers for key in peer.figures))
@@ -292,5 +289,5 @@ def _asked(study: Study) -> list[Block]:
     rows += [(key, Cell(visible(shown(asked[key])))) for key in kept if asked.get(key) not in (None, "", {}, [])]
     blocks: list[Block] = [table("What was asked", ("what", "value"), rows)]
     if asked.get("command"):
-        blocks += [Text("The command of the study:"), Code(visible(str(asked["command"])))]
+        blocks += [Code(visible(str(asked["command"])), "The command of the study")]
     return blocks

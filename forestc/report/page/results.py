@@ -1,0 +1,137 @@
+"""What tools found of a design, on its page: the figures that come first, and the tables of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from forestc.manifest.design import Design
+from forestc.manifest.results import Result
+from forestc.report.page.blocks import Block, Cell, Code, cell, table, texts
+from forestc.report.tables import measure_tables, visible
+
+BY_COMPILE = "when it was compiled"
+
+
+def results_of(design: Design) -> list[Result]:
+    """The folder's results, and what `compile --device` found where nothing newer is there."""
+    results = design.results()
+    made = design.manifest.get("made", {}).get("synthesis")
+    if made and ("synth", str(made["device"]), False) not in {result.key for result in results}:
+        hashes = dict(design.manifest["sha256"]["files"])
+        version = str(design.manifest["made"]["versions"].get("forestc", ""))
+        results.append(
+            Result("synth", str(made["device"]), False, BY_COMPILE, version, design.manifest["hash"], hashes, made)
+        )
+    return results
+
+
+def synthesized(design: Design) -> set[str]:
+    """The devices whose LUTs are known, so that no estimate stands beside them."""
+    return {result.on for result in results_of(design) if result.command == "synth" and not result.stream}
+
+
+def result_items(design: Design) -> list[tuple[str, str, str]]:
+    """The figures that come first: (what, figure, remark)."""
+    items = []
+    for result in results_of(design):
+        figures = result.figures
+        if result.command == "synth":
+            what = f"LUTs with the stream, {result.on}" if result.stream else f"LUTs on {result.on}"
+            items.append((what, f"{figures['lut']:,}", _clocked(figures)))
+        elif result.command == "measure":
+            taken = figures["cycles"] or figures["instructions"]
+            count = "cycles" if figures["cycles"] else "instructions"
+            most = f"{taken['max_of_all']:,} {count} at most" if taken else "not run"
+            items.append((f"bytes of flash on {result.on}", f"{figures['flash']:,}", most))
+    return [(visible(what), figure, visible(remark)) for what, figure, remark in items]
+
+
+def _clocked(figures: Mapping[str, Any]) -> str:
+    mhz = figures["fmax_mhz"]
+    routed = "synthesized" if mhz is None else f"{mhz:.1f} MHz, placed and routed"
+    return f"{routed}; {figures['ff']:,} flip-flops"
+
+
+def result_blocks(design: Design) -> list[Block]:
+    """The tables of all results, with tools and dates."""
+    results = results_of(design)
+    blocks: list[Block] = []
+    devices = [_device_row(design, result) for result in results if result.command != "measure"]
+    if devices:
+        heads = ("device", "of", "LUTs", "flip-flops", "carry cells", "RAM cells", "depth, cells", "latency, cycles",
+                 "Fmax, MHz", "logic cells placed", "tools", "date", "state")  # fmt: skip
+        foot = "Fmax: after place and route, with registers on all ports."
+        blocks.append(table("Measured on devices", heads, devices, foot=foot))
+    processors = [row for result in results if result.command == "measure" for row in _cpu_rows(design, result)]
+    if processors:
+        names = ("processor", "entry", "flash, bytes", "RAM, bytes", "stack, bytes", "instructions, mean",
+                 "instructions, most", "cycles, mean", "cycles, most", "tools", "date", "state")  # fmt: skip
+        foot = "Most: of the rows and of all vectors on and beside thresholds."
+        blocks.append(table("Measured on processors", names, processors, foot=foot))
+    return blocks + _not_measured(design, results)
+
+
+def _not_measured(design: Design, results: Sequence[Result]) -> list[Block]:
+    """The commands that measure what is not known yet."""
+    commands = {result.command for result in results}
+    device = design.manifest["options"].get("device") or "ecp5-25k"
+    cpu = design.manifest["options"]["c"].get("cpu") or "cortex-m0plus"
+    lines = []
+    if "verilog" in design.targets and "synth" not in commands:
+        lines.append(f"forestc synth DIR --device {device}")
+    if "c" in design.targets and "measure" not in commands:
+        lines.append(f"forestc measure DIR --cpu {cpu}")
+    lead = "Not measured yet: these commands do, and the next page begins with their figures"
+    return [Code("\n".join(lines), lead)] if lines else []
+
+
+def _state(design: Design, result: Result) -> Cell:
+    same = result.date == BY_COMPILE or design.is_of_this_content(result)
+    return Cell("of this design", tone="good") if same else Cell("the design changed since", tone="bad")
+
+
+def _device_row(design: Design, result: Result) -> tuple[Any, ...]:
+    figures = result.figures
+    placed = figures if result.command == "place" else figures.get("placed")
+    mhz = figures["fmax_mhz"]
+    return (
+        visible(result.on),
+        "core with stream" if result.stream else "core",
+        *(figures.get(key) for key in ("lut", "ff", "carry", "bram", "depth", "latency_cycles")),
+        None if mhz is None else Cell(f"{mhz:.1f}", mhz),
+        None if placed is None else Cell(f"{placed['used']:,} of {placed['available']:,}", placed["used"]),
+        visible(", ".join(map(str, figures["tools"]))),
+        visible(result.date),
+        _state(design, result),
+    )
+
+
+def _cpu_rows(design: Design, result: Result) -> list[tuple[Any, ...]]:
+    figures = result.figures
+    return [
+        (
+            visible(result.on),
+            visible(str(name)),
+            *(entry[key] for key in ("flash", "ram", "stack")),
+            *(_count(entry[kind], key) for kind in ("instructions", "cycles") for key in ("mean", "max_of_all")),
+            visible(", ".join(map(str, figures["tools"]))) + f", -O{visible(figures['optimize'])}",
+            visible(result.date),
+            _state(design, result),
+        )
+        for name, entry in figures["entries"].items()
+    ]
+
+
+def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
+    return cell(None if counts is None else counts[key])
+
+
+def firmware_results(design: Design) -> list[Block]:
+    """All that `measure` found, processor by processor."""
+    found = [result for result in design.results() if result.command == "measure"]
+    return [one for result in found for one in measure_tables(str(design.manifest["name"]), result.figures, texts)]
+
+
+def measured_processors(design: Design) -> set[str]:
+    return {result.on for result in design.results() if result.command == "measure"}
