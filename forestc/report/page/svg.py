@@ -17,6 +17,7 @@ from forestc.report.tables import visible
 SPARK = (240, 40)  # pixels: width and height of a histogram
 COLUMN, LINE = 258, 22  # pixels: distance of a tree's levels, and of its leaves
 LONGEST = 38  # characters that fit between two levels
+FEWEST = 6  # characters of a name that say something
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
@@ -29,6 +30,17 @@ def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
 def shortened(text: str, most: int = LONGEST) -> str:
     text = visible(text)
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def shortened_condition(text: str, most: int = LONGEST) -> str:
+    """A condition with the feature's name shortened, so that what it is compared with stays."""
+    text = visible(text)
+    for sign in (" < ", " is one of ", " in ["):
+        name, found, rest = text.rpartition(sign)
+        room = most - len(found) - len(rest)
+        if found and len(text) > most and room >= FEWEST:
+            return shortened(name, room) + found + rest
+    return shortened(text, most)
 
 
 def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
@@ -77,8 +89,9 @@ def _drawn(
     x = level * COLUMN + 4
     if "yes" not in node:
         leaf = "leaf" in node
-        text = str(node["leaf"]) if leaf else f"{node['condition']} \N{HORIZONTAL ELLIPSIS} {node['below']} nodes"
-        lines.append(_label(x, line, text, _rows(node), "var(--c2)" if leaf else "var(--gray)"))
+        below = "" if leaf else f" \N{HORIZONTAL ELLIPSIS} {node['below']} nodes"
+        text = str(node["leaf" if leaf else "condition"])
+        lines.append(_label(x, line, (text, below), _rows(node), "var(--c2)" if leaf else "var(--gray)"))
         return 1.0, level, line
     used, deep, up = _drawn(node["yes"], level + 1, line, whole, lines)
     more, other, down = _drawn(node["no"], level + 1, line + used, whole, lines)
@@ -92,7 +105,7 @@ def _drawn(
                 '<path d="{}" fill="none" stroke="var(--gray)" stroke-opacity="0.75" stroke-width="{:.1f}"/>'
             ).format(path, 1 + 7 * share)
         )
-    lines.append(_label(x, here, str(node["condition"]), _rows(node), "var(--c1)"))
+    lines.append(_label(x, here, (str(node["condition"]), ""), _rows(node), "var(--c1)"))
     return used + more, max(deep, other), here
 
 
@@ -104,12 +117,14 @@ def _rows(node: Mapping[str, Any]) -> str:
     return "" if node.get("cover") is None else f": {node['cover']:,.6g} rows"
 
 
-def _label(x: float, line: float, text: str, more: str, color: str) -> Markup:
+def _label(x: float, line: float, text: tuple[str, str], more: str, color: str) -> Markup:
+    """text: a condition or a leaf, which is shortened, and what stands behind it."""
+    whole, behind = text
     mark = Markup('<g><title>{}</title><circle cx="{}" cy="{:.1f}" r="4" fill="{}"/>')
     words = Markup('<text x="{}" y="{:.1f}" font-size="12" font-family="system-ui, sans-serif" fill="var(--ink)"'
                    ' stroke="var(--paper)" stroke-width="3" paint-order="stroke">{}</text></g>')  # fmt: skip
-    return mark.format(visible(text) + more, x + 1, _y(line), color) + words.format(
-        x + 9, _y(line) + 4, shortened(text)
+    return mark.format(visible(whole) + behind + more, x + 1, _y(line), color) + words.format(
+        x + 9, _y(line) + 4, shortened_condition(whole, LONGEST - len(behind)) + behind
     )
 
 

@@ -18,7 +18,7 @@ from forestc.lowering.stages import stages_of
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
 from forestc.report.page.measured import Histogram, histograms, measured, rounded_outwards
-from forestc.report.page.svg import spark
+from forestc.report.page.svg import shortened_condition, spark, tree_svg
 from forestc.rows.batches import ArrayRows
 from hdl_templates import page_file
 
@@ -26,8 +26,8 @@ from hdl_templates import page_file
 def test_the_page_is_complete_in_a_browser(visit, design, design_file):
     with visit(design_file) as page:
         titles = page.locator("h2").all_text_contents()
-        assert titles[:4] == ["Overview", "What the passes did", "Accuracy", "Checks and proof"]
-        assert {"Where the logic goes", "Features", "Trees", "Firmware", "Files"} <= set(titles)
+        assert titles[:4] == ["Overview", "The model", "What the passes did", "Accuracy"]
+        assert {"Checks and proof", "Where the logic goes", "Features", "Trees", "Firmware", "Files"} <= set(titles)
         assert page.locator(".live svg").count() == page.locator("[data-chart]").count() == 5
         assert page.locator(".still:visible").count() == 0
         named = page.locator("[role=img]").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
@@ -145,13 +145,31 @@ def test_thresholds_lie_where_the_conditions_change(design):
     assert conditions == len(design.forest.conditions.comparators)
 
 
+def test_long_names_in_trees_leave_the_threshold():
+    name = "the mean of all the measured values of a very long name"
+    for rest in (" < 3031 (94.7188)", " < -1e-05", " in [3, 5)", " is one of a, b"):
+        text = shortened_condition(name + rest)
+        assert (
+            text.endswith(rest)
+            and len(text) <= 38
+            and text.startswith("the mean of")
+            and "\N{HORIZONTAL ELLIPSIS}" in text
+        )
+    assert shortened_condition("a < b < 3") == "a < b < 3"
+    assert len(shortened_condition("x" * 90)) == len(shortened_condition(f"a in [{'1' * 90})")) == 38
+    root = {"condition": f"{name} < 12.5", "cover": None, "below": 12}
+    drawn = tree_svg({"condition": f"{name} < 99", "cover": None, "yes": root, "no": {"leaf": "1", "cover": None}})
+    assert "&lt; 99</text>" in drawn and "&lt; 12.5 \N{HORIZONTAL ELLIPSIS} 12 nodes</text>" in drawn
+    assert f"<title>{name} &lt; 99</title>" in drawn
+
+
 def test_a_page_without_rows_or_steps_says_what_is_missing(design):
     page = design_page(design, Given())
     texts = [block.text for section in page.sections for block in section.blocks if block.kind == "text"]
-    assert any("--rows" in text for text in texts) and any("not checked yet" in text for text in texts)
+    assert any("--rows" in text for text in texts) and "not checked yet" in str(page)
     made = {key: value for key, value in design.manifest["made"].items() if key != "steps"}
     older = type(design)(design.folder, {**design.manifest, "made": made}, design.model, design.forest)
-    passes = design_page(older, Given()).sections[1]
+    passes = design_page(older, Given()).sections[2]
     assert "report.md" in passes.blocks[0].text
 
 

@@ -34,6 +34,12 @@ def test_json_tells_what_was_written(design, tmp_path, capsys):
     assert "design" in capsys.readouterr().out
 
 
+def test_a_name_without_html_gets_it(design, tmp_path, capsys):
+    for name, wanted in (("a", "a.html"), ("b.study", "b.study.html"), ("c.HTML", "c.HTML"), ("d.htm", "d.htm")):
+        assert run(design.folder, "-o", tmp_path / name, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["out"] == str(tmp_path / wanted) and (tmp_path / wanted).is_file()
+
+
 def test_what_is_neither_a_design_nor_a_study_is_refused(design, tmp_path, capsys):
     assert run(tmp_path / "none", "-o", tmp_path / "a.html") == 1
     assert "is not a folder" in capsys.readouterr().err
