@@ -298,7 +298,8 @@ def searched(
 def _without_promise(search: Search, best: Trial) -> list[str]:
     """A note where keeping the decisions of the given rows makes the design much larger."""
     first = families(SEARCHING[-1], search.model, search.tolerance, search.size.cost, 1, search.count)[0]
-    search.climb(replace(first, name=f"{first.name} (-O{SEARCHING[-1]})"))
+    step = replace(first.step, leaf_bits=1, price=1.0) if isinstance(first.step, RegrowTrees) else first.step
+    search.climb(replace(first, name=f"{first.name} (-O{SEARCHING[-1]})", step=step, most=MUCH * search.cheapest))
     free = search.smallest()
     if free.size > MUCH * best.size:
         return []

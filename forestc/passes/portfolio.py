@@ -64,12 +64,13 @@ class CrossJudge:
 @dataclass(frozen=True)
 class Family:
     """Settings that are tried: those of `step` on what the passes `before` leave. otherwise: a step whose settings are
-    tried if none of the first is good."""
+    tried if none of the first is good. most: the cost at which ensembles that grow are too large."""
 
     name: str
     before: tuple[Pass, ...]
     step: Pass
     otherwise: Pass | None = None
+    most: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -268,12 +269,13 @@ class _Climb:
         """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
         folds as it takes to see that too much is lost."""
         base, least, stale = self.search.base, math.inf, 0
+        most = min(MARGIN * self.best, self.family.most)
         for step in branch.steps:
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):
-                if last[0].cost >= MARGIN * self.best or last[1].lost - last[1].error > self.search.tolerance:
+                if last[0].cost >= most or last[1].lost - last[1].error > self.search.tolerance:
                     break
-            if last is None or last[0].cost >= MARGIN * self.best or self.search.late:
+            if last is None or last[0].cost >= most or self.search.late:
                 break
             rung, loss = last
             make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)

@@ -41,6 +41,7 @@ MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join th
 MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
 ROUNDS = 12  # of putting right what is decided otherwise on rows outside the core
+HOPELESS = 0.5  # of the core: with more rows that would join it, rounds take longer than what they find is worth
 ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
 
 
@@ -163,14 +164,16 @@ class Ensemble:
         shape, _ = as_given(self.trees, self.splits)
         last, split = self.forest.decision.ties == "last", self.unit.split * ADDED_SPLIT
         for _ in range(ROUNDS):
-            wanted = Wanted(
-                self.kept.label, last, self.largest, int(mended * self.rows), split, self.unit.tree, self.unit.per_bit
-            )
+            most_mended = int(mended * len(self.kept.label))
+            wanted = Wanted(self.kept.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit)
             kept = keep_decisions(self.trees, shape, self.splits, self.kept.outcomes, pruned, wanted)
             if kept is None:
                 return None
-            if kept.cost >= most or not self.kept.violates(shape, kept.pruned, kept.added, last):
+            violated = 0.0 if kept.cost >= most else self.kept.violated(shape, kept.pruned, kept.added, last)
+            if not violated:
                 return Found(self, kept.pruned, kept.added, kept.mended)
+            if violated * self.rows > HOPELESS * len(self.kept.label):
+                return None
         return None
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
