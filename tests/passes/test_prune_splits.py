@@ -92,6 +92,17 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
         assert [print_forest(rung.forest) for rung in rungs] == [print_forest(rung.forest) for rung in alone]
 
 
+def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
+    model, X, y = trained("xgboost-binary")
+    forest = Quantize().run(load(model), ArrayRows(X, y)).forest
+    result = PruneSplits(keep="decisions", price=0, leaf_bits="same").run(forest, ArrayRows(X, y))
+    assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
+    assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
+    assert result.report["splits"][1] < result.report["splits"][0]
+    cheapest = PruneSplits(keep="decisions", leaf_bits="same").run(forest, ArrayRows(X, y))
+    assert cheapest.report["cost"][1] <= result.report["cost"][1]
+
+
 def test_accuracy_on_held_out_rows_decides():
     model, X, y = digits()
     rows = FitAndHeldOut.every(ArrayRows(X[::2], y[::2]), 3)

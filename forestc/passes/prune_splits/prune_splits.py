@@ -12,6 +12,7 @@ pruning overfits a small number of rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
@@ -25,7 +26,7 @@ from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, check_options, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.passes.quantize.fit_leaves import outputs_follow
@@ -45,7 +46,7 @@ BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
 _RULES = {
     "keep": one_of("accuracy", "decisions", EITHER),
     "tolerance": SHARE,
-    "price": PRICE,
+    "price": Rule(lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number"),
     "stride": whole(1, 6),
     "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
     "rewire": FLAG,
@@ -68,7 +69,7 @@ class PruneSplits:
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
     1.25 standard errors.
     price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
-    regression in units of the variance of one row.
+    regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.
     stride: every n-th of the prices that are tried on the way to the last one; more is faster.
     leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
     mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
@@ -104,6 +105,8 @@ class PruneSplits:
     def __post_init__(self) -> None:
         check_options(self, _RULES)
         prices(self.cost)  # raises for an unknown family
+        if self.price == 0 and self.keep != "decisions":
+            raise OptionError("prune-splits: price=0", do="use a number above 0, auto, or keep=decisions")
         if self.keep == EITHER and self.price != "auto":
             raise OptionError(
                 f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
@@ -189,11 +192,16 @@ class PruningLadder:
             bits = [bits for bits in searched if bits == "same" or int(bits) < ensemble.bits]
         prices = self._prices()
         give_up = -(-GIVE_UP * len(prices) // len(PRICES))
+        as_given = [0.0] if options.keep == "decisions" and options.price != 0 else []
         return [
             Branch(
-                tuple(replace(options, leaf_bits=count, price=price) for price in prices),
+                tuple(
+                    replace(options, leaf_bits=count, price=price)
+                    for price in [*(as_given if count == "same" else []), *prices]
+                ),
                 give_up=give_up,
                 at_least=0 if options.keep == "decisions" else len(prices) // 2,
+                alone=options.keep == "decisions",
             )
             for count in bits
         ]
@@ -214,23 +222,27 @@ class PruningLadder:
         wanted = cast(Sequence[PruneSplits], steps)
         bits = wanted[0].leaf_bits
         ensemble = self.own.of_bits(bits)
-        path = ensemble.path(np.array([float(step.price) for step in wanted]))
         if self.options.keep == "accuracy":
+            path = ensemble.path(np.array([float(step.price) for step in wanted]))
             for step, pruned in zip(wanted, path, strict=True):
                 yield self._rung(step, Found(ensemble, pruned))
             return
+        path = ensemble.path(np.array([float(step.price) for step in wanted if step.price]))
         best: Found | None = None
-        last = float(wanted[0].price)  # at which all decisions were kept
-        for step, pruned in zip(wanted, path, strict=True):
-            for start in (*(ensemble.as_given() if step is wanted[0] else ()), pruned):
+        last = math.inf  # price at which all decisions were kept
+        for step in wanted:
+            price = float(step.price)
+            for start in (next(path),) if price else ensemble.as_given():
                 bound = self.own.cost if best is None else best.cost
                 kept = ensemble.keeping_decisions(start, self.options.mended, bound)
                 if kept is not None:
-                    last = float(step.price)
+                    last = price or math.inf
                     best = kept if kept.cost < bound else best
-            if best is not None and float(step.price) > FURTHER * last:
+            if price and price > FURTHER * last:
                 return
             yield self._rung(step, best)
+            if price and last == math.inf:  # what is cheaper decides still more rows otherwise
+                return
 
     def _rung(self, step: PruneSplits, smaller: Found | None) -> Rung:
         if smaller is None:
