@@ -333,5 +333,5 @@ def test_a_pass_that_remembers_makes_the_same(kind, options):
     for name, arrays in memory.items():  # what is damaged is not gone on from
         memory[name] = {**arrays, "group": arrays["group"] + 1000}
     same(2.0)
-    memory.update(dict.fromkeys(memory, {}))
+    memory.update({name: {} for name in memory})
     same(2.0)
