@@ -117,7 +117,7 @@ class Memory:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return {key: arrays[key] for key in arrays.files}
-        except (ValueError, OSError, KeyError, zipfile.BadZipFile):
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
             return None
 
     def remember(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
