@@ -9,7 +9,7 @@ does with --rows and --test. The machine should have two idle cores; the front i
     python benchmarks/study_workers.py --large 24
 
 takes a larger model instead, an XGBoost model of 60 rounds and depth 6 on 6,300 rows of 28 columns, with 2,100 rows to
-judge on, and that many trials on two processes. It prints the wall time, the processor seconds of all processes, and the
+judge on, and that many trials on two processes. It prints the wall time, the processor seconds of all processes and the
 hypervolume of the front (log2 of LUTs below 2^15, accuracy above 0.5).
 """
 
