@@ -267,7 +267,7 @@ def _run_passes(read: _Read, wanted: Request) -> _Passed:
     source, progress = read.source, wanted.options.progress
     with on_cluster(read.rows, wanted.options.scheduler) as placed:
         ground = ground_of(source, placed, wanted)
-        forest, steps = ground.run(source, progress)
+        forest, steps = ground.run(source, progress, wanted.options.results)
     if ground.plan.chosen is not None:  # its passes name their settings, which the judged rows chose
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]

@@ -19,11 +19,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from forestc.algorithms.splits.pruning import Start
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, accepted, required
+from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
@@ -141,15 +142,22 @@ class PruneSplits:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
         or ModelError for a forest that is not quantized."""
+        return self._run(forest, rows, judge, None)
+
+    def run_remembering(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory) -> PassResult:
+        """As `Remembering` has it: at a given price it goes on from the highest lower one that is known."""
+        return self._run(forest, rows, judge, memory)
+
+    def _run(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory | None) -> PassResult:
         rows = accepted(self, forest, rows, judge)
         either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
         for keep in either if self.keep == EITHER else (self.keep,):
-            result = replace(self, keep=keep)._pruned(forest, rows, judge)
+            result = replace(self, keep=keep)._pruned(forest, rows, judge, memory)
             if result.report["price"] is not None:
                 break
         return result
 
-    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
+    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None, memory: Memory | None) -> PassResult:
         """`run` for one keep; the forest unchanged if nothing smaller keeps what it must."""
         ladder = self.ladder(forest, rows)
         if self.keep == "decisions":
@@ -158,7 +166,7 @@ class PruneSplits:
             held_out = required(judge, self)
             best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance))
         else:
-            best, tried = ladder.at_price(judge)
+            best, tried = ladder.at_price(judge, memory)
         if best is None:
             promise: Promise = KeepsDecisions() if self.keep == "decisions" else Exact()
             return PassResult(forest, (promise,), self._counted(ladder.unchanged, tried))
@@ -269,10 +277,10 @@ class PruningLadder:
             "scores": _scores_are(self.forest, False),
         }  # fmt: skip
 
-    def at_price(self, judge: Judge | None) -> tuple[Rung | None, int]:
+    def at_price(self, judge: Judge | None, memory: Memory | None = None) -> tuple[Rung | None, int]:
         """The rung at the given price; of several numbers of leaf bits the cheapest within the tolerance, else the one
         that loses least."""
-        last = [list(self.rungs(branch.steps))[-1] for branch in self.branches()]
+        last = [self._last(branch.steps, memory) for branch in self.branches()]
         if len(last) == 1 or judge is None:
             return last[0], 1
         losses = [judge.of(rung.forest) for rung in last]
@@ -281,6 +289,24 @@ class PruningLadder:
             for rung, loss in zip(last, losses, strict=True)
         ]
         return last[ranks.index(min(ranks))], len(last)
+
+    def _last(self, steps: Sequence[Pass], memory: Memory | None) -> Rung:
+        """The last of the rungs, whose way there begins at the highest price that the memory knows."""
+        if memory is None or self.options.keep != "accuracy":
+            return list(self.rungs(steps))[-1]
+        wanted = cast(Sequence[PruneSplits], steps)
+        ensemble, first = self.own.of_bits(wanted[0].leaf_bits), len(wanted) - 1
+        start: Start | None = None
+        while first > 0 and start is None:
+            known = memory.recall(print_pass(wanted[first - 1]))
+            start = None if known is None else ensemble.start_of(known)
+            first -= start is None
+        for step, pruned in zip(
+            wanted[first:], ensemble.path(np.array([float(step.price) for step in wanted[first:]]), start), strict=True
+        ):
+            if step is not wanted[-1]:
+                memory.remember(print_pass(step), {name: getattr(pruned, name) for name in Start._fields})
+        return self._rung(wanted[-1], Found(ensemble, pruned))
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
