@@ -233,16 +233,16 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
     """The type of the net a cell drives, given the types of the nets below it."""
     match cell:
+        case Mux(_, a, _) | Extend(_, a) | Register(a):
+            return types[a]
+        case Less() | InSet() | And() | Or() | Compare():
+            return BIT
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
         case Table(_, _, width) | Not(_, width):
             return WordType(width, False)
         case Shift(a):
             return WordType(types[a].width + 1, False)
-        case Less() | InSet() | And() | Or() | Compare():
-            return BIT
-        case Mux(_, a, _) | Extend(_, a) | Register(a):
-            return types[a]
         case _:
             assert_never(cell)
 
