@@ -37,6 +37,7 @@ def synth(options: SynthOptions) -> dict[str, Any]:
     known_device(device)
     need_tools(device, native)
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    design.path("verilog")  # a design without it is refused here
     if not options.try_anyway:
         check_fits(design.netlist, device)
     tool, _, part = device.partition(":")
