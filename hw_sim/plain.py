@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from forestc.errors import InternalError, RowsError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, SumCell, linear, reads
 
-Column: TypeAlias = NDArray[np.int64]
+Column: TypeAlias = NDArray[Any]  # of int64, or of bool where a net is one bit
 
 
 def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -37,7 +37,7 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
             if last[read] == net and read not in kept:
                 del held[read]
     outputs = [held[net] for _, net in netlist.outputs]
-    return np.stack(outputs, axis=1) if outputs else np.zeros((len(words), 0), np.int64)
+    return np.stack(outputs, axis=1).astype(np.int64) if outputs else np.zeros((len(words), 0), np.int64)
 
 
 def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vectors: int) -> Column:
@@ -61,7 +61,7 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
             if isinstance(cell, SumCell | ir.Const):
                 _check(netlist, at, held[at])
         stack.pop()
-    return held[net]
+    return held[net].astype(np.int64)
 
 
 def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
@@ -76,19 +76,19 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
         case ir.Const(value):
             return np.full(vectors, value, np.int64)
         case ir.Less(a, threshold):
-            return (held[a] < threshold).astype(np.int64)
+            return held[a] < threshold
         case ir.InSet(a, members):
-            return np.isin(held[a], list(members)).astype(np.int64)
+            return np.isin(held[a], list(members))
         case ir.Not(a, width):
-            return (1 << width) - 1 - held[a]
+            return held[a] == 0 if width == 1 else (1 << width) - 1 - held[a]
         case ir.And(a, b):
             return held[a] & held[b]
         case ir.Or(a, b):
             return held[a] | held[b]
         case ir.Mux(select, a, b):
-            return np.where(held[select] != 0, held[a], held[b])
+            return np.where(held[select], held[a], held[b])
         case ir.Compare(a, b):
-            return (held[a] < held[b]).astype(np.int64)
+            return held[a] < held[b]
         case _:
             (read,) = reads(cell)
             return held[read]

@@ -9,6 +9,7 @@ from typing import Any
 from forestc.backends.c import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.project import ProjectOptions
+from forestc.errors import InternalError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.options.stream import StreamOptions
@@ -27,12 +28,13 @@ class Artifact:
 class Source:
     """The input of backends.
 
-    vectors, raw_rows: return the lines of words and of raw values for test benches; they are computed at the first
-    call. hash: of the design, 64 hexadecimal digits. answers: returns the rows of the C self-test, likewise.
+    logic: the netlist; None where only C is wanted, which is written from the forest. vectors, raw_rows: return the
+    lines of words and of raw values for test benches; they are computed at the first call. hash: of the design, 64
+    hexadecimal digits. answers: returns the rows of the C self-test, likewise.
     """
 
     forest: Forest
-    netlist: Netlist
+    logic: Netlist | None
     hash: str
     vectors: Callable[[], str]
     raw_rows: Callable[[], str]
@@ -40,6 +42,12 @@ class Source:
     stream: StreamOptions = field(default_factory=StreamOptions)
     project: ProjectOptions = field(default_factory=ProjectOptions)
     answers: Callable[[], Answers] = Answers
+
+    @property
+    def netlist(self) -> Netlist:
+        if self.logic is None:
+            raise InternalError("a backend of hardware runs where only C is wanted")
+        return self.logic
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -31,17 +31,17 @@ SELFTEST_ROWS = 32  # of a C self-test, or one for each class if these are more
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
-def _few(forest: Forest, rows: Rows) -> Iterator[Vectors]:
+def few(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
     """Some rows, some boundary inputs, some random words."""
-    return vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY)
+    return tuple(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
 
 
-def bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
-    """The lines of the test bench's vectors."""
+def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> str:
+    """The lines of the test bench's vectors. given: `few`."""
     wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
-    for some in _few(forest, rows):
+    for some in given:
         words = some.words[: wanted[some.origin]]
         wanted[some.origin] -= len(words)
         if len(words):
@@ -63,7 +63,7 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     """Rows for the self-test of the C header: of every class that any of the bench's inputs reaches, then from all of
     them. Raw inputs are made to fit their types."""
-    some = list(_few(forest, rows))
+    some = few(forest, rows)
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])
     if options.raw:
@@ -83,15 +83,16 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     return Answers(table(words), table(floats), table(labels), table(answers.scores))
 
 
-def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
+def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> None:
     """Compares the simulated netlist with the evaluator on some vectors, before anything is written; `check` uses more.
 
-    Raises CheckError if they differ.
+    given: `few`. Raises CheckError if they differ.
     """
-    run = partial(simulate_plainly, netlist)
-    for some in _few(forest, rows):
-        if not np.array_equal(simulated(run, netlist, some.words), expected(forest, netlist, some.words)):
-            raise CheckError("the netlist does not equal the quantized forest", do="report this bug")
+    words = np.concatenate([some.words for some in given])  # at once: what a cell takes is mostly not its vectors
+    if not np.array_equal(
+        simulated(partial(simulate_plainly, netlist), netlist, words), expected(forest, netlist, words)
+    ):
+        raise CheckError("the netlist does not equal the quantized forest", do="report this bug")
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ class CheckResult:
             f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
         ]
         if lines and not any(ROLES[name] and engine.vectors for name, engine in self.engines.items()):
-            lines.append("no generated file was run, only the netlist from which the files were generated")
+            only = ", only the netlist from which the files were generated" if "netlist" in self.engines else ""
+            lines.append(f"no generated file was run{only}")
         return lines
 
     def problem(self) -> CheckError | None:

@@ -63,6 +63,7 @@ def check(options: CheckOptions) -> CheckResult:
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
     if options.prove:
+        _ = design.netlist  # a design without one is refused here
         need_provers(design, options.native)
     unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
     if rows is None and unseen is None and inputs is None and not options.prove:
@@ -79,7 +80,8 @@ def check(options: CheckOptions) -> CheckResult:
     digests, rows_record = design.digests(), None if rows is None else fingerprint(rows, opened)
     if rows_record is not None and unseen is not None:
         rows_record |= {"made": True}
-    fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
+    files = design.manifest["files"]
+    fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
     wanted = list(dict.fromkeys(engines or fitting))
     all_of_it = options.every or bool(engines)
     found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
@@ -163,7 +165,8 @@ class _Build:
         """The engines that can run; `found` gets the reason why others can't."""
         if names:
             self.progress(f"building {', '.join(names)}")
-        _ = self.design.netlist  # lowered once, before several read it
+        if self.design.has_hardware:
+            _ = self.design.netlist  # lowered once, before several read it
         made = together([partial(self._engine, name) for name in names])
         return {name: engine for name, engine in zip(names, made, strict=True) if engine is not None}
 

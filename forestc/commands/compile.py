@@ -18,8 +18,8 @@ from forestc.backends.c import types as c_types
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
-from forestc.checks.bench import bench_vectors, raw_rows, selftest_answers, simulate_some
-from forestc.checks.vectors import unfit
+from forestc.checks.bench import bench_vectors, few, raw_rows, selftest_answers, simulate_some
+from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.synth import synth
 from forestc.compilation.figures import Figures
 from forestc.compilation.level_search import Ground, ground_of
@@ -167,16 +167,19 @@ def compile(options: CompileOptions) -> Compiled:
         passed = _run_passes(read, wanted)
         passed, inputs = _visited(read, passed, wanted)
     c, firmware = _layout(passed.forest, read.c) if "c" in wanted.targets else (read.c, None)
-    with clock.measure("lower"):
-        netlist, lowering = _lower(passed.forest, wanted)
+    netlist, lowering = None, wanted.lowering
+    if wanted.has_hardware:
+        with clock.measure("lower"):
+            netlist, lowering = _lower(passed.forest, wanted)
     with clock.measure("emit"):
         printed = print_forest(passed.forest)
-        artifacts, content = _emit(passed, printed, netlist, replace(wanted, c=c), lowering)
+        some = cache(partial(few, passed.forest, passed.rows))
+        artifacts, content = _emit(passed, printed, netlist, replace(wanted, c=c), lowering, some)
     with clock.measure("check"):
         agreed = agreement(read.source, passed.forest, passed.rows)
         held_out, held_agreed = _on_held_out(read, passed, wanted)
-        if set(wanted.targets) != {"c"}:  # C is not written from the netlist
-            simulate_some(passed.forest, netlist, passed.rows)
+        if netlist is not None:
+            simulate_some(passed.forest, netlist, some())
     shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
     level, notes = passed.ground.plan.as_dict(), list(passed.notes)
@@ -184,7 +187,7 @@ def compile(options: CompileOptions) -> Compiled:
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
     )  # fmt: skip
-    if "verilog" in wanted.targets:
+    if netlist is not None and "verilog" in wanted.targets:
         with clock.measure("estimate"):
             figures = replace(figures, estimate=estimates(netlist, device))
     made: dict[str, Any] = {
@@ -203,7 +206,7 @@ def compile(options: CompileOptions) -> Compiled:
     files |= {MODEL: print_forest(read.source), QUANTIZED: printed}
 
     def write(figures: Figures, made: Mapping[str, Any]) -> Design:
-        report = compile_report(read.source, passed.forest, netlist, passed.steps, figures.as_dict(), made, files)
+        report = compile_report(read.source, passed.forest, passed.steps, figures.as_dict(), made, files)
         whole = {**files, REPORT: report}
         write_folder(folder, {**whole, MANIFEST: json.dumps(sealed({**content, "made": made}, whole), indent=1) + "\n"})
         return open_design(folder)
@@ -267,7 +270,7 @@ def _run_passes(read: _Read, wanted: Request) -> _Passed:
     source, progress = read.source, wanted.options.progress
     with on_cluster(read.rows, wanted.options.scheduler) as placed:
         ground = ground_of(source, placed, wanted)
-        forest, steps = ground.run(source, progress)
+        forest, steps = ground.run(source, progress, wanted.options.results)
     if ground.plan.chosen is not None:  # its passes name their settings, which the judged rows chose
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
@@ -300,7 +303,9 @@ def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:
     too small."""
     options, lowering = wanted.options, wanted.lowering
     if options.clock_mhz is not None and options.device is not None and wanted.has_estimate:
-        lowering = replace(lowering, latency=latency_for(forest, lowering, options.clock_mhz, options.device))
+        lowering = replace(
+            lowering, latency=latency_for(forest, lowering, options.clock_mhz, options.device, options.progress)
+        )
     netlist = lower(forest, lowering)
     if options.device is not None and not options.try_anyway:
         check_fits(netlist, options.device)
@@ -308,16 +313,21 @@ def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:
 
 
 def _emit(
-    passed: _Passed, printed: str, netlist: Netlist, wanted: Request, lowering: LoweringOptions
+    passed: _Passed,
+    printed: str,
+    netlist: Netlist | None,
+    wanted: Request,
+    lowering: LoweringOptions,
+    some: Callable[[], Sequence[Vectors]],
 ) -> tuple[tuple[Artifact, ...], dict[str, Any]]:
-    """The files of the backends, and the manifest without the record of how they were made."""
+    """The files of the backends, and the manifest without the record of how they were made. some: returns `few`."""
     forest, options = passed.forest, wanted.of_folder(lowering)
     source = Source(
         forest,
         netlist,
         design_hash(printed, options),
-        cache(partial(bench_vectors, forest, netlist, passed.rows)),
-        partial(raw_rows, forest, netlist),
+        cache(lambda: bench_vectors(forest, source.netlist, some())),
+        lambda: raw_rows(forest, source.netlist),
         wanted.c,
         wanted.options.stream or StreamOptions(),
         wanted.project,
@@ -327,7 +337,7 @@ def _emit(
     roles = {one.role: one.path for one in artifacts}
     guarantees = {step.name: step.promise for step in passed.steps}
     content = manifest(forest, netlist, roles, options, guarantees, printed)
-    if wanted.options.stream is not None:
+    if netlist is not None and wanted.options.stream is not None:
         content["stream"] = axi_stream.stream_object(netlist, wanted.options.stream)
     return artifacts, content
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
 from forestc.exploration.material import Material, labeled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
-from forestc.exploration.search import Search, unreachable
+from forestc.exploration.search import OutOfTimeError, Search, unreachable
 from forestc.exploration.study import STUDY, Study, write_asked
 from forestc.forest.ir import Forest
 from forestc.options.explore import ExploreOptions
@@ -41,6 +43,8 @@ from forestc.writing import writing
 # Options that change nothing of what is found, or are added at the end.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
+SEARCHED = 0.75  # of the time that is given, in which designs are tried; the rest is for the front
+Ended = Literal["whole", "late", "stopped"]  # all that was asked; out of time; by Ctrl-C
 
 
 @takes(ExploreOptions)
@@ -58,11 +62,14 @@ def explore(options: ExploreOptions) -> Study:
     tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
     the highest there is. storage: an address that Optuna opens; default: a journal in the folder. jobs: processes here,
     by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial here; a
-    cluster's workers have limits of their own. resume: goes on with the study in the folder, which is what was asked
-    before. Raises ForestcError, also if no design keeps the limits; the trials are then in the folder nevertheless.
+    cluster's workers have limits of their own. seconds: after which the search ends, with a front of what was found;
+    the last quarter is for compiling and checking it. What is found then depends on the speed of the machine. resume:
+    goes on with the study in the folder, which is what was asked before. Raises ForestcError, also if no design keeps
+    the limits; the trials are then in the folder nevertheless.
 
-    Ctrl-C ends the search; the front of what was found is finished, unless it comes again.
+    Ctrl-C ends the search at once, with the front of what was found: of the designs that were synthesized, if any were.
     """
+    start = time.monotonic()
     sampling.optuna()
     folder, progress = Path(options.out), options.progress
     names = (options.train,) if isinstance(options.train, str) else options.train
@@ -85,7 +92,7 @@ def explore(options: ExploreOptions) -> Study:
             before = open_study(folder)
             asked.same(before.asked, before.goals, before.limits)
             content = before.asked.get("content")
-        return _search(asked, folder, content, resume=options.resume, progress=progress)
+        return _search(asked, folder, content, start, resume=options.resume, progress=progress)
 
 
 def asked_before(out: str | Path) -> dict[str, Any]:
@@ -101,7 +108,16 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     return found | {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
 
 
-def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, progress: Callable[[str], None]) -> Study:
+def _search(
+    asked: Asked,
+    folder: Path,
+    content: str | None,
+    start: float,
+    *,
+    resume: bool,
+    progress: Callable[[str], None],
+) -> Study:
+    """start: the time of time.monotonic() from which the seconds count."""
     progress("reading the rows")
     material = material_of(asked, folder)
     if content not in (None, material.content):
@@ -112,35 +128,60 @@ def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, pr
     space = material.space  # refuses rows that can't be learnt from before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     record = _record(asked, material, notes)
-    bench = Bench(material, COMMANDS)
-    pool = pool_of(bench)
+    pool = pool_of(Bench(material, COMMANDS))
     study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
     if not resume:
         write_asked(folder, asked.goals, asked.limits, record)
     search = Search(material, study, pool, progress)
-    stopped = False
+    ended: Ended = "whole"
     try:
         search.begin()
-        try:
-            search.explore()
-        except KeyboardInterrupt:
-            stopped = True
-            progress("stopped: finishing the front of what was found; Ctrl-C again leaves it")
-            pool.close()
-            search.pool = pool = pool_of(bench)
-        try:
-            search.finish()
-        except KeyboardInterrupt:
-            stopped = True
+        ended = _carried_out(search, start, math.inf if asked.seconds is None else asked.seconds)
+        if ended == "stopped":
+            progress("stopped: writing the front of what was found")
     finally:
         pool.close()
-    record |= {"corrections": search.as_dict(), "stopped": stopped, "parameters": [one.name for one in space]}
+    unfinished = search.end(early=ended != "whole")
+    record |= {"corrections": search.as_dict(), "stopped": ended == "stopped", "unfinished": unfinished}
+    record |= {"finish": _to_finish(record, unfinished, folder), "parameters": [one.name for one in space]}
     write_asked(folder, asked.goals, asked.limits, record)
     done = open_study(folder)
     write_front(done)
-    if not done.front and not stopped:
+    if not done.front and ended == "whole":
         _refuse(done)
     return done
+
+
+def _carried_out(search: Search, start: float, seconds: float) -> Ended:
+    """Searches, and finishes the front, within seconds from the start. Returns what ended it."""
+    ended: Ended = "whole"
+    try:
+        try:
+            search.until = start + SEARCHED * seconds
+            search.explore()
+        except OutOfTimeError:
+            ended = "late"
+            search.pool.drop()
+        try:
+            search.until = start + seconds
+            search.finish()
+        except OutOfTimeError:
+            ended = "late"
+    except KeyboardInterrupt:
+        ended = "stopped"
+    return ended
+
+
+def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
+    """The commands that finish a study: the whole of it, and the front of what was tried alone."""
+    if unfinished is None:
+        return []
+    tried = record["trials"] - unfinished["untried"]
+    if record["command"] is None:
+        given = f"as before, out={str(folder)!r}, resume=True"
+        return [f"forestc.explore({given})", f"forestc.explore({given}, trials={tried})"]
+    words = ["forestc", "explore", "--resume", "-o", str(folder)]
+    return [shlex.join(words), shlex.join([*words, "--trials", str(tried)])]
 
 
 def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def simulate(options: SimulateOptions) -> dict[str, Any]:
     some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    _ = design.netlist  # a design without one is refused here
     rows = rows_or_drawn(options.rows, options, design)
     if rows is None:
         raise OptionError("no rows are given to simulate", do="give --rows FILE or --inputs FILE")

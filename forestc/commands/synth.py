@@ -44,6 +44,7 @@ def synth(options: SynthOptions) -> dict[str, Any]:
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
+    design.path("verilog")  # a design without it is refused here
     if not options.try_anyway:
         check_fits(design.netlist, device)
     figures = _vendor(design, device, tool, part, progress) if tool in PROGRAMS else _open(design, options)

@@ -21,7 +21,8 @@ class Figures:
     """The figures of one compilation. `as_dict` gives them as JSON, whose keys do not change between versions.
 
     passes: the figures of each pass. conditions: inner nodes of the model. distinct_conditions: comparators.
-    comparator_bits: input bits that comparators read. accuracy, agreement: on the rows. level: the level and its
+    comparator_bits: input bits that comparators read. cells, latency_cycles: of the netlist; None where only C is
+    written. accuracy, agreement: on the rows. level: the level and its
     passes; None if the user named the passes. measured: accuracies, and the rows they were measured on. estimate,
     synthesis: for a device; None without one. firmware: estimates of the C header by layout, and the one chosen; None
     without --cpu. seconds: by stage.
@@ -36,8 +37,8 @@ class Figures:
     conditions: int
     distinct_conditions: int
     comparator_bits: int
-    cells: int
-    latency_cycles: int
+    cells: int | None
+    latency_cycles: int | None
     rows: int
     accuracy: Mapping[str, Any]
     agreement: float
@@ -55,7 +56,7 @@ class Figures:
         wanted: Request,
         source: Forest,
         forest: Forest,
-        netlist: Netlist,
+        netlist: Netlist | None,
         steps: Sequence[Step],
         agreed: Agreement,
         **more: Any,
@@ -75,8 +76,8 @@ class Figures:
                 comparator_bits(feature.number, table.thresholds(index))
                 for index, feature in enumerate(forest.features)
             ),
-            cells=len(netlist.cells),
-            latency_cycles=netlist.latency,
+            cells=None if netlist is None else len(netlist.cells),
+            latency_cycles=None if netlist is None else netlist.latency,
             rows=agreed.rows,
             accuracy={"model": agreed.model, "compiled": agreed.compiled},
             agreement=agreed.agreement,

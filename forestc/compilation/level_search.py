@@ -4,7 +4,7 @@ of the smallest designs synthesis finds the smallest."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.costs.firmware import DEFAULT_CPU
 from forestc.costs.prices import DEFAULT_COST
-from forestc.errors import ForestcError
+from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
 from forestc.passes.pipeline import Step, run_passes
@@ -53,9 +54,18 @@ class Ground:
     given: Any
     evidence: tuple[Loss, Loss] | None = None
 
-    def run(self, source: Forest, progress: Callable[[str], None] = lambda _: None) -> tuple[Forest, list[Step]]:
-        """`run_passes` with the passes of the plan."""
-        results = None if self.plan.chosen is None else self.plan.chosen.results
+    def run(
+        self,
+        source: Forest,
+        progress: Callable[[str], None] = lambda _: None,
+        results: Sequence[PassResult] | None = None,
+    ) -> tuple[Forest, list[Step]]:
+        """`run_passes` with the passes of the plan. results: what these make, if it is known. Raises OptionError if it
+        is of other passes."""
+        if self.plan.chosen is not None:
+            results = self.plan.chosen.results
+        if results is not None and len(results) != len(self.plan.passes):
+            raise OptionError(f"{len(results)} results of {len(self.plan.passes)} passes", do="give one of each pass")
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results)
 
 

@@ -84,6 +84,11 @@ class Request:
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
 
     @property
+    def has_hardware(self) -> bool:
+        """Whether anything is written from the netlist. C is not."""
+        return set(self.targets) != {"c"}
+
+    @property
     def has_estimate(self) -> bool:
         """Whether forestc can estimate costs on the device: it can't for parts of vendors' tools."""
         return self.options.device is None or ":" not in self.options.device

@@ -20,6 +20,16 @@ FEW_LEAVES, OFTEN = 10, 8
 _LEAF: tuple[int, ...] = ()
 
 
+def _union(sets: list[frozenset[int] | None]) -> frozenset[int] | None:
+    """The union of sets; None if it has more than FEW_LEAVES members."""
+    members: frozenset[int] = frozenset()
+    for part in sets:
+        if part is None:
+            return None
+        members |= part
+    return members if len(members) <= FEW_LEAVES else None
+
+
 def _length(word: list[int]) -> int:
     """The length of a word without its leading constant zeros."""
     return max((place + 1 for place, edge in enumerate(word) if edge), default=0)
@@ -290,7 +300,8 @@ class BitNetwork:
         perhaps on others, unless they have few leaves."""
         draw = random.Random(0)
         every = (1 << PATTERNS) - 1
-        values, leaves = [0] * len(self.nodes), [0] * len(self.nodes)  # leaves: a bit for each
+        values = [0] * len(self.nodes)
+        leaves: list[frozenset[int] | None] = [frozenset()] * len(self.nodes)  # None: more than FEW_LEAVES
         known = {0: 0}
         new = [2 * node for node in range(len(self.nodes))]
         for node, edges in enumerate(self.nodes):
@@ -300,12 +311,12 @@ class BitNetwork:
             if not edges:
                 if read:
                     self.feeds[node] = read
-                values[node], leaves[node] = draw.getrandbits(PATTERNS), 1 << node
+                values[node], leaves[node] = draw.getrandbits(PATTERNS), frozenset((node,))
                 continue
             self.nodes[node] = read
             cell = self.netlist.cells[self.cell_of(node)]
             if isinstance(cell, ir.Less | ir.InSet) and isinstance(behind_registers(self.netlist, cell.a), ir.Input):
-                values[node], leaves[node] = draw.getrandbits(PATTERNS), 1 << node
+                values[node], leaves[node] = draw.getrandbits(PATTERNS), frozenset((node,))
                 continue
             bits = [values[edge >> 1] ^ (every if edge & 1 else 0) for edge in read]
             if len(bits) == 3:
@@ -313,12 +324,12 @@ class BitNetwork:
             else:
                 value = bits[0] ^ bits[1] if node in self.xors else bits[0] & bits[1]
             values[node] = value
-            leaves[node] = leaves[read[0] >> 1] | leaves[read[1] >> 1] | leaves[read[-1] >> 1]
+            leaves[node] = _union([leaves[edge >> 1] for edge in read])
             inverted = value & 1
             if inverted:
                 value ^= every
             rarely = min(value.bit_count(), PATTERNS - value.bit_count()) < OFTEN
-            if rarely and leaves[node].bit_count() > FEW_LEAVES:
+            if rarely and leaves[node] is None:
                 continue
             new[node] = known.setdefault(value, 2 * node ^ inverted) ^ inverted
         self.outputs = [new[edge >> 1] ^ (edge & 1) for edge in self.outputs]

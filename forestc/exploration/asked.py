@@ -20,7 +20,7 @@ from forestc.options.explore import ExploreOptions
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-_NOT_KEPT = ("goals", "limits", "out", "resume", "progress")  # in study.json beside the rest, or not at all
+_NOT_KEPT = ("goals", "limits", "out", "resume", "progress", "seconds")  # in study.json beside the rest, or not at all
 HIDDEN = "***"  # stands for a password
 FEW_ROWS = 2000  # below which candidates are cross-validated
 FOLDS = 5  # of the cross-validation; without one, candidates are judged on the first fold
@@ -68,6 +68,8 @@ class Asked(ExploreOptions):
                 raise OptionError(f"{name}={value}", do=f"give a whole number from {least} on")
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
+        if self.seconds is not None and not self.seconds > 0:
+            raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
         if self.top not in self.reachable:
             what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
             raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")

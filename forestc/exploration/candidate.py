@@ -19,6 +19,8 @@ from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
 from forestc.errors import MissingToolError, OptionError
+from forestc.exploration.kept import FOLDER as KEPT_FOLDER
+from forestc.exploration.kept import Kept, Passes, Ran
 from forestc.exploration.material import ALL, Material, test_rows
 from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
 from forestc.exploration.study import DESIGN, TRIALS, Goal, Score, Trial
@@ -28,10 +30,11 @@ from forestc.frontends import load
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
-from forestc.passes.base import Pass, print_pass
+from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
+from forestc.rows.batches import Rows
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
@@ -103,7 +106,7 @@ class Bench:
                 options = self._by_function(job, options)
             model = self.model(job.trial.number, options, first)
         with clock.of("passes"):
-            forest = self.passed(options, model, first, job.trial.number)
+            forest = self.passed(options, model, first)
         with clock.of("estimate"):
             figures, chosen = self.figures(options, forest)
         with clock.of("judge"):
@@ -133,41 +136,43 @@ class Bench:
         key = ("model", fold, tuple(sorted(training.items(), key=repr)))
         return self._once(key, lambda: material.train(options, fold))
 
-    def passed(self, options: Mapping[str, Any], model: Forest, fold: int, number: int) -> Forest:
-        """The forest after the passes, whose promises are checked when its folder is written. What several choices
-        have in common runs once."""
-        material = self.material
-        rows, held_out = material.fit_and_held_out(fold)
-        judge = Judge(model, held_out)
-        passes: Sequence[Pass] = (
-            self._of_level(int(options[LEVEL]), model, fold, number)
-            if LEVEL in options
-            else passes_of(options, material.asked)
-        )
-        training = () if material.forest is not None else tuple(sorted(material.training(options).items(), key=repr))
-        key: tuple[Any, ...] = ("passed", fold, number if callable(material.asked.train) else training)
-        forest = model
-        for step in passes:
-            key = (*key, print_pass(step))
-            before = forest
-            forest = self._once(key, lambda step=step, before=before: step.run(before, rows, judge).forest)  # type: ignore[misc]
-        return forest
+    def passed(self, options: Mapping[str, Any], model: Forest, fold: int) -> Forest:
+        """The forest after the passes, whose promises are checked when its folder is written."""
+        results = self.results(options, model, fold)
+        return results[-1].forest if results else model
 
-    def _of_level(self, level: int, model: Forest, fold: int, number: int) -> Sequence[Pass]:
-        """The passes of a level, judged on the fold's rows where the level searches."""
+    def results(self, options: Mapping[str, Any], model: Forest, fold: int) -> list[PassResult]:
+        """What each of the passes makes. What several choices, rungs or workers have in common runs once."""
+        passes = self._passes(model, fold)
+        before, results = Ran.of(model), list[PassResult]()
+        for step in self.steps(options, model, fold):
+            key = ("passed", passes.content, before.text_hash, print_pass(step))
+            result, before = self._once(key, lambda step=step, before=before: passes.run(step, before))  # type: ignore[misc]
+            results.append(result)
+        return results
+
+    def _passes(self, model: Forest, fold: int) -> Passes:
         material = self.material
         rows, held_out = material.fit_and_held_out(fold)
-        if level not in SEARCHING or refused(level, model, rows, None) is not None:
-            return plan(None, level, model, rows, held_out).passes
+        content = f"{material.content} {max(fold, 0)} {Ran.of(model).text_hash}"
+        return Passes(Kept(material.folder / KEPT_FOLDER), content, rows, Judge(model, held_out))
+
+    def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
+        """The passes of a choice; of a level that searches those that it takes, judged on the fold's rows."""
+        material = self.material
+        if LEVEL not in options:
+            return passes_of(options, material.asked)
+        level, passes = int(options[LEVEL]), self._passes(model, fold)
+        if not _searches(level, model, passes.rows):
+            return plan(None, level, model, passes.rows, passes.judge.held_out).passes
         asked = material.asked
         wanted = CompileOptions(
             None, asked.rows, None, targets=asked.targets, cpu=asked.cpu or "", device=asked.device, no_synth=True
         )
-        size = size_of(Request.of(wanted))
-        folds = (Fold(model, rows, Judge(model, held_out)),)
-        return self._once(
-            ("level", level, fold, number),
-            lambda: searched(level, model, rows, folds, size, how="validation rows", stop=Stop(1)).passes,
+        size, folds = size_of(Request.of(wanted)), (Fold(model, passes.rows, passes.judge),)
+        return passes.chosen(
+            f"-O{level} {size.unit}",
+            lambda: searched(level, model, passes.rows, folds, size, how="validation rows", stop=Stop(1)).passes,
         )
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
@@ -225,7 +230,7 @@ class Bench:
         score = Score(0.0, 0.0, 0)
         for fold, place in enumerate(material.folds):
             if material.crossed:
-                forest = self.passed(options, self.model(job.trial.number, options, fold), fold, job.trial.number)
+                forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
             parts.append(judged_on(forest, material.rows(place.judged)))
             score = _score(joined(parts))
             if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
@@ -250,7 +255,15 @@ class Bench:
             keywords["classes"] = asked.classes
         if asked.trust_pickle and asked.model is not None:
             keywords["trust_pickle"] = True
-        return keywords | spelt(trial.options, asked)
+        spelled = spelt(trial.options, asked)
+        if LEVEL in spelled:
+            model = self.model(trial.number, trial.options, self.first)
+            if _searches(spelled[LEVEL], model, self._passes(model, self.first).rows):
+                # what the search took is named: on other rows, or with more effort, it might take something else
+                steps = self.steps(trial.options, model, self.first)
+                del spelled[LEVEL]
+                spelled["passes"] = ",".join(map(print_pass, steps))
+        return keywords | spelled
 
     def design(self, trial: Trial, clock: _Seconds) -> Path:
         """The compiled folder of a trial, written if it is not there."""
@@ -261,13 +274,14 @@ class Bench:
             return folder
         model: Any = material.asked.model
         with clock.of("compile"):
+            forest = self.model(trial.number, trial.options, self.first)
             if material.forest is None:
                 model = home / MODEL
                 if not callable(material.asked.train):
                     home.mkdir(parents=True, exist_ok=True)
-                    trained = self.model(trial.number, trial.options, self.first)
-                    model.write_text(print_forest(trained), encoding="utf-8")
-            self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial))
+                    model.write_text(print_forest(forest), encoding="utf-8")
+            results = self.results(trial.options, forest, self.first)
+            self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial), results=results)
         return folder
 
     def built(self, job: Job, clock: _Seconds) -> Trial:
@@ -339,6 +353,11 @@ _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
     "measured": Bench.measured,
     "finish": Bench.finished,
 }
+
+
+def _searches(level: int, model: Forest, rows: Rows) -> bool:
+    """Whether a level chooses its passes by a search."""
+    return level in SEARCHING and refused(level, model, rows, None) is None
 
 
 def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float, ...]:

@@ -93,6 +93,6 @@ def summary(study: Study) -> dict[str, Any]:
         state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")
     }
     front = [row_of(study, trial) | {"equal_to": same.get(trial.number)} for trial in study.front]
-    kept = ("device", "cpu", "seed", "validation", "corrections", "notes", "stopped", "command")
+    kept = ("device", "cpu", "seed", "validation", "corrections", "notes", "stopped", "unfinished", "finish", "command")
     asked = {name: study.asked.get(name) for name in kept}
     return {"out": str(study.folder), "trials": dict(states), "front": front, **asked}

@@ -61,7 +61,7 @@ class Material:
     def crossed(self) -> bool:
         return len(self.folds) > 1
 
-    @property
+    @cached_property
     def content(self) -> str:
         """A hash of the rows, their labels, and which of them candidates are judged on."""
         parts = [self.X, self.y, *(fold.judged for fold in self.folds)]

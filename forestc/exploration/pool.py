@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -35,8 +36,11 @@ class Pool(Protocol):
 
     def give(self, job: Job) -> None: ...
 
-    def take(self) -> list[Trial]:
-        """Waits for some that have ended."""
+    def take(self, until: float = math.inf) -> list[Trial]:
+        """Waits for some that have ended, but no longer than until a time of time.monotonic(): none then."""
+
+    def drop(self) -> None:
+        """Ends the jobs under way."""
 
     def close(self) -> None: ...
 
@@ -85,13 +89,18 @@ class _Worker:
         self.since = 0.0
         self.ready = False
 
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.join(GRACE)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.pipe.close()
+
+def _end(workers: list[_Worker]) -> None:
+    """Ends processes, all within one time of grace."""
+    for worker in workers:
+        worker.process.terminate()
+    until = time.monotonic() + GRACE
+    for worker in workers:
+        worker.process.join(max(0.0, until - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+        worker.pipe.close()
 
 
 class LocalPool:
@@ -123,13 +132,13 @@ class LocalPool:
             worker.pipe.send(job)
         except OSError:  # it died while it was idle
             self._workers.remove(worker)
-            worker.end()
+            _end([worker])
             self.give(job)
 
-    def take(self) -> list[Trial]:
+    def take(self, until: float = math.inf) -> list[Trial]:
         busy = [worker for worker in self._workers if worker.job is not None]
         trials: list[Trial] = []
-        while busy and not trials:
+        while busy and not trials and time.monotonic() < until:
             ready = wait([end for worker in busy for end in (worker.pipe, worker.process.sentinel)], LOOK)
             for worker in busy:
                 if worker.pipe in ready or worker.process.sentinel in ready:
@@ -165,16 +174,18 @@ class LocalPool:
         assert worker.job is not None
         trial = failed(worker.job, reason)
         self._workers.remove(worker)
-        worker.end()
+        _end([worker])
         write_trial(self._folder, trial)
         return trial
 
+    def drop(self) -> None:
+        busy = [worker for worker in self._workers if worker.job is not None]
+        self._workers = [worker for worker in self._workers if worker.job is None]
+        _end(busy)
+
     def close(self) -> None:
-        for worker in self._workers:
-            worker.process.terminate()
-        for worker in self._workers:
-            worker.end()
-        self._workers = []
+        workers, self._workers = self._workers, []
+        _end(workers)
 
 
 def _resident_mb(pid: int | None) -> float:
@@ -238,13 +249,14 @@ class DaskPool:
         future = self._client.submit(_on_worker, self._key, self._bench, job, pure=False, retries=0)
         self._jobs[future] = job
 
-    def take(self) -> list[Trial]:
+    def take(self, until: float = math.inf) -> list[Trial]:
         if not self._jobs:
             return []
         from distributed import wait as wait_for
 
-        with self._client.as_current():
-            wait_for(list(self._jobs), return_when="FIRST_COMPLETED")
+        left = None if until == math.inf else max(0.0, until - time.monotonic())
+        with self._client.as_current(), suppress(TimeoutError):
+            wait_for(list(self._jobs), timeout=left, return_when="FIRST_COMPLETED")
         trials = []
         for future in [future for future in self._jobs if future.done()]:
             job = self._jobs.pop(future)
@@ -256,9 +268,13 @@ class DaskPool:
                 trials.append(trial)
         return trials
 
-    def close(self) -> None:
+    def drop(self) -> None:
         with suppress(Exception):
             self._client.cancel(list(self._jobs))
+        self._jobs = {}
+
+    def close(self) -> None:
+        self.drop()
         self._client.close()
 
 

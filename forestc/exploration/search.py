@@ -6,7 +6,9 @@ with one seed gives the same trials on one worker as on several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -33,8 +35,12 @@ SENT = 6  # designs each time
 MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
 
+class OutOfTimeError(Exception):
+    """The time that a search was given is over. What was under way goes on when the study is resumed."""
+
+
 class Search:
-    """One study in this process. say: shows progress."""
+    """One study in this process. say: shows progress. until: a time of time.monotonic() at which it ends."""
 
     def __init__(self, material: Material, study: Any, pool: Pool, say: Callable[[str], None]) -> None:
         self.material, self.asked, self.study, self.pool, self.say = material, material.asked, study, pool, say
@@ -42,6 +48,7 @@ class Search:
         self.starts = starts(self.space, material.training_starts)
         self.trials: dict[int, Trial] = {}
         self.known: dict[str, Correction] = {}
+        self.until = math.inf
         self._identities: dict[int, int] = {}
         self._in_sampler: set[int] = set()
         self._next: list[Any] = []  # trials that a killed search left under way
@@ -69,10 +76,12 @@ class Search:
     # --- trials
 
     def explore(self) -> None:
-        """Tries designs until there are as many as were asked for."""
+        """Tries designs until there are as many as were asked for. Raises OutOfTimeError."""
         under_way: set[int] = set()
+        pace = _Pace(self.asked.trials - len(self.trials))
         checkpoints = [self.asked.trials * part // CHECKPOINTS for part in range(1, CHECKPOINTS)]
         while True:
+            self._look_at_the_clock()
             number = self._next[0].number if self._next else len(self._identities)
             wanted = bool(self._next) or number < self.asked.trials
             if wanted and self._may_ask(number) and self.pool.free() > 0:
@@ -86,11 +95,21 @@ class Search:
                 if wanted:
                     continue
                 break
-            for trial in self.pool.take():
+            for trial in self._taken():
                 under_way.discard(trial.number)
                 self._keep(trial)
-                self._show()
+                self._show(f"{len(self.trials)} of {self.asked.trials} trials", pace.done())
         self._tell(max(self._identities, default=-1))
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() >= self.until:
+            raise OutOfTimeError
+
+    def _taken(self) -> list[Trial]:
+        trials = self.pool.take(self.until)
+        if not trials:
+            self._look_at_the_clock()
+        return trials
 
     def _may_ask(self, number: int) -> bool:
         """Whether all trials that the choice is to know have ended."""
@@ -162,10 +181,10 @@ class Search:
 
     # --- rungs
 
-    def view(self, trials: Sequence[Trial] | None = None) -> Study:
+    def view(self, trials: Sequence[Trial] | None = None, asked: Mapping[str, Any] | None = None) -> Study:
         """The study as it is now."""
         some = self.trials.values() if trials is None else trials
-        return Study(self.material.folder, self.asked.goals, self.asked.limits, {}, tuple(some))
+        return Study(self.material.folder, self.asked.goals, self.asked.limits, asked or {}, tuple(some))
 
     def climb(self, most: int | None = None) -> None:
         """Sends designs up: to each rung those near the front, or at the top on it, until the front stays.
@@ -207,15 +226,16 @@ class Search:
 
     def _all(self, stage: Stage, trials: Sequence[Trial]) -> None:
         """Carries out a stage of several trials."""
-        waiting, under_way = list(trials), 0
+        waiting, under_way, pace = list(trials), 0, _Pace(len(trials))
         while waiting or under_way:
+            self._look_at_the_clock()
             while waiting and self.pool.free() > 0:
                 self.pool.give(Job(stage, waiting.pop(0)))
                 under_way += 1
-            for trial in self.pool.take():
+            for trial in self._taken():
                 under_way -= 1
                 self._keep(trial)
-                self._show(f"{stage}: {len(trials) - len(waiting) - under_way} of {len(trials)}")
+                self._show(f"{stage}: {len(trials) - len(waiting) - under_way} of {len(trials)}", pace.done())
 
     def refit(self) -> None:
         """Corrects all estimates by what is known now."""
@@ -225,21 +245,39 @@ class Search:
                 self._keep(trial)
 
     def finish(self) -> None:
-        """Compiles, checks and scores the front; a design that fails leaves it, and others may come to it."""
+        """Compiles, checks and scores the front; a design that fails leaves it, and others may come to it. Raises
+        OutOfTimeError."""
         if self.asked.top != "estimate":
             self.climb()
         while True:
-            front = self.view().front
-            sent = [trial for trial in front if not trial.has_design or "check" not in trial.seconds]
-            sent += [t for t in front if t not in sent and self.asked.test is not None and t.test is None]
+            sent = [trial for trial in self.view().front if not self._finished(trial)]
             if not sent:
                 break
             self._all("finish", sent)
         self._build_unpruned()
-        on_front = {trial.number for trial in self.view().front}
+
+    def _finished(self, trial: Trial) -> bool:
+        """Whether a design of the front is compiled, checked and scored."""
+        checked = trial.has_design and "check" in trial.seconds
+        return checked and (self.asked.test is None or trial.test is not None)
+
+    def end(self, *, early: bool) -> dict[str, int] | None:
+        """Writes which trials are on the front. early: whether the search ended before all was done. Returns how many
+        trials were not tried, how many had begun, and how many designs of the front are not finished; None if there are
+        none of these."""
+        asked, unfinished = len(self._identities), None
+        if early:
+            lacks = {
+                "untried": max(0, self.asked.trials - asked),
+                "begun": asked - len(self.trials),
+                "designs": sum(not self._finished(trial) for trial in self.view().front),
+            }
+            unfinished = lacks if any(lacks.values()) else None
+        on_front = {trial.number for trial in self.view(asked={"unfinished": unfinished}).front}
         for trial in list(self.trials.values()):
             if trial.on_front != (trial.number in on_front):
                 self._keep(replace(trial, on_front=trial.number in on_front))
+        return unfinished
 
     def _build_unpruned(self) -> None:
         """Builds and scores the model as it is, which the front is compared with. It keeps its estimate where that
@@ -251,7 +289,7 @@ class Search:
         stages: tuple[Stage, ...] = ("synthesis", "measured", "finish")
         for stage in stages:
             before = self.trials[first.number]
-            done = "check" in before.seconds if stage == "finish" else stage in before.figures
+            done = self._finished(before) if stage == "finish" else stage in before.figures
             if done or (stage != "finish" and not (stage in rungs and self._fits(before))):
                 continue
             self._all(stage, [before])
@@ -268,10 +306,13 @@ class Search:
 
     # --- progress
 
-    def _show(self, doing: str = "") -> None:
+    def _show(self, doing: str, left: float) -> None:
+        """Shows what is done, how many seconds are left of it, and the front."""
         front = self.view().front
         failed = sum(trial.state == "failed" for trial in self.trials.values())
-        parts = [doing or f"{len(self.trials)} of {self.asked.trials} trials"]
+        left = min(left, self.until - time.monotonic())
+        parts = [doing]
+        parts += [f"about {_time(left)} left"] if left > 0 else []
         parts += [f"{failed} failed"] if failed else []
         parts += [f"{len(front)} on the front"]
         for goal in self.asked.goals if front else ():
@@ -301,6 +342,28 @@ def _costs(trial: Trial, goals: Sequence[Goal], share: float = 1.0, errors: floa
             value = value / share if goal.maximize else value * share
         costs.append(goal.cost(value))
     return tuple(costs)
+
+
+class _Pace:
+    """How fast tasks are done. count: how many there are to do."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.number, self.began = count, 0, time.monotonic()
+
+    def done(self) -> float:
+        """Counts a task that is done. Returns the seconds that the others will take."""
+        self.number += 1
+        return (self.count - self.number) * (time.monotonic() - self.began) / self.number
+
+
+def _time(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.0f} min"
+        if seconds < 6000
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def _shown(value: float | None) -> str:

@@ -138,8 +138,11 @@ class Study:
 
     @cached_property
     def front(self) -> tuple[Trial, ...]:
-        """The trials that no other beats in every goal, from the best first goal to the worst."""
+        """The trials that no other beats in every goal, from the best first goal to the worst; of a study that ended
+        early, among those that are known better than by estimate, if there are any."""
         kept = [trial for trial in self.trials if self.kept(trial)]
+        if self.asked.get("unfinished"):
+            kept = [trial for trial in kept if trial.rung() != "estimate"] or kept
         costs = {trial.number: self._costs(trial) for trial in kept}
         best = [trial for trial in kept if not any(_beats(costs[other.number], costs[trial.number]) for other in kept)]
         return tuple(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))

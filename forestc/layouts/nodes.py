@@ -16,6 +16,7 @@ The table of conditions that `index` and `wide` need has each distinct one once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -206,26 +207,28 @@ class _Coder:
 
     def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The stream, and where each tree, then each subtree that is jumped to, begins. shared: subtrees to jump to."""
-        self.far = {subtree: number for number, subtree in enumerate(shared)}
+        far = self.far = {subtree: number for number, subtree in enumerate(shared)}
         uses, made, kept = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()
+        numbers = [self.number(number) for number in range(self.leaves.count)]
 
         def taken(subtree: int) -> list[int]:
             if subtree < 0:
-                return self.number(~subtree)
+                return numbers[~subtree]
             uses[subtree] -= 1
             return made[subtree] if uses[subtree] else made.pop(subtree)
 
         for subtree, (place, left, right) in enumerate(subtrees.rows):
-            first, second = (self.jump(side) if side in self.far else taken(side) for side in (left, right))
+            first = self.jump(left) if left in far else taken(left)
+            second = self.jump(right) if right in far else taken(right)
             if len(first) >= self.units:
                 kept[left] = first
                 first = self.jump(left)
             made[subtree] = [*self.split[place], len(first), *first, *second]
-            if subtree in self.far:
+            if subtree in far:
                 kept[subtree] = made[subtree]
         roots = dict.fromkeys(subtrees.roots)  # equal trees are one
         parts = {root: taken(root) for root in roots if root not in self.far}
         parts |= {subtree: kept[subtree] for subtree in self.far}
         starts = dict(zip(parts, np.cumsum([0, *map(len, parts.values())]).tolist(), strict=False))
-        stream = np.array([unit for part in parts.values() for unit in part], dtype=np.int64)
+        stream = np.fromiter(chain.from_iterable(parts.values()), dtype=np.int64)
         return stream, np.array([starts[subtree] for subtree in (*subtrees.roots, *self.far)], dtype=np.int64)

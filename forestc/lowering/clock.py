@@ -2,34 +2,66 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from forestc.costs.devices import DELAYS
 from forestc.costs.estimate import estimate
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.lowering.schedule import pipelined
+from forestc.lowering.schedule import pipelined, shortest_stages
+from forestc.lowering.timing import Ready, Timing
 from forestc.lowering.trees import LoweringOptions, unregistered
 
 MOST_STAGES = 24  # latencies tried
 
 
-def latency_for(forest: Forest, options: LoweringOptions, clock_mhz: float, device: str) -> int:
-    """The fewest clock cycles with which a device reaches a clock, by the estimate. Raises OptionError if no latency
-    reaches it, or if there are no fitted delays for the device."""
-    best = 0.0
+def latency_for(
+    forest: Forest,
+    options: LoweringOptions,
+    clock_mhz: float,
+    device: str,
+    progress: Callable[[str], None] = lambda _: None,
+) -> int:
+    """The fewest clock cycles with which a device reaches a clock, by the estimate.
+
+    The cells are timed once. A path that takes N periods in one stage is in fewer than N stages too slow in one of
+    them, so these are not estimated; nor is a latency whose stages are those of one cycle less. Raises OptionError if
+    no latency reaches the clock, or if there are no fitted delays for the device.
+    """
+    delays = DELAYS[options.family]
     logic, _ = unregistered(forest, replace(options, latency=1))
+    timing = Timing(logic, delays)
+    best, least, before, start, estimated = 0.0, 1, None, time.perf_counter(), 0
     for latency in range(1, MOST_STAGES + 1):
-        fmax = estimate(pipelined(logic, latency, DELAYS[options.family])[0], device)["fmax_mhz"]
+        if 1 < latency < least:
+            continue
+        ready = shortest_stages(timing, latency)
+        if before is not None and _same(ready, before):
+            continue
+        before = ready
+        fmax = estimate(pipelined(logic, latency, delays, ready)[0], device)["fmax_mhz"]
         if fmax is None:
             raise OptionError(
                 f"the clock of {device} can't be estimated", do=f"use one of {', '.join(fitted().paths_ns)}"
             )
         if fmax >= clock_mhz:
             return latency
-        best = max(best, fmax)
+        best, estimated = max(best, fmax), estimated + 1
+        least = max(least, math.ceil(clock_mhz / fmax) if latency == 1 else 1)
+        likely = min(MOST_STAGES, math.ceil(latency * clock_mhz / fmax))  # were all stages as slow
+        left = (likely - max(latency, least - 1)) * (time.perf_counter() - start) / estimated
+        progress(f"clock: {latency} cycles for {fmax:.0f} of {clock_mhz:g} MHz, about {max(1, left):.0f} s left")
     raise OptionError(
         f"no latency up to {MOST_STAGES} reaches {clock_mhz:g} MHz",
         do=f"the estimate reaches {best:.0f} MHz: ask for no more",
     )
+
+
+def _same(ready: Ready, before: Ready) -> bool:
+    return np.array_equal(ready.stage, before.stage)

@@ -15,41 +15,29 @@ from forestc.netlist.builder import NetlistBuilder, rename
 from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads
 
 
-def stages_within(timing: Timing, length: float) -> list[Ready]:
-    """The nets with as few registers before each as logic needs that is packed from the inputs on into stages of this
-    length, in the unit of the delays."""
-    timing.ready = []
-    for net in range(len(timing.netlist.cells)):
-        ready = timing.earliest(net)
-        if ready.at > length and ready.at > ready.own > 0:
-            ready = timing.within(net, ready.stage + 1)
-        timing.ready.append(ready)
-    return timing.ready
-
-
-def shortest_stages(timing: Timing, wanted: int) -> list[Ready]:
+def shortest_stages(timing: Timing, wanted: int) -> Ready:
     """The nets in stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
-    best = stages_within(timing, math.inf)
-    high = max((ready.at for ready in best), default=0.0)
-    low = max((ready.own for ready in best), default=0.0) * (1 - 1e-3)
+    ends = [net for _, net in timing.netlist.outputs]
+    best = timing.placed(math.inf)
+    high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        nets = stages_within(timing, middle)
-        if max((nets[net].stage for _, net in timing.netlist.outputs), default=0) < wanted:
+        nets = timing.placed(middle)
+        if nets.stage[ends].max(initial=0) < wanted:
             high, best = middle, nets
         else:
             low = middle
     return best
 
 
-def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, list[Net]]:
+def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
     """The combinational netlist with `latency` registers on every path from an input to an output; and for each old net
     its number in the result, before any registers, or -1 if it was removed.
 
-    delays: of the cells, in the device family.
+    delays: of the cells, in the device family. ready: its nets in so many stages, by `shortest_stages`, if
+    known.
     """
-    stages = [ready.stage for ready in shortest_stages(Timing(netlist, delays), latency)]
-
+    stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     made: list[Net] = []
     delayed: dict[tuple[Net, int], Net] = {}

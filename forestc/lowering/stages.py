@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 from forestc.costs.devices import Delays
@@ -25,24 +25,25 @@ class Stage:
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
     """The stages, from the inputs on; one of a combinational netlist. Time O(cells)."""
     timing = Timing(netlist, delays)
+    ready = timing.placed(math.inf)
+    stages = ready.stage.tolist()
     ends: dict[int, Net] = {}
     stored: dict[int, int] = {}
     for net, cell in enumerate(netlist.cells):
-        ready = timing.earliest(net)
-        timing.ready.append(ready)
+        stage = stages[net]
         if isinstance(cell, Register):
-            stored[ready.stage - 1] = stored.get(ready.stage - 1, 0) + netlist.types[net].width
-        elif ready.stage not in ends or ready.at > timing.ready[ends[ready.stage]].at:
-            ends[ready.stage] = net
+            stored[stage - 1] = stored.get(stage - 1, 0) + netlist.types[net].width
+        elif stage not in ends or ready.at[net] > ready.at[ends[stage]]:
+            ends[stage] = net
     count = max(1, netlist.latency)  # behind the last registers there is no logic
-    return [_stage(number, ends.get(number, -1), timing.ready, stored.get(number, 0)) for number in range(count)]
+    return [_stage(number, ends.get(number, -1), ready, stored.get(number, 0)) for number in range(count)]
 
 
-def _stage(number: int, end: Net, ready: Sequence[Ready], registers: int) -> Stage:
+def _stage(number: int, end: Net, ready: Ready, registers: int) -> Stage:
     path: list[tuple[Net, float]] = []
     net = end
-    while net >= 0 and ready[net].stage == number:
-        if ready[net].own:
-            path.append((net, ready[net].own))
-        net = ready[net].last
-    return Stage(number, ready[end].at if end >= 0 else 0.0, tuple(reversed(path)), registers)
+    while net >= 0 and ready.stage[net] == number:
+        if ready.own[net]:
+            path.append((net, float(ready.own[net])))
+        net = int(ready.last[net])
+    return Stage(number, float(ready.at[end]) if end >= 0 else 0.0, tuple(reversed(path)), registers)

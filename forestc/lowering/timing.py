@@ -7,8 +7,14 @@ to be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 199
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias, assert_never
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
 from forestc.costs.devices import Delays
 from forestc.netlist import ir
 from forestc.netlist.ir import Net, Netlist, reads
@@ -17,51 +23,46 @@ Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bi
 
 
 class Ready(NamedTuple):
-    """When a net is ready in its stage, which is the number of registers before it.
+    """When each net is ready in its stage, which is the number of registers before it: (nets,).
 
-    own: the delay of its LUTs, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none. absorbed:
-    the bits that a LUT reads which does the net's work too.
+    own: the delay of its LUTs, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none.
     """
 
-    stage: int
-    at: float
-    own: float
-    last: Net
-    absorbed: frozenset[Bit]
+    stage: NDArray[np.int64]
+    at: NDArray[np.float64]
+    own: NDArray[np.float64]
+    last: NDArray[np.int64]
+
+
+class _Lists(NamedTuple):
+    """Lists of numbers, those of net n from begins[n] to begins[n + 1]."""
+
+    begins: NDArray[np.int64]
+    values: NDArray[np.int64]
 
 
 class Timing:
-    """The nets of a netlist, put into stages one by one, in order. Time O(1) a net.
-
-    ready: of the nets so far.
-    """
+    """The cells of a netlist as a family's delays see them. Made once, for any number of placements of registers."""
 
     def __init__(self, netlist: Netlist, delays: Delays) -> None:
         self.netlist = netlist
         self.delays = delays
-        self.ready: list[Ready] = []
-        self.tables = [self._bits(net) for net in range(len(netlist.cells))]
-        self.below = [[a for a in reads(cell) if not self._constant(a)] for cell in netlist.cells]
+        cells, types = netlist.cells, netlist.types
+        self.most_bits = max((word.width for word in types), default=1)
+        tables = [self._bits(net) for net in range(len(cells))]
+        self._tables = _lists([sorted(a * self.most_bits + place for a, place in bits) for bits in tables])
+        self._below = _lists([[a for a in reads(cell) if not self._constant(a)] for cell in cells])
+        self._registers = np.array([isinstance(cell, ir.Register) for cell in cells], dtype=np.bool_)
+        own = [0.0 if bits else self._own(net) for net, bits in enumerate(tables)]
+        self._own_delays = np.array(own, dtype=np.float64)
+        self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
-    def earliest(self, net: Net) -> Ready:
-        """The next net in the first stage in which all that it reads is known."""
-        return self.within(net, max((self.ready[a].stage for a in self.below[net]), default=0))
-
-    def within(self, net: Net, stage: int) -> Ready:
-        """The next net in a stage, with registers behind what it reads of earlier stages."""
-        if bits := self.tables[net]:
-            return self._table(bits, stage)
-        last = max(self.below[net], key=lambda a: self._at(a, stage), default=-1)
-        start = self._at(last, stage) if last >= 0 else 0.0
-        alone = frozenset(((net, 0),))
-        if isinstance(self.netlist.cells[net], ir.Register):
-            return Ready(stage + 1, 0.0, 0.0, -1, alone)
-        delay = self._own(net)
-        return Ready(stage, start + delay, delay, last, alone)
-
-    def _at(self, net: Net, stage: int) -> float:
-        ready = self.ready[net]
-        return ready.at if ready.stage == stage else 0.0
+    def placed(self, length: float) -> Ready:
+        """The nets with as few registers before each as logic needs that is packed from the inputs on into stages of
+        this length, in the unit of the delays. Time O(cells)."""
+        return Ready(
+            *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
+        )
 
     def _constant(self, net: Net) -> bool:
         return isinstance(self.netlist.cells[net], ir.Const)
@@ -88,21 +89,6 @@ class Timing:
         while isinstance(cell := self.netlist.cells[net], ir.Not):
             net = cell.a
         return net
-
-    def _table(self, bits: frozenset[Bit], stage: int) -> Ready:
-        """When the LUT of a cell is ready, which absorbs what it can of the LUTs before it."""
-        ready = self.ready
-        waits = sorted({(ready[net].at if ready[net].stage == stage else -1.0, net) for net, _ in bits}, reverse=True)
-        for at, net in waits:
-            if at < 0 or not self.tables[net]:
-                break
-            more = frozenset([bit for bit in bits if bit[0] != net]) | ready[net].absorbed
-            if len(more) > self.delays.inputs:
-                break
-            bits = more
-        start, last = max([(self._at(net, stage), net) for net, _ in bits])
-        delay = self._lut(len(bits))
-        return Ready(stage, start + delay, delay, last, bits)
 
     def _lut(self, bits: int) -> float:
         return self.delays.table[0] + self.delays.table[1] * bits
@@ -133,3 +119,100 @@ def _idle(threshold: int, width: int) -> int:
     """The number of low bits of a word that decide nothing: those below the lowest 1 of the threshold. Below 0 is what
     the sign tells alone."""
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
+
+
+def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
+    begins = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum([len(each) for each in lists], out=begins[1:])
+    values: Iterable[int] = chain.from_iterable(lists)
+    return _Lists(begins, np.fromiter(values, dtype=np.int64, count=int(begins[-1])))
+
+
+@compiled()
+def _placed(
+    bit_begins: Any,
+    bits: Any,
+    begins: Any,
+    below: Any,
+    registers: Any,
+    own_delays: Any,
+    luts: Any,
+    most_bits: Any,
+    length: Any,
+) -> Any:
+    """bits: that a LUT reads which does the work of the net alone, a * most_bits + place; none of other nets. luts: the
+    delay of a LUT by the bits it reads."""
+    count, inputs = len(own_delays), len(luts) - 1
+    stage, at = np.zeros(count, np.int64), np.zeros(count)
+    own, last = np.zeros(count), np.full(count, -1, np.int64)
+    absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)  # bits that a net's LUT reads
+    read, more, seen = np.zeros(inputs, np.int64), np.zeros(2 * inputs, np.int64), np.zeros(inputs, np.int64)
+    for net in range(count):
+        here = 0
+        for place in range(begins[net], begins[net + 1]):
+            here = max(here, stage[below[place]])
+        for attempt in range(2):
+            stage[net], at[net], own[net], last[net] = here, 0.0, 0.0, -1
+            if bit_begins[net + 1] > bit_begins[net]:
+                known = bit_begins[net + 1] - bit_begins[net]
+                read[:known] = bits[bit_begins[net] : bit_begins[net + 1]]
+                first, waits = 0, 0  # nets that the LUT may absorb, those that are ready last first
+                for place in range(known):
+                    a = read[place] // most_bits
+                    if waits == 0 or seen[waits - 1] != a:  # the bits of a net are neighbors
+                        seen[waits] = a
+                        waits += 1
+                while first < waits:
+                    latest = first
+                    for other in range(first + 1, waits):
+                        a, b = seen[other], seen[latest]
+                        when_a = at[a] if stage[a] == here else -1.0
+                        when_b = at[b] if stage[b] == here else -1.0
+                        if when_a > when_b or (when_a == when_b and a > b):
+                            latest = other
+                    a = seen[latest]
+                    seen[latest] = seen[first]
+                    first += 1
+                    if stage[a] != here or size[a] == 0:
+                        break
+                    joined = 0
+                    for place in range(known):
+                        if read[place] // most_bits != a:
+                            more[joined] = read[place]
+                            joined += 1
+                    for place in range(size[a]):
+                        fresh = True
+                        for other in range(joined):
+                            fresh = fresh and more[other] != absorbed[a, place]
+                        if fresh:
+                            more[joined] = absorbed[a, place]
+                            joined += 1
+                    if joined > inputs:
+                        break
+                    known = joined
+                    read[:known] = more[:known]
+                start = -1.0
+                for place in range(known):
+                    a = read[place] // most_bits
+                    when = at[a] if stage[a] == here else 0.0
+                    if when > start or (when == start and a > last[net]):
+                        start, last[net] = when, a
+                own[net] = luts[known]
+                at[net] = start + own[net]
+                size[net] = known
+                absorbed[net, :known] = read[:known]
+            elif registers[net]:
+                stage[net] = here + 1
+            else:
+                start = 0.0
+                for place in range(begins[net], begins[net + 1]):
+                    a = below[place]
+                    when = at[a] if stage[a] == here else 0.0
+                    if last[net] < 0 or when > start:
+                        start, last[net] = when, a
+                own[net] = own_delays[net]
+                at[net] = start + own[net]
+            if attempt or not (at[net] > length and at[net] > own[net] > 0):
+                break
+            here += 1
+    return stage, at, own, last

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files as files_of
 from typing import Any
 
-from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.ports import Field, input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
 from forestc.forest.words import word_example
+from forestc.lowering.trees import feature_word
 from forestc.netlist.ir import Netlist
+from forestc.netlist.ports import label_port, score_port
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
 
@@ -61,51 +64,34 @@ def design_hash(printed: str, options: Mapping[str, Any]) -> str:
 
 def manifest(
     forest: Forest,
-    netlist: Netlist,
+    netlist: Netlist | None,
     files: Mapping[str, str],
     options: Mapping[str, Any],
     guarantees: Mapping[str, str],
     printed: str | None = None,
 ) -> dict[str, Any]:
-    """The manifest as a JSON object. files: role to path. printed: `print_forest(forest)`, if known. Deterministic."""
-    inputs, outputs = input_fields(netlist), output_fields(netlist)
-    ports: list[dict[str, Any]] = [
-        {"name": "x", "direction": "in", "bits": max(1, width_of(inputs))},
-        {"name": "y", "direction": "out", "bits": width_of(outputs)},
-    ]
-    if netlist.latency:
-        clocked = [("clk", "in"), ("in_valid", "in"), ("out_valid", "out")]
-        ports = [{"name": name, "direction": way, "bits": 1} for name, way in clocked] + ports
-    return {
+    """The manifest as a JSON object. netlist: None where only C is written: fields that describe hardware are absent
+    then. files: role to path. printed: `print_forest(forest)`, if known. Deterministic."""
+    hardware = None if netlist is None else _Hardware.of(netlist)
+    fields: dict[str, Any] = {
         "format": FORMAT,
         "name": forest.name,
-        "core": module_name(netlist),
+        "core": hardware and hardware.core,
         "files": dict(files),
-        "ports": ports,
+        "ports": hardware and hardware.ports,
         "columns": forest.columns,
         "features": [
             {
                 "name": feature.name,
                 "column": feature.column,
-                "offset": field.offset,
-                "bits": field.word.width,
-                "signed": field.word.signed,
+                **({} if hardware is None else {"offset": hardware.inputs[index].offset}),
                 **_number(forest, index),
             }
-            for index, (feature, field) in enumerate(zip(forest.features, inputs, strict=True))
+            for index, feature in enumerate(forest.features)
         ],
-        "outputs": [
-            {
-                "name": field.name,
-                "offset": field.offset,
-                "bits": field.word.width,
-                "signed": field.word.signed,
-                "scale": 1 if field.port.kind == "label" else _scale(forest, field.port.index),
-            }
-            for field in outputs
-        ],
-        "latency_cycles": netlist.latency,
-        "initiation_interval": 1,
+        "outputs": _results(forest) if hardware is None else [_output(forest, field) for field in hardware.outputs],
+        "latency_cycles": hardware and hardware.latency,
+        "initiation_interval": hardware and 1,
         "classes": [list(p.classes) for p in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
         "link": [p.link.kind for p in forest.targets] if len(forest.targets) > 1 else forest.link.kind,
         "passes": list(forest.provenance.passes),
@@ -118,6 +104,49 @@ def manifest(
         "options": dict(options),
         "hash": design_hash(print_forest(forest) if printed is None else printed, options),
     }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class _Hardware:
+    """What the manifest says of a netlist."""
+
+    core: str
+    inputs: list[Field]
+    outputs: list[Field]
+    latency: int
+
+    @staticmethod
+    def of(netlist: Netlist) -> _Hardware:
+        return _Hardware(module_name(netlist), input_fields(netlist), output_fields(netlist), netlist.latency)
+
+    @property
+    def ports(self) -> list[dict[str, Any]]:
+        clocked = [("clk", "in"), ("in_valid", "in"), ("out_valid", "out")] if self.latency else []
+        return [
+            *({"name": name, "direction": way, "bits": 1} for name, way in clocked),
+            {"name": "x", "direction": "in", "bits": max(1, width_of(self.inputs))},
+            {"name": "y", "direction": "out", "bits": width_of(self.outputs)},
+        ]
+
+
+def _output(forest: Forest, field: Field) -> dict[str, Any]:
+    """A result and its place in y."""
+    return {
+        "name": field.name,
+        "offset": field.offset,
+        "bits": field.word.width,
+        "signed": field.word.signed,
+        "scale": 1 if field.port.kind == "label" else _scale(forest, field.port.index),
+    }
+
+
+def _results(forest: Forest) -> list[dict[str, Any]]:
+    """The results that C computes, by the names of hardware's outputs."""
+    count = len(forest.targets)
+    labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
+    scores = range(forest.n_scores)
+    return [*labels, *({"name": score_port(index).name, "scale": _scale(forest, index)} for index in scores)]
 
 
 def _scale(forest: Forest, output: int) -> float | None:
@@ -131,7 +160,10 @@ def _number(forest: Forest, index: int) -> dict[str, Any]:
     feature = forest.features[index]
     number = feature.number
     value, word = word_example(forest, index)
+    kind = feature_word(forest, index)
     return {
+        "bits": kind.width,
+        "signed": kind.signed,
         "type": str(number),
         "fraction": number.fraction if isinstance(number, Fixed) else None,
         "missing": word_range(number, feature.missing).missing,

@@ -60,15 +60,15 @@ class Design(Predictor):
     def figures(self) -> dict[str, Any]:
         """The figures that `forestc inspect` prints for a folder."""
         manifest = self.manifest
-        ports = {port["name"]: f"{port['direction']}, {port['bits']} bits" for port in manifest["ports"]}
+        ports = {port["name"]: f"{port['direction']}, {port['bits']} bits" for port in manifest.get("ports", ())}
         return {
             "folder": str(self.folder),
             "targets": list(self.targets),
             "passes": list(manifest["passes"]),
             "guarantees": [f"{name}: {promise}" for name, promise in manifest["guarantees"].items()],
-            "core": manifest["core"],
+            "core": manifest.get("core"),
             "ports": [f"{name} ({kind})" for name, kind in ports.items()],
-            "latency_cycles": manifest["latency_cycles"],
+            "latency_cycles": manifest.get("latency_cycles"),
             "device": manifest["options"].get("device"),
             "clock_mhz": manifest["options"].get("clock_mhz"),
             "files": sorted(manifest["files"].values()),
@@ -79,6 +79,11 @@ class Design(Predictor):
     @property
     def targets(self) -> tuple[str, ...]:
         return tuple(self.manifest["options"]["targets"])
+
+    @property
+    def has_hardware(self) -> bool:
+        """Whether anything in the folder was written from a netlist. C is not."""
+        return set(self.targets) != {"c"}
 
     @property
     def c_options(self) -> COptions:
@@ -92,7 +97,7 @@ class Design(Predictor):
     @property
     def netlist(self) -> Netlist:
         """The netlist that the files were written from, lowered again from the quantized forest. Raises ForestcError
-        if the manifest describes other ports: users pack words by its offsets."""
+        if only C was written, or if the manifest describes other ports: users pack words by its offsets."""
         return self._lowered[0]
 
     @property
@@ -102,6 +107,7 @@ class Design(Predictor):
 
     @cached_property
     def _lowered(self) -> tuple[Netlist, Witness]:
+        self._need_hardware()
         netlist, witness = lower_with_witness(self.forest, self.lowering)
         found = self.manifest
         expected = manifest(self.forest, netlist, found["files"], found["options"], found["guarantees"])
@@ -126,7 +132,7 @@ class Design(Predictor):
         """The port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
 
         words: (rows, features), from `quantize`. Bits past the port's width are 0. Raises RowsError for words outside
-        their features' ranges.
+        their features' ranges, ForestcError if only C was written.
         """
         fields = self._fields("features")
         words = np.asarray(words)
@@ -146,7 +152,7 @@ class Design(Predictor):
 
     def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
         """The results (rows, results), in the order of the manifest's outputs, from the port `y` as little-endian bytes
-        (rows, bytes). Raises RowsError for other shapes."""
+        (rows, bytes). Raises RowsError for other shapes, ForestcError if only C was written."""
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
@@ -155,8 +161,13 @@ class Design(Predictor):
         lanes[:, : data.shape[1]] = data
         return unpacked(fields, lanes.view("<u4"))
 
+    def _need_hardware(self) -> None:
+        if not self.has_hardware:
+            raise ForestcError("only C was written, no hardware", where=str(self.folder), do="add --target verilog")
+
     def _fields(self, key: str) -> list[Field]:
         """The fields of a port, from the manifest."""
+        self._need_hardware()
         return [
             Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"])))
             for f in self.manifest[key]
@@ -352,7 +363,7 @@ def _foreign_file(folder: Path) -> str:
     known: set[str] = set()
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if 2 <= manifest["format"] <= FORMAT and {"core", "hash", "options"} <= manifest.keys():
+        if 2 <= manifest["format"] <= FORMAT and {"hash", "options"} <= manifest.keys():
             known = {MANIFEST, MODEL, QUANTIZED, REPORT, *map(str, manifest["files"].values())}
             known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
             known |= {name for name in present if name.startswith(f".{MEASURED}.")}

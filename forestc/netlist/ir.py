@@ -26,8 +26,9 @@ the same number of registers (`verify` proves it), so the initiation interval is
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from forestc.netlist.ports import Port
 
@@ -174,23 +175,27 @@ class Netlist:
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
+_READS: Mapping[type[Any], Callable[[Any], tuple[Net, ...]]] = {
+    Const: lambda cell: (),
+    Input: lambda cell: (),
+    Less: lambda cell: (cell.a,),
+    InSet: lambda cell: (cell.a,),
+    Not: lambda cell: (cell.a,),
+    And: lambda cell: (cell.a, cell.b),
+    Or: lambda cell: (cell.a, cell.b),
+    Mux: lambda cell: (cell.select, cell.a, cell.b),
+    Add: lambda cell: cell.operands,
+    Table: lambda cell: tuple([a for a, _ in cell.words]),
+    Shift: lambda cell: (cell.a,),
+    Extend: lambda cell: (cell.a, cell.zero),
+    Compare: lambda cell: (cell.a, cell.b),
+    Register: lambda cell: (cell.a,),
+}
+
+
 def reads(cell: Cell) -> tuple[Net, ...]:
     """The nets a cell reads, in the order of its fields."""
-    match cell:
-        case Const() | Input():
-            return ()
-        case Less(a) | InSet(a) | Not(a) | Shift(a) | Register(a):
-            return (a,)
-        case And(a, b) | Or(a, b) | Extend(a, b) | Compare(a, b):
-            return (a, b)
-        case Mux(select, a, b):
-            return (select, a, b)
-        case Add(operands):
-            return operands
-        case Table(words):
-            return tuple(a for a, _ in words)
-        case _:
-            assert_never(cell)
+    return _READS[type(cell)](cell)
 
 
 class Linear(NamedTuple):
@@ -228,16 +233,16 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
     """The type of the net a cell drives, given the types of the nets below it."""
     match cell:
+        case Mux(_, a, _) | Extend(_, a) | Register(a):
+            return types[a]
+        case Less() | InSet() | And() | Or() | Compare():
+            return BIT
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
         case Table(_, _, width) | Not(_, width):
             return WordType(width, False)
         case Shift(a):
             return WordType(types[a].width + 1, False)
-        case Less() | InSet() | And() | Or() | Compare():
-            return BIT
-        case Mux(_, a, _) | Extend(_, a) | Register(a):
-            return types[a]
         case _:
             assert_never(cell)
 

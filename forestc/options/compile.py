@@ -39,6 +39,9 @@ class CompileOptions:
     passes: those that replace the level's, as text or as a list of passes. scores: the largest error of a probability
     on the rows, or of other values as a share of their range.
 
+    results: of Python alone: what each of the passes makes, where they have run before on the same model and rows;
+    their promises are checked all the same.
+
     clock_mhz: for constraints and scripts; on devices with an estimate it also chooses the latency. The options c_...
     and the budgets cpu, flash, ram and instructions are those of `forestc.backends.c.COptions`.
     """
@@ -174,6 +177,7 @@ class CompileOptions:
     )
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
     trust_pickle: bool = trust_option()
+    results: Sequence[Any] | None = None
     progress: Progress = quiet
 
     def __post_init__(self) -> None:

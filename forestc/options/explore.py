@@ -40,6 +40,9 @@ class ExploreOptions:
         (), "--limit", "what every design must keep, as in 'fmax>=150'; several times", "LIMIT", repeated=True
     )
     trials: int = option(200, "--trials", "designs to try", "N", least=1)
+    seconds: float | None = option(
+        None, "--seconds", "end in this time, with the front of what was found; default: after all trials", "SECONDS"
+    )
     seed: int = option(0, "--seed", "seed of all that is drawn", least=0)
     jobs: int | None = option(None, "--jobs", "worker processes; default: one for each core", "N", least=1)
     scheduler: str | None = option(None, "--scheduler", "address of a Dask cluster that runs the trials", "ADDRESS")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
@@ -54,6 +57,22 @@ class Refusing(Protocol):
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """Raises the errors that `run` would raise. source: the model before all passes."""
+
+
+class Memory(Protocol):
+    """Keeps arrays that a pass made on its way, for one forest and its rows. What comes back may be of any shape, and
+    is to be checked."""
+
+    def recall(self, name: str) -> Mapping[str, NDArray[Any]] | None: ...
+
+    def remember(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None: ...
+
+
+@runtime_checkable
+class Remembering(Pass, Protocol):
+    """A pass that goes on from what it made with other options, and makes the same as `run`."""
+
+    def run_remembering(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory) -> PassResult: ...
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, judge: Judge | None) -> Rows:

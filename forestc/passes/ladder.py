@@ -41,12 +41,16 @@ class Rung:
 class Branch:
     """Settings in the order in which they are tried. grows: whether forests get larger from rung to rung. give_up: of a
     branch that shrinks, the number of successive rungs that are no good after which it ends; at_least: how many are
-    tried before it ends without any that is good."""
+    tried before it ends without any that is good. costs: about what each costs, where that is known beforehand and a
+    rung needs none of those before it. alone: whether the next branches may be good where all of this one loses too
+    much, as their forests keep more."""
 
     steps: tuple[Pass, ...]
     grows: bool = False
     give_up: int = 4
     at_least: int = 0
+    costs: tuple[float, ...] = ()
+    alone: bool = False
 
 
 class Ladder(Protocol):

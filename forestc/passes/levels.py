@@ -67,6 +67,8 @@ SMALLER = 0.9  # of the size of what -O2 would take, so that an error of the est
 KEPT = "decisions kept"  # the family that -O2 tries
 STRIDES = {1: 4, 2: 3, 3: 1}  # of prune-splits' prices, by effort
 MUCH = 0.5  # of the size with a promise: how small the design without it must be to be mentioned
+MANY = 1 << 21  # rows times trees from which -O3 does not try to keep decisions where far less is known to do
+LEAST_KEPT = 0.05  # of a forest's cost: in docs/benchmarks, Levels, none that keeps decisions takes less than 0.13
 FEW_ROWS = 5_000  # small ensembles of so few rows are also grown with noise
 RULES = ExtractRules(comparators=32, seconds=10.0)  # whose trials take seconds
 
@@ -236,6 +238,8 @@ def families(
     )  # fmt: skip
     if level == SEARCHING[0]:
         return [keep]
+    if rows * len(source.trees) > MANY:
+        keep = replace(keep, least=LEAST_KEPT)
     grown = RegrowTrees(tolerance=tolerance, cost=cost)
     splits = PruneSplits(leaf_bits="auto", tolerance=tolerance, stride=stride, cost=cost)
     tried = [Family("regrow-trees", before, grown)]
@@ -298,7 +302,8 @@ def searched(
 def _without_promise(search: Search, best: Trial) -> list[str]:
     """A note where keeping the decisions of the given rows makes the design much larger."""
     first = families(SEARCHING[-1], search.model, search.tolerance, search.size.cost, 1, search.count)[0]
-    search.climb(replace(first, name=f"{first.name} (-O{SEARCHING[-1]})"))
+    step = replace(first.step, leaf_bits=1, price=1.0) if isinstance(first.step, RegrowTrees) else first.step
+    search.climb(replace(first, name=f"{first.name} (-O{SEARCHING[-1]})", step=step, most=MUCH * search.cheapest))
     free = search.smallest()
     if free.size > MUCH * best.size:
         return []

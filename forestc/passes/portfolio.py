@@ -23,11 +23,13 @@ from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge, Judged, Loss, joined
 from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
+from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows, count_rows
 
 SIMPLIFY = Simplify()
 LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
+TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
 STALE = 3  # successive forests, none more accurate than the best before, after which such a branch ends, too
 MEASURED = 4  # trials of a family whose sizes are estimated from their netlists: those that cost least
 
@@ -64,12 +66,15 @@ class CrossJudge:
 @dataclass(frozen=True)
 class Family:
     """Settings that are tried: those of `step` on what the passes `before` leave. otherwise: a step whose settings are
-    tried if none of the first is good."""
+    tried if none of the first is good. most: the cost at which ensembles that grow are too large. least: the share of
+    a forest's cost below which its settings do not get."""
 
     name: str
     before: tuple[Pass, ...]
     step: Pass
     otherwise: Pass | None = None
+    most: float = math.inf
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -214,6 +219,9 @@ class Search:
     def climb(self, family: Family) -> None:
         """Tries the settings of a family, branch by branch, from each until it gets too large or loses too much."""
         before = len(self.trials)
+        if family.least and self.cheapest < family.least * self._cost_before(family):
+            self.refused[family.name] = TOO_LARGE
+            return
         try:
             good = _Climb(self, family, family.step).run()
             if not good and family.otherwise is not None:
@@ -222,7 +230,12 @@ class Search:
             self.refused[family.name] = error.what
         else:
             if len(self.trials) == before and not self.late:
-                self.refused[family.name] = f"not judged, as all of it costs over {LARGER} times the least that is good"
+                self.refused[family.name] = TOO_LARGE
+
+    def _cost_before(self, family: Family) -> float:
+        """The cost of the forest whose splits or trees the family removes."""
+        forest = self.base.after(family.before)
+        return bill_of(forest, "luts", family=self.size.cost).of(np.ones(len(forest.trees), dtype=bool))
 
 
 class _Climb:
@@ -239,12 +252,15 @@ class _Climb:
         """Whether any setting is good."""
         for branch in self.ladders[self.search.base].branches():
             before = self.tried
-            cheapest = self._grow(branch) if branch.grows else self._shrink(branch)
-            self.best = min(self.best, cheapest)
-            if branch.grows and not self.search.late:
+            if branch.grows:
+                self.best = min(self.best, self._grow(branch))
+                if self.search.late:
+                    break
                 continue
+            cheapest, least = self._shrink(branch)
+            self.best = min(self.best, cheapest)
             known = min(self.search.cheapest, self.best)
-            much = known < math.inf and cheapest > WORSE * known
+            much = known < math.inf and (least if branch.alone else cheapest) > WORSE * known
             if much or self.tried == before or self.search.late:  # other settings would be larger than what is known
                 break
         return self.best < math.inf
@@ -268,12 +284,13 @@ class _Climb:
         """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
         folds as it takes to see that too much is lost."""
         base, least, stale = self.search.base, math.inf, 0
+        most = min(MARGIN * self.best, self.family.most)
         for step in branch.steps:
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):
-                if last[0].cost >= MARGIN * self.best or last[1].lost - last[1].error > self.search.tolerance:
+                if last[0].cost >= most or last[1].lost - last[1].error > self.search.tolerance:
                     break
-            if last is None or last[0].cost >= MARGIN * self.best or self.search.late:
+            if last is None or last[0].cost >= most or self.search.late:
                 break
             rung, loss = last
             make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)
@@ -298,14 +315,16 @@ class _Climb:
             errors += fold.judge.errors([rung.forest])
             yield rung, CrossJudge(self.search.folds[:number]).loss(errors)
 
-    def _shrink(self, branch: Branch) -> float:
+    def _shrink(self, branch: Branch) -> tuple[float, float]:
         """From the largest down, each from the one before, until several lose too much. Returns the least cost of those
-        that are good. What is much larger than the best of all so far is made of the model alone, and not judged."""
-        search, missed, cheapest = self.search, 0, math.inf
-        others = {place: self.ladders[place].rungs(branch.steps) for place in self.places if place is not search.base}
+        that are good, and of all. What is much larger than the best of all so far is made of the model alone, and not
+        judged."""
+        search, missed, cheapest, least = self.search, 0, math.inf, math.inf
+        steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
+        others = {place: self.ladders[place].rungs(steps) for place in self.places if place is not search.base}
         rungs: dict[_Place, Rung] = {}
         skipped = 0
-        for number, rung in enumerate(self.ladders[search.base].rungs(branch.steps)):
+        for number, rung in enumerate(self.ladders[search.base].rungs(steps)):
             if rung.cost >= LARGER * search.cheapest and not rung.last:
                 skipped += 1
                 continue
@@ -315,6 +334,7 @@ class _Climb:
                 rungs |= {place: next(rest, rungs.get(place, rung)) for place, rest in others.items()}
             skipped = 0
             loss = search.judge.of([rungs[place].forest for place in search.places])
+            least = min(least, rung.cost)
             if self._add(rung.step, partial(_itself, rung), rung.cost, loss):
                 missed, cheapest = 0, min(cheapest, rung.cost)
             else:
@@ -323,7 +343,7 @@ class _Climb:
                     break
             if rung.last or self.search.late:
                 break
-        return cheapest
+        return cheapest, least
 
 
 def _itself(rung: Rung) -> Rung:

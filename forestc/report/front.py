@@ -27,9 +27,26 @@ def front_tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
     lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]
-    lines += ["stopped before its end; --resume goes on"] if figures["stopped"] else []
+    lines += _unfinished(figures)
     lines += [f"designs: {figures['out']}/trials/NNNN/design", f"charts: forestc report {figures['out']} -o study.html"]
     return [table, *map(Text, lines)]
+
+
+def _unfinished(figures: dict[str, Any]) -> list[str]:
+    """What a study lacks that ended early, and how to finish it."""
+    lacks = figures["unfinished"]
+    if not lacks:
+        return []
+    parts = {
+        "untried": "trials were not tried",
+        "begun": "trials were begun and not ended",
+        "designs": "designs of the front are not compiled and checked",
+    }
+    lines = ["ended early: " + ", ".join(f"{lacks[name]} {what}" for name, what in parts.items() if lacks[name])]
+    whole, front = figures["finish"]
+    if lacks["untried"]:
+        return [*lines, f"to go on with the search: {whole}", f"to finish what was tried: {front}"]
+    return [*lines, f"to finish it: {whole}"]
 
 
 _HEADS = {"latency_cycles": "cycles", "fmax_mhz": "MHz", "flash": "flash bytes", "ram": "RAM bytes", "lut": "LUTs"}

@@ -8,7 +8,6 @@ from typing import Any
 
 from forestc.compilation.record import GENERATED, MEASURED_ON, leaves_note
 from forestc.forest.ir import Forest
-from forestc.netlist.ir import Netlist
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.pipeline import Step
 from forestc.report.tables import (
@@ -29,7 +28,6 @@ _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 def compile_report(
     source: Forest,
     forest: Forest,
-    netlist: Netlist,
     steps: Sequence[Step],
     figures: Mapping[str, Any],
     made: Mapping[str, Any],
@@ -43,8 +41,9 @@ def compile_report(
         ("conditions of all nodes", f"{figures['conditions']}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']}"),
         ("comparator bits", f"{figures['comparator_bits']}"),
-        ("latency", f"{netlist.latency} cycles"),
     ]
+    if figures["latency_cycles"] is not None:
+        sizes.append(("latency", f"{figures['latency_cycles']} cycles"))
     promises = [(_code(step.name), step.promise, _meaning(step), f"{step.inputs_checked}") for step in steps]
 
     def section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -97,8 +97,9 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
         ("conditions of all nodes", f"{figures['conditions']:,}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
         ("comparator bits", f"{figures['comparator_bits']:,}"),
-        ("latency", f"{figures['latency_cycles']} cycles"),
     ]
+    if figures["latency_cycles"] is not None:
+        rows.append(("latency", f"{figures['latency_cycles']} cycles"))
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []

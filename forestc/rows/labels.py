@@ -136,7 +136,17 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
         number = _as_number(label)
         if number is not None:
             known.setdefault(number, index)
-    indices = [known.get(str(label), known.get(_as_number(label), -1)) for label in labels]
+
+    def place_of(label: Any) -> int:
+        return known.get(str(label), known.get(_as_number(label), -1))
+
+    # of one type, equal labels have equal texts, and each distinct one is looked up once
+    kinds = set(map(type, labels))
+    if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
+        place = {label: place_of(label) for label in set(labels)}
+        indices = [place[label] for label in labels]
+    else:
+        indices = list(map(place_of, labels))
     if labels and max(indices) < 0:
         raise RowsError(
             f"no label is a class of the model: {str(labels[0])[:40]!r}",

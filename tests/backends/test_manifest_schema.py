@@ -103,7 +103,8 @@ def test_it_knows_the_options_of_compile():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.pop("ports"), "'ports' is a required property"),
+        (lambda told: told.pop("files"), "'files' is a required property"),
+        (lambda told: told.update(core="m"), "'ports' is a dependency of 'core'"),
         (lambda told: told.update(more=1), "'more' was unexpected"),
         (lambda told: told["features"][0].update(bits="5"), "'5' is not of type 'integer'"),
         (lambda told: told["features"][0].pop("raw"), "'raw' is a required property"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import shutil
 import signal
@@ -28,6 +29,7 @@ from forestc.exploration.choice import unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool, carried_out
+from forestc.exploration.search import Search
 from forestc.exploration.study import open_study
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -149,11 +151,13 @@ class Here:
     def give(self, job):
         self.jobs.append(job)
 
-    def take(self):
+    def take(self, until=math.inf):
         return [carried_out(self.bench, self.jobs.pop())]
 
-    def close(self):
+    def drop(self):
         pass
+
+    close = drop
 
 
 def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
@@ -315,7 +319,7 @@ def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
         pool.free()
 
 
-def test_ctrl_c_keeps_what_was_found(work):
+def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(work, monkeypatch):
     def stop(line):
         if line.startswith("2 of"):
             raise KeyboardInterrupt
@@ -324,5 +328,89 @@ def test_ctrl_c_keeps_what_was_found(work):
         work / "model.forest", work / "train.csv", work / "stopped", validation=work / "other.csv", trials=TRIALS,
         progress=stop, **BASE,
     )  # fmt: skip
-    assert study.asked["stopped"] and 2 <= len(study.trials) < TRIALS
-    assert all(trial.has_design for trial in study.front)
+    assert study.asked["stopped"] and len(study.complete) == 2 and study.front
+    lacks, tried = study.asked["unfinished"], len(study.trials)
+    assert lacks == {"untried": TRIALS - tried, "begun": tried - 2, "designs": len(study.front)}
+    numbers = [row["trial"] for row in csv.DictReader((study.folder / "front.csv").read_text().splitlines())]
+    assert numbers == [str(trial.number) for trial in study.front if trial.on_front]
+    whole, front = study.asked["finish"]
+    assert (whole, front) == (f"forestc explore --resume -o {study.folder}", f"{whole} --trials {tried}")
+    monkeypatch.chdir(work)
+    again = forestc.explore(**{**asked_before(study.folder), "trials": tried}, out=study.folder, resume=True)
+    assert len(again.complete) == len(again.trials) == tried and not again.asked["stopped"]
+    assert again.front and all(trial.has_design for trial in again.front)
+    assert again.asked["unfinished"] is None and again.asked["finish"] == []
+
+
+def test_ctrl_c_ends_what_workers_do(work):
+    """The trial that is under way when Ctrl-C comes would take a quarter of an hour."""
+    program = (
+        "import exploration_trainers, forestc\n"
+        "if __name__ == '__main__':\n"
+        "    study = forestc.explore(None, 'train.csv', 'slow', train=exploration_trainers.fit_or_fail, trials=5,\n"
+        "        label='target', device='xcup', rungs='estimate', jobs=1)\n"
+        "    print(study.asked['stopped'], [trial.state for trial in study.trials])\n"
+    )
+    (work / "slow.py").write_text(program)
+    paths = os.pathsep.join(map(str, (Path(forestc.__file__).parents[1], Path(exploration_trainers.__file__).parent)))
+    search = subprocess.Popen(
+        [sys.executable, "slow.py"], cwd=work, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    while not (work / "slow" / "trials" / "0003" / "trial.json").exists():
+        assert search.poll() is None
+        time.sleep(0.05)
+    search.send_signal(signal.SIGINT)
+    out, _ = search.communicate(timeout=300)
+    assert out == "True ['complete', 'failed', 'failed', 'running']\n"
+    assert (work / "slow" / "front.csv").exists()
+
+
+def test_a_search_ends_in_its_time_and_goes_on(work, done, monkeypatch):
+    """By a clock that the search's progress moves."""
+    now = [0.0]
+
+    def stop(line):
+        now[0] += 1e9 * line.startswith("5 of")
+
+    monkeypatch.setattr("forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("forestc.commands.explore.time", SimpleNamespace(monotonic=lambda: now[0]))
+    study = forestc.explore(
+        work / "model.forest", work / "train.csv", work / "timed", validation=work / "other.csv",
+        test=work / "test.csv", trials=TRIALS, seconds=1000.0, progress=stop, **{**BASE, "prove": True},
+    )  # fmt: skip
+    assert not study.asked["stopped"] and len(study.complete) == 5 and study.front
+    assert study.asked["unfinished"]["untried"] + len(study.trials) == TRIALS
+    monkeypatch.chdir(work)
+    asked = asked_before(study.folder)
+    assert "seconds" not in asked
+    again = forestc.explore(**asked, out=study.folder, resume=True)
+    assert trials_of(again) == trials_of(done)
+
+
+def test_a_study_that_ended_early_has_a_front_of_what_was_synthesized(done):
+    synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": 1e6}})
+    trials = tuple(synthesized if trial.number == 4 else trial for trial in done.trials)
+    study = replace(done, trials=trials)
+    assert synthesized not in study.front
+    assert replace(study, asked={**done.asked, "unfinished": {"designs": 1}}).front == (synthesized,)
+    assert replace(done, asked={**done.asked, "unfinished": {"designs": 1}}).front == done.front
+
+
+def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
+    """A design that goes up would be on the front were it a tenth smaller and a standard error more accurate."""
+    asked = Asked(
+        work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target", device="xcup",
+        validation=work / "other.csv",
+    )  # fmt: skip
+    search = Search(material_of(asked, done.folder), None, None, str)
+    search.trials = {trial.number: trial for trial in done.trials}
+    sent, front = search._sent("synthesis", exactly=False, most=len(done.trials)), search.view().front
+    assert {trial.number for trial in front} <= {trial.number for trial in sent}
+    assert len(sent) < len(done.trials)
+    for trial in sent:
+        lut, score = 0.9 * trial.figure("lut"), trial.validation
+        assert not any(
+            other.figure("lut") < lut and other.figure("accuracy") > score.value + score.standard_error
+            for other in front
+        )

@@ -4,7 +4,7 @@ import pytest
 from random_forests import random_forest
 
 from forestc.costs.devices import DELAYS
-from forestc.lowering.schedule import pipelined, shortest_stages, stages_within
+from forestc.lowering.schedule import pipelined, shortest_stages
 from forestc.lowering.stages import stages_of
 from forestc.lowering.timing import Timing
 from forestc.lowering.trees import LoweringOptions, lower
@@ -22,12 +22,11 @@ def test_stages_are_as_short_as_they_can_be(target, latency):
     stages = shortest_stages(timing, latency)
     for net, cell in enumerate(netlist.cells):
         below = [a for a in reads(cell) if not isinstance(netlist.cells[a], Const)]
-        assert all(stages[a].stage <= stages[net].stage for a in below)
-    assert max(stages[net].stage for _, net in netlist.outputs) < latency
-    longest = max(ready.at for ready in stages)
-    shorter = stages_within(timing, longest * 0.99)
-    slowest = max(ready.own for ready in stages)
-    assert longest == pytest.approx(slowest) or max(shorter[net].stage for _, net in netlist.outputs) >= latency
+        assert all(stages.stage[a] <= stages.stage[net] for a in below)
+    ends = [net for _, net in netlist.outputs]
+    assert max(stages.stage[ends]) < latency
+    shorter = timing.placed(max(stages.at) * 0.99)
+    assert max(stages.at) == pytest.approx(max(stages.own)) or max(shorter.stage[ends]) >= latency
 
 
 def chain(conditions, name="chain"):

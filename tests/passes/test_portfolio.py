@@ -43,6 +43,7 @@ class Moving:
     among: tuple[int, ...] = ()
     by: int = 0
     grows: bool = False
+    branches: tuple[Branch, ...] = ()  # instead of one of `among`; of their steps `by` counts
     name = "moving"
     space = ()
 
@@ -62,6 +63,8 @@ class MovingLadder:
     forest: object = field(repr=False)
 
     def branches(self):
+        if self.step.branches:
+            return self.step.branches
         steps = tuple(replace(self.step, by=by) for by in self.step.among)
         return [Branch(steps, grows=self.step.grows, give_up=2)]
 
@@ -117,6 +120,35 @@ def test_what_is_much_larger_than_the_best_is_not_judged():
     search.climb(Family("others", (), Moving((-40, -30, -20))))
     assert len(search.trials) == before
     assert search.trials[-1].family == "moved"
+
+
+def test_settings_whose_costs_are_known_to_be_much_larger_are_not_made():
+    search = search_of(Moving((3,)))  # which costs 7
+    steps = tuple(Moving(by=by) for by in (-40, -1, 1, 2))
+    made.clear()
+    search.climb(Family("others", (), Moving(branches=(Branch(steps, costs=(50.0, 11.0, 9.0, 8.0)),))))
+    assert {by for _, by in made} == {1, 2} and search.trials[-1].passes[0].by == 2
+    made.clear()
+    search.climb(Family("larger", (), Moving(branches=(Branch(steps[:2], costs=(50.0, 11.0)),))))
+    assert not made and "not judged" in search.refused["larger"]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_behind_a_branch_that_loses_too_much_the_next_is_tried_where_it_keeps_more(alone):
+    much, little = (Branch((Moving(by=by),), give_up=1, alone=alone) for by in (9, 3))
+    search = search_of(Moving((1,)))
+    search.climb(Family("others", (), Moving(branches=(much, little))))
+    assert [trial.passes[0].by for trial in search.trials[2:]] == ([9, 3] if alone else [9])
+    assert search.smallest().passes[0].by == (3 if alone else 1)
+
+
+def test_a_family_is_not_tried_where_much_less_is_known_than_it_leaves():
+    search = search_of(Moving((3,)))
+    made.clear()
+    search.climb(Family("kept", (), Moving((5,)), least=1000.0))
+    assert not made and "not judged" in search.refused["kept"]
+    search.climb(Family("kept", (), Moving((5,)), least=1e-6))
+    assert search.trials[-1].family == "kept"
 
 
 def test_no_setting_is_tried_behind_the_time():

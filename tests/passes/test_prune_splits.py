@@ -92,6 +92,17 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
         assert [print_forest(rung.forest) for rung in rungs] == [print_forest(rung.forest) for rung in alone]
 
 
+def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
+    model, X, y = trained("xgboost-binary")
+    forest = Quantize().run(load(model), ArrayRows(X, y)).forest
+    result = PruneSplits(keep="decisions", price=0, leaf_bits="same").run(forest, ArrayRows(X, y))
+    assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
+    assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
+    assert result.report["splits"][1] < result.report["splits"][0]
+    cheapest = PruneSplits(keep="decisions", leaf_bits="same").run(forest, ArrayRows(X, y))
+    assert cheapest.report["cost"][1] <= result.report["cost"][1]
+
+
 def test_accuracy_on_held_out_rows_decides():
     model, X, y = digits()
     rows = FitAndHeldOut.every(ArrayRows(X[::2], y[::2]), 3)
@@ -290,3 +301,48 @@ def test_what_nothing_found_keeps_is_kept_in_another_way():
         PruneSplits(keep="accuracy-or-decisions").run(forest, rows)
     with pytest.raises(OptionError, match="searches the price"):
         PruneSplits(keep="accuracy-or-decisions", price=2.0)
+
+
+class Known(dict):
+    """A memory whose arrays may be wrong."""
+
+    def recall(self, name):
+        return self.get(name)
+
+    def remember(self, name, arrays):
+        self[name] = {key: array.copy() for key, array in arrays.items()}
+
+
+@pytest.mark.parametrize("kind", ["xgboost-binary", "digits", "forest-missing", "xgboost-missing", "regression"])
+@pytest.mark.parametrize("options", [{}, {"rewire": False}, {"leaf_bits": 1}])
+def test_a_pass_that_remembers_makes_the_same(kind, options):
+    if kind == "regression":
+        _, X, y = trained("xgboost-binary")
+        y = X[:, 0] * 2 - X[:, 3]
+        model = RandomForestRegressor(4, max_depth=4, random_state=0).fit(X, y)
+    else:
+        model, X, y = digits() if kind == "digits" else trained(kind)
+    classes = np.unique(y)
+    truth = y if kind == "regression" else np.searchsorted(classes, y)
+    rows, held_out = ArrayRows(X[::4], truth[::4]), ArrayRows(X[1::4], truth[1::4])
+    source = load(model)
+    forest, _ = run_passes(source, passes_from("simplify,quantize{leaf_bits=6,change=1}"), rows)
+    judge, memory = Judge(source, held_out), Known()
+
+    def same(price):
+        step = PruneSplits(price=price, copies=2, tolerance=1.0, **options)
+        fresh, resumed = step.run(forest, rows, judge), step.run_remembering(forest, rows, judge, memory)
+        assert print_forest(resumed.forest) == print_forest(fresh.forest)
+        assert (resumed.report, resumed.promises) == (fresh.report, fresh.promises)
+
+    same(0.3)
+    known = set(memory)
+    assert known
+    same(3.0)  # goes on from there
+    assert known < set(memory)
+    same(0.1)  # before all but the first
+    for name, arrays in memory.items():  # what is damaged is not gone on from
+        memory[name] = {**arrays, "group": arrays["group"] + 1000}
+    same(2.0)
+    memory.update({name: {} for name in memory})
+    same(2.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
+from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
 
@@ -49,6 +50,16 @@ class Splits:
     outcomes: Outcomes | None = None
 
 
+class Start(NamedTuple):
+    """What pruning goes on from: arrays as in `Pruned`."""
+
+    group: NDArray[np.int64]
+    value: NDArray[np.int64]
+    bias: NDArray[np.int64]
+    condition: NDArray[np.int64]
+    flipped: NDArray[np.bool_]
+
+
 @dataclass(frozen=True)
 class Pruned:
     """A pruned ensemble. group: for each leaf of all trees, the first of the leaves it was merged with. value: of every
@@ -77,8 +88,10 @@ def prune(
     splits: Splits,
     prices: NDArray[np.float64],
     copies_per_row: float = 1.0,
+    start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """The ensemble after each price; prices ascend, and each step continues from the one before.
+    """The ensemble after each price; prices ascend, and each step continues from the one before, the first from
+    `start`, the ensemble at a lower price.
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
     steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
@@ -89,10 +102,10 @@ def prune(
     where a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Memory
     O(rows * (trees + columns)).
     """
-    shape, state = as_given(trees, splits)
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest)
+    shape, state, bias = started(trees, splits, bias, start)
     for price in prices.tolist():
         for _ in range(ROUNDS):
             merged = present_trees(trees, shape, state)
@@ -131,6 +144,24 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
         np.bincount(splits.condition, minlength=len(splits.cost)),
     )  # fmt: skip
     return shape, state
+
+
+def started(
+    trees: Trees, splits: Splits, bias: NDArray[np.int64], start: Start | None
+) -> tuple[Shape, State, NDArray[np.int64]]:
+    """The trees and biases that pruning begins with: as given, or as they were pruned before. None shares an array with
+    what is given."""
+    shape, state = as_given(trees, splits)
+    if start is None:
+        return shape, state, bias.copy()
+    state.value[:], state.group[:] = start.value, start.group
+    state.condition[:], state.flipped[:] = start.condition, start.flipped
+    first = shape.slots[splits.tree]
+    state.alive[:] = start.group[first + splits.first] != start.group[first + splits.middle]
+    state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
+    if splits.outcomes is not None:  # conditions changed, so rows take other ways
+        state.leaf[:] = leaves_on(shape, state, splits.outcomes)
+    return shape, state, start.bias.copy()
 
 
 def pruned_of(

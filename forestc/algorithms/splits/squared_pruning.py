@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, integer_scores, sorted_by_leaf
-from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, present_trees, pruned_of, spread
+from forestc.algorithms.splits.pruning import Pruned, Splits, Start, present_trees, pruned_of, spread, started
 from forestc.algorithms.splits.state import Shape, State, merge, rows_of, saved_by, tree_of
 
 SWEEPS = 20  # over all leaves, at most
@@ -30,15 +30,16 @@ def prune_squared(
     largest: int,
     splits: Splits,
     prices: NDArray[np.float64],
+    start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """The ensemble after each price; prices ascend, and each step continues from the one before.
+    """The ensemble after each price; prices ascend, and each step continues from the one before, the first from
+    `start`, the ensemble at a lower price.
 
     target: (rows, outputs) the values wanted, in units of the integer scores. largest: a leaf may hold 0 .. largest.
     prices: squared error, in those units, that a unit of cost is worth. `Pruned.loss` is the mean squared error of a
     row. Time O(prices * ROUNDS * SWEEPS * rows * trees), memory O(rows * trees).
     """
-    shape, state = as_given(trees, splits)
-    bias = bias.copy()
+    shape, state, bias = started(trees, splits, bias, start)
     for price in prices.tolist():
         for _ in range(ROUNDS):
             rows = sorted_by_leaf(present_trees(trees, shape, state))

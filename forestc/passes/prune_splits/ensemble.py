@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
 from forestc.algorithms.splits.leaf_fitting import Trees
 from forestc.algorithms.splits.mending_trees import MendingTree
-from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, prune, pruned_of
+from forestc.algorithms.splits.pruning import Pruned, Splits, Start, as_given, prune, pruned_of
 from forestc.algorithms.splits.squared_pruning import prune_squared
 from forestc.algorithms.splits.state import Outcomes
 from forestc.costs.prices import prices
@@ -41,6 +41,7 @@ MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join th
 MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
 ROUNDS = 12  # of putting right what is decided otherwise on rows outside the core
+HOPELESS = 0.5  # of the core: with more rows that would join it, rounds take longer than what they find is worth
 ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
 
 
@@ -163,30 +164,52 @@ class Ensemble:
         shape, _ = as_given(self.trees, self.splits)
         last, split = self.forest.decision.ties == "last", self.unit.split * ADDED_SPLIT
         for _ in range(ROUNDS):
-            wanted = Wanted(
-                self.kept.label, last, self.largest, int(mended * self.rows), split, self.unit.tree, self.unit.per_bit
-            )
+            most_mended = int(mended * len(self.kept.label))
+            wanted = Wanted(self.kept.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit)
             kept = keep_decisions(self.trees, shape, self.splits, self.kept.outcomes, pruned, wanted)
             if kept is None:
                 return None
-            if kept.cost >= most or not self.kept.violates(shape, kept.pruned, kept.added, last):
+            violated = 0.0 if kept.cost >= most else self.kept.violated(shape, kept.pruned, kept.added, last)
+            if not violated:
                 return Found(self, kept.pruned, kept.added, kept.mended)
+            if violated * self.rows > HOPELESS * len(self.kept.label):
+                return None
         return None
 
-    def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
-        """Yields the pruned ensemble at one price after the other."""
+    def path(self, prices: NDArray[np.float64], start: Start | None = None) -> Iterator[Pruned]:
+        """Yields the pruned ensemble at one price after the other. start: that at the price before the first."""
         scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
         if not self.forest.decides:
             wanted = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
             row = max(float(((wanted - wanted.mean(axis=0)) ** 2).sum()) / len(wanted), 1e-300)
-            pruned = prune_squared(self.trees, self.bias, wanted, self.largest, self.splits, prices * scale * row)
+            pruned = prune_squared(
+                self.trees, self.bias, wanted, self.largest, self.splits, prices * scale * row, start=start
+            )
         else:
             copies = self.copies + 1
             pruned = prune(
-                self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, copies_per_row=copies
-            )
+                self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, copies_per_row=copies,
+                start=start,
+            )  # fmt: skip
         for price, result in zip(prices.tolist(), pruned, strict=True):
             yield replace(result, price=price)
+
+    def start_of(self, arrays: Mapping[str, NDArray[Any]]) -> Start | None:
+        """What pruning of this ensemble goes on from; None for arrays that are not of it."""
+        leaves = np.diff(self.trees.start) // np.diff(self.trees.outputs)[:, 0]
+        most = {
+            "group": np.repeat(leaves, leaves) - 1,
+            "value": np.full(len(self.trees.value), self.largest),
+            "condition": np.full(len(self.splits.tree), len(self.splits.cost) - 1),
+        }
+        shapes: dict[str, tuple[int, Any]] = {name: (len(limit), np.int64) for name, limit in most.items()}
+        shapes |= {"bias": (len(self.bias), np.int64), "flipped": (len(self.splits.tree), np.bool_)}
+        for name, (count, kind) in shapes.items():
+            if name not in arrays or arrays[name].dtype != kind or arrays[name].shape != (count,):
+                return None
+        if any(((arrays[name] < 0) | (arrays[name] > limit)).any() for name, limit in most.items()):
+            return None
+        return Start(*(arrays[name] for name in Start._fields))
 
     def rebuilt(self, pruned: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
         """The forest with the pruned ensemble's conditions and leaves, and added trees; `simplify` removes what became

@@ -68,12 +68,13 @@ class KeptRows:
     label: Labels
     all_rows: CodedRows | None
 
-    def violates(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> bool:
-        """Whether trees decide any row otherwise. Some of these rows join the core. last: as in `Decided`."""
+    def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
+        """The share of the rows looked at that trees decide otherwise: of all rows, or of the first with as many as may
+        join the core, which they do. last: as in `Decided`."""
         if self.all_rows is None:
-            return False
+            return 0.0
         wrong: list[tuple[Codes, Labels]] = []
-        room = max(LEAST_ADDED, len(self.label) // SHARE_ADDED)
+        room, seen = max(LEAST_ADDED, len(self.label) // SHARE_ADDED), 0
         for code, label in self.all_rows.batches():
             outcomes = self.outcomes._replace(code=code)
             leaf = leaves_on(shape, pruned.state, outcomes)
@@ -85,9 +86,11 @@ class KeptRows:
                 wrong.append((code[violated], label[violated]))
                 room -= len(violated)
             if room <= 0:
+                seen += int(violated[-1]) + 1
                 break
+            seen += len(label)
         if wrong:
             core = self.outcomes.code, self.label
             code, self.label = (np.concatenate(parts) for parts in zip(core, *wrong, strict=True))
             self.outcomes = self.outcomes._replace(code=code)
-        return bool(wrong)
+        return sum(len(label) for _, label in wrong) / max(1, seen)

@@ -12,20 +12,22 @@ pruning overfits a small number of rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from forestc.algorithms.splits.pruning import Start
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, accepted, required
+from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, check_options, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.passes.quantize.fit_leaves import outputs_follow
@@ -45,7 +47,7 @@ BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
 _RULES = {
     "keep": one_of("accuracy", "decisions", EITHER),
     "tolerance": SHARE,
-    "price": PRICE,
+    "price": Rule(lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number"),
     "stride": whole(1, 6),
     "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
     "rewire": FLAG,
@@ -68,7 +70,7 @@ class PruneSplits:
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
     1.25 standard errors.
     price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
-    regression in units of the variance of one row.
+    regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.
     stride: every n-th of the prices that are tried on the way to the last one; more is faster.
     leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
     mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
@@ -104,6 +106,8 @@ class PruneSplits:
     def __post_init__(self) -> None:
         check_options(self, _RULES)
         prices(self.cost)  # raises for an unknown family
+        if self.price == 0 and self.keep != "decisions":
+            raise OptionError("prune-splits: price=0", do="use a number above 0, auto, or keep=decisions")
         if self.keep == EITHER and self.price != "auto":
             raise OptionError(
                 f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
@@ -138,15 +142,22 @@ class PruneSplits:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
         or ModelError for a forest that is not quantized."""
+        return self._run(forest, rows, judge, None)
+
+    def run_remembering(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory) -> PassResult:
+        """As `Remembering` has it: at a given price it goes on from the highest lower one that is known."""
+        return self._run(forest, rows, judge, memory)
+
+    def _run(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory | None) -> PassResult:
         rows = accepted(self, forest, rows, judge)
         either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
         for keep in either if self.keep == EITHER else (self.keep,):
-            result = replace(self, keep=keep)._pruned(forest, rows, judge)
+            result = replace(self, keep=keep)._pruned(forest, rows, judge, memory)
             if result.report["price"] is not None:
                 break
         return result
 
-    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
+    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None, memory: Memory | None) -> PassResult:
         """`run` for one keep; the forest unchanged if nothing smaller keeps what it must."""
         ladder = self.ladder(forest, rows)
         if self.keep == "decisions":
@@ -155,7 +166,7 @@ class PruneSplits:
             held_out = required(judge, self)
             best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance))
         else:
-            best, tried = ladder.at_price(judge)
+            best, tried = ladder.at_price(judge, memory)
         if best is None:
             promise: Promise = KeepsDecisions() if self.keep == "decisions" else Exact()
             return PassResult(forest, (promise,), self._counted(ladder.unchanged, tried))
@@ -189,11 +200,16 @@ class PruningLadder:
             bits = [bits for bits in searched if bits == "same" or int(bits) < ensemble.bits]
         prices = self._prices()
         give_up = -(-GIVE_UP * len(prices) // len(PRICES))
+        as_given = [0.0] if options.keep == "decisions" and options.price != 0 else []
         return [
             Branch(
-                tuple(replace(options, leaf_bits=count, price=price) for price in prices),
+                tuple(
+                    replace(options, leaf_bits=count, price=price)
+                    for price in [*(as_given if count == "same" else []), *prices]
+                ),
                 give_up=give_up,
                 at_least=0 if options.keep == "decisions" else len(prices) // 2,
+                alone=options.keep == "decisions",
             )
             for count in bits
         ]
@@ -214,23 +230,27 @@ class PruningLadder:
         wanted = cast(Sequence[PruneSplits], steps)
         bits = wanted[0].leaf_bits
         ensemble = self.own.of_bits(bits)
-        path = ensemble.path(np.array([float(step.price) for step in wanted]))
         if self.options.keep == "accuracy":
+            path = ensemble.path(np.array([float(step.price) for step in wanted]))
             for step, pruned in zip(wanted, path, strict=True):
                 yield self._rung(step, Found(ensemble, pruned))
             return
+        path = ensemble.path(np.array([float(step.price) for step in wanted if step.price]))
         best: Found | None = None
-        last = float(wanted[0].price)  # at which all decisions were kept
-        for step, pruned in zip(wanted, path, strict=True):
-            for start in (*(ensemble.as_given() if step is wanted[0] else ()), pruned):
+        last = math.inf  # price at which all decisions were kept
+        for step in wanted:
+            price = float(step.price)
+            for start in (next(path),) if price else ensemble.as_given():
                 bound = self.own.cost if best is None else best.cost
                 kept = ensemble.keeping_decisions(start, self.options.mended, bound)
                 if kept is not None:
-                    last = float(step.price)
+                    last = price or math.inf
                     best = kept if kept.cost < bound else best
-            if best is not None and float(step.price) > FURTHER * last:
+            if price and price > FURTHER * last:
                 return
             yield self._rung(step, best)
+            if price and last == math.inf:  # what is cheaper decides still more rows otherwise
+                return
 
     def _rung(self, step: PruneSplits, smaller: Found | None) -> Rung:
         if smaller is None:
@@ -257,10 +277,10 @@ class PruningLadder:
             "scores": _scores_are(self.forest, False),
         }  # fmt: skip
 
-    def at_price(self, judge: Judge | None) -> tuple[Rung | None, int]:
+    def at_price(self, judge: Judge | None, memory: Memory | None = None) -> tuple[Rung | None, int]:
         """The rung at the given price; of several numbers of leaf bits the cheapest within the tolerance, else the one
         that loses least."""
-        last = [list(self.rungs(branch.steps))[-1] for branch in self.branches()]
+        last = [self._last(branch.steps, memory) for branch in self.branches()]
         if len(last) == 1 or judge is None:
             return last[0], 1
         losses = [judge.of(rung.forest) for rung in last]
@@ -269,6 +289,24 @@ class PruningLadder:
             for rung, loss in zip(last, losses, strict=True)
         ]
         return last[ranks.index(min(ranks))], len(last)
+
+    def _last(self, steps: Sequence[Pass], memory: Memory | None) -> Rung:
+        """The last of the rungs, whose way there begins at the highest price that the memory knows."""
+        if memory is None or self.options.keep != "accuracy":
+            return list(self.rungs(steps))[-1]
+        wanted = cast(Sequence[PruneSplits], steps)
+        ensemble, first = self.own.of_bits(wanted[0].leaf_bits), len(wanted) - 1
+        start: Start | None = None
+        while first > 0 and start is None:
+            known = memory.recall(print_pass(wanted[first - 1]))
+            start = None if known is None else ensemble.start_of(known)
+            first -= start is None
+        for step, pruned in zip(
+            wanted[first:], ensemble.path(np.array([float(step.price) for step in wanted[first:]]), start), strict=True
+        ):
+            if step is not wanted[-1]:
+                memory.remember(print_pass(step), {name: getattr(pruned, name) for name in Start._fields})
+        return self._rung(wanted[-1], Found(ensemble, pruned))
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:

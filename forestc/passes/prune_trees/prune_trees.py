@@ -46,7 +46,7 @@ from forestc.rows.ranges import have_rows
 # shares of the forest's hardware that are tried, one after the other
 SHARES = tuple(float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15))
 GIVE_UP = 8  # successive choices that lose too much after which the search ends
-MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
+MOST_VALUES = 1 << 23  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
 SCANS = 8  # of all moves, for each tree, at most
 WORK, STARTS = 2e8, 4  # samples times trees times scans at each price; starts of the search at a price
 
@@ -274,7 +274,9 @@ class SelectingLadder:
             if options.share == "auto"
             else [*(share for share in SHARES if share > float(options.share)), options.share]
         )
-        return [Branch(tuple(replace(options, share=share) for share in shares), give_up=GIVE_UP)]
+        whole = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
+        costs = tuple(float(share) * whole for share in shares)
+        return [Branch(tuple(replace(options, share=share) for share in shares), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         """Each from the one before."""

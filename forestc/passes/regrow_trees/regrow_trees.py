@@ -44,7 +44,8 @@ TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)  # numbers of t
 PRICES = (3.0, 1.0, 0.3)  # and prices of a LUT, in units of the loss of one row
 BITS = {True: (1, 2), False: (4,)}  # and bits of leaves, where the forest decides, and where it returns a value
 READ = 100  # columns that each tree may read, drawn anew for each
-MOST_CODES = 1 << 23  # rows times the columns that a tree may read; beyond it, fewer copies, then fewer rows are used
+MOST_CODES = 1 << 21  # rows times the columns that a tree may read; beyond it, fewer rows are used
+MOST_COPIED = 1 << 20  # the same with copies: many rows need none, and leave more time for larger ensembles
 ENDED = 0.7  # a price at which fewer of the trees than this are worth growing allows no larger ensemble
 CANDIDATE = 30  # steps for each candidate, as it is weighed in a node
 WORK = 2e10  # steps of the search, of some nanoseconds each
@@ -172,8 +173,9 @@ class GrowingLadder:
 
     def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
         self.forest, self.options, self.work = forest, options, 0.0
+        read = max(1, min(READ, len(forest.features)))
         drawn = rows_to_fit(
-            forest, rows, MOST_CODES // max(1, min(READ, len(forest.features))), own_labels=options.learn == "model",
+            forest, rows, MOST_CODES // read, most_copied=MOST_COPIED // read, own_labels=options.learn == "model",
             copies=options.copies, mix=options.mix, noise=options.noise, seed=options.seed,
         )  # fmt: skip
         label = np.asarray(drawn.label, dtype=np.float64).reshape(len(drawn.words), -1)[:, 0]

@@ -62,8 +62,9 @@ def design_page(design: Design, additions: Given = Given(), progress: Callable[[
     """The page of a design. Raises ForestcError for a folder that was changed, MissingExtraError."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
-    progress("netlist")
-    _ = design.netlist
+    if design.has_hardware:
+        progress("netlist")
+        _ = design.netlist
     progress("charts")
     sections = (
         Section("overview", "Overview", (_summary(design, additions), *result_blocks(design))),
@@ -115,7 +116,8 @@ def _summary(design: Design, additions: Given) -> Figures:
     items.append(
         ("comparators", f"{len(design.forest.conditions.comparators):,}", f"{len(design.forest.trees):,} trees")
     )
-    items.append(("latency", f"{design.manifest['latency_cycles']} cycles", "a row every cycle"))
+    if design.has_hardware:
+        items.append(("latency", f"{design.manifest['latency_cycles']} cycles", "a row every cycle"))
     return Figures(tuple(items))
 
 
@@ -284,7 +286,7 @@ def _proved(part: Mapping[str, Any]) -> Cell:
 
 
 def _hardware(design: Design) -> list[Block]:
-    if set(design.targets) == {"c"}:
+    if not design.has_hardware:
         return []
     device = design.manifest["options"].get("device")
     family = DEVICES[device].family if device in DEVICES else FAMILIES["lut6"]

@@ -41,7 +41,7 @@ def design_html(design: Design) -> str:
 def _design_charts(design: Design) -> list[Chart]:
     steps = design.manifest.get("made", {}).get("steps")
     charts = [design_charts.passes_chart(steps)] if steps else []
-    if set(design.targets) != {"c"} and design.forest.n_nodes <= MOST_NODES:
+    if design.has_hardware and design.forest.n_nodes <= MOST_NODES:
         try:
             netlist = design.netlist
         except ForestcError:  # changed since it was opened, which is no reason to fail in a notebook

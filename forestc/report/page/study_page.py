@@ -107,13 +107,16 @@ def _linked(sentences: Sequence[Words], links: Links) -> Markup:
 
 
 def _unfinished(study: Study) -> list[str]:
-    count = sum(trial.state == "running" for trial in study.trials)
-    stopped = study.asked.get("stopped") is True
-    if not stopped and not count:
-        return []
-    left = f"{count:,} trial{'s are' if count != 1 else ' is'} unfinished" if count else "no trial is unfinished"
-    lead = "The search was stopped before its end" if stopped else "The search has not ended"
-    return [f"{lead}: {left}. --resume goes on."]
+    """What a study lacks that ended early, or that has not ended."""
+    lacks, stopped = study.asked.get("unfinished"), study.asked.get("stopped") is True
+    running = sum(trial.state == "running" for trial in study.trials)
+    lead = "The search was stopped before its end" if stopped or lacks else "The search has not ended"
+    what = {"untried": "trials not tried", "begun": "trials unfinished", "designs": "designs of the front not checked"}
+    if isinstance(lacks, Mapping):
+        counts = [f"{visible(str(lacks[key]))} {words}" for key, words in what.items() if lacks.get(key)]
+    else:
+        counts = [f"{running:,} {what['begun']}"] if running else []
+    return [f"{lead}: {', '.join(counts) or 'no trial is unfinished'}. --resume goes on."] if counts or stopped else []
 
 
 def _figures(study: Study) -> list[str]:

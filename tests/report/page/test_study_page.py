@@ -212,8 +212,11 @@ def test_a_stopped_study_says_how_many_trials_are_unfinished(tmp_path):
         write_trial(study.folder, Trial(number, "running", {"trees": 3}))
     opened = open_study(study.folder)
     said = str(study_page(replace(opened, asked={**opened.asked, "stopped": True}), ()))
-    assert "stopped before its end: 2 trials are unfinished" in said and "'running'" not in said
-    assert "has not ended: 2 trials are unfinished" in str(study_page(opened, ()))
+    assert "stopped before its end: 2 trials unfinished" in said and "'running'" not in said
+    assert "has not ended: 2 trials unfinished" in str(study_page(opened, ()))
+    lacks = {"untried": 5, "begun": 2, "designs": 0}
+    said = str(study_page(replace(opened, asked={**opened.asked, "unfinished": lacks}), ()))
+    assert "stopped before its end: 5 trials not tried, 2 trials unfinished. --resume goes on." in said
 
 
 def test_columns_are_those_of_the_device_and_the_processor(study):

@@ -1,0 +1,190 @@
+"""What passes made, kept in the study's folder, so that no rung, trial or worker runs the same pass again.
+
+`.kept/` holds one compressed file for each result, named by a hash of all that the result depends on. It only saves
+time: a file that is missing, damaged or dropped is made again. Files are JSON, and NumPy's arrays without Python
+objects, so reading them runs no code; what passes made is checked again when a design is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ForestcError
+from forestc.forest.ir import Forest
+from forestc.forest.text import parse_forest, print_forest
+from forestc.passes import PASSES
+from forestc.passes.base import Pass, PassResult, Remembering, parse_passes, print_pass
+from forestc.passes.judge import Judge
+from forestc.passes.promises import (
+    Exact,
+    FewChanges,
+    KeepsAllButTies,
+    KeepsDecisions,
+    KeepsPaths,
+    Promise,
+    ScoresWithin,
+    Within,
+)
+from forestc.rows.batches import Rows
+from forestc.version import __version__
+
+FOLDER = ".kept"
+MOST = 500_000_000  # bytes of the folder; beyond it the files that were not used for the longest time are dropped
+_PROMISES = {
+    kind.__name__: kind
+    for kind in (Exact, FewChanges, KeepsAllButTies, KeepsDecisions, KeepsPaths, ScoresWithin, Within)
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The folder of results. Several processes may use it at once; what can't be written is not kept."""
+
+    folder: Path
+    most: int = MOST
+
+    def get(self, key: str) -> bytes | None:
+        """The content of a key; None if there is none, or it is damaged."""
+        path = self._path(key)
+        try:
+            content = zlib.decompress(path.read_bytes())
+        except (OSError, zlib.error):
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return content
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keeps a content, and drops what was not used for the longest time where it is too much."""
+        path = self._path(key)
+        half = path.with_name(f"{path.name}.{os.getpid()}")
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            half.write_bytes(zlib.compress(content, 1))
+            half.replace(path)
+            self._drop()
+
+    def _path(self, key: str) -> Path:
+        return self.folder / hashlib.sha256(key.encode()).hexdigest()
+
+    def _drop(self) -> None:
+        with os.scandir(self.folder) as entries:
+            files = sorted((one.stat().st_mtime, one.stat().st_size, one.path) for one in entries)
+        over = sum(size for _, size, _ in files) - self.most
+        for _, size, path in files:
+            if over <= 0:
+                break
+            Path(path).unlink(missing_ok=True)
+            over -= size
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A forest and the hash of its text, by which results of the passes that run on it are kept."""
+
+    forest: Forest
+    text_hash: str
+
+    @staticmethod
+    def of(forest: Forest) -> Ran:
+        return Ran(forest, hashlib.sha256(print_forest(forest).encode()).hexdigest())
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Arrays that a pass keeps on its way, under a key (see `forestc.passes.base.Memory`)."""
+
+    kept: Kept
+    key: str
+
+    def recall(self, name: str) -> dict[str, NDArray[Any]] | None:
+        content = self.kept.get(f"{self.key} {name}")
+        if content is None:
+            return None
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return {key: arrays[key] for key in arrays.files}
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+            return None
+
+    def remember(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        file = io.BytesIO()
+        np.savez(file, allow_pickle=False, **arrays)
+        self.kept.put(f"{self.key} {name}", file.getvalue())
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Runs passes on one model and its rows, each once in a study. content: what results depend on beside the forest
+    and the pass, such as a hash of the rows; judge: as passes take it."""
+
+    kept: Kept
+    content: str
+    rows: Rows
+    judge: Judge
+
+    def chosen(self, name: str, choose: Callable[[], Sequence[Pass]]) -> Sequence[Pass]:
+        """Passes that a search chose. name: of the search, with what it depends on beside the model and the rows."""
+        key = " ".join((__version__, self.content, name))
+        content = self.kept.get(key)
+        if content is not None:
+            with suppress(ForestcError, ValueError):
+                return parse_passes(content.decode(), PASSES)
+        passes = choose()
+        self.kept.put(key, ",".join(map(print_pass, passes)).encode())
+        return passes
+
+    def run(self, step: Pass, before: Ran) -> tuple[PassResult, Ran]:
+        """What a pass makes of a forest, and the forest that it made."""
+        key = " ".join((__version__, self.content, before.text_hash, print_pass(step)))
+        content = self.kept.get(key)
+        result = None if content is None else read_result(content)
+        if result is None:
+            if isinstance(step, Remembering):
+                memory = Memory(self.kept, " ".join((__version__, self.content, before.text_hash)))
+                result = step.run_remembering(before.forest, self.rows, self.judge, memory)
+            else:
+                result = step.run(before.forest, self.rows, self.judge)
+            content = printed_result(result)
+            if content is not None:
+                self.kept.put(key, content)
+        return result, Ran.of(result.forest)
+
+
+def printed_result(result: PassResult) -> bytes | None:
+    """A result as bytes; None where reading them would not give the same again, as with promises that hold rows."""
+    try:
+        text = json.dumps(
+            {
+                "report": result.report,
+                "promises": [[type(promise).__name__, vars(promise)] for promise in result.promises],
+                "forest": print_forest(result.forest),
+            }
+        )
+        same = json.loads(text)["report"] == result.report
+    except (TypeError, ValueError):
+        return None
+    return text.encode() if same and all(type(one).__name__ in _PROMISES for one in result.promises) else None
+
+
+def read_result(content: bytes) -> PassResult | None:
+    """The result of `printed_result`; None for bytes that are none."""
+    try:
+        record = json.loads(content)
+        promises: list[Promise] = [_PROMISES[name](**values) for name, values in record["promises"]]
+        return PassResult(parse_forest(record["forest"]), tuple(promises), dict(record["report"]))
+    except (ForestcError, ValueError, KeyError, TypeError, RecursionError):
+        return None
