@@ -8,8 +8,10 @@ import exploration_trainers
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from forestc.exploration.study import Trial, open_study, write_trial
 from forestc.forest.text import print_forest
 from forestc.frontends import load
+from forestc.manifest.design import open_design
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,32 @@ def test_a_search_and_its_continuation(run, work):
     assert "6 of 6 trials" in err  # progress, a line each where there is no terminal
     status, _, err = run(f"{ASKED} --trials 5 -o study")
     assert status == 1 and "holds a study" in err
+
+
+def test_the_design_of_any_trial_is_taken(run, work):
+    assert run(f"{ASKED} --trials 4 --json -o taken")[0] == 0
+    study = open_study(work / "taken")
+    there = next(trial for trial in study.trials if trial.has_design)
+    other = next(trial for trial in study.trials if not trial.has_design)
+    for number in (there.number, other.number):
+        status, out, _ = run(f"explore taken --take {number} -o out{number} --json")
+        assert status == 0 and json.loads(out)["trial"] == number
+        design = open_design(work / f"out{number}")
+        assert not design.changed_files() and f"{number}" in json.loads(out)["out"]
+    (trial,) = (trial for trial in open_study(work / "taken").trials if trial.number == other.number)
+    assert trial.command.startswith("forestc compile tree.forest --rows train.csv")
+    assert run(f"explore taken --take {there.number} -o out{there.number}")[0] == 0  # again, over its own folder
+    for more, says in (
+        ("taken --take 99 -o x", "the study has no trial 99"),
+        ("taken --take 1", "--take needs a study and a folder, and nothing else"),
+        ("taken --take 1 -o x --device lut6", "and nothing else"),
+        ("taken --take 1 -o .", "which forestc did not write"),
+        ("nothing --take 1 -o x", "has no readable study.json"),
+    ):
+        status, _, err = run(f"explore {more}")
+        assert status in (1, 2) and says in err
+    write_trial(work / "taken", Trial(7, "failed", reason="no trees"))
+    assert "trial 7 failed (no trees)" in run("explore taken --take 7 -o x")[2] and not (work / "x").exists()
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,9 @@ def _explore(call: Call) -> None:
     from forestc.report.front import front_tables
 
     given = call.given
+    if given.get("take") is not None:
+        _take(call)
+        return
     if given.get("resume"):
         given = {**asked_before(given.get("out", "study")), **given}
     with lines(call.json) as say:
@@ -164,6 +167,21 @@ def _explore(call: Call) -> None:
     call.show(figures, lambda: front_tables(figures, [goal.figure for goal in study.goals]))
     if study.asked.get("stopped"):
         sys.exit(130)  # as of Ctrl-C elsewhere: a script sees that the study is not whole
+
+
+def _take(call: Call) -> None:
+    """Writes the design of one trial: `forestc explore STUDY --take N -o DIR`."""
+    from forestc.commands.take import take
+    from forestc.errors import OptionError
+    from forestc.report.tables import figures_table
+
+    given = call.given
+    unused = sorted(given.keys() - {"model", "take", "out"})
+    if unused or not {"model", "out"} <= given.keys():
+        raise OptionError("--take needs a study and a folder, and nothing else", do="explore STUDY --take N -o DIR")
+    with progress(call.json) as say:
+        figures = take(given["model"], given["take"], given["out"], say)
+    call.show(figures, lambda: [figures_table(f"trial {given['take']} of {given['model']}", figures)])
 
 
 def _learn_inputs(call: Call) -> None:

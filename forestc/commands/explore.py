@@ -71,11 +71,24 @@ def explore(options: ExploreOptions) -> Study:
     """
     start = time.monotonic()
     sampling.optuna()
-    folder, progress = Path(options.out), options.progress
+    if options.take is not None:
+        raise OptionError("take is an option of the command line", do="call forestc.commands.take.take")
+    folder, progress, asked = Path(options.out), options.progress, asked_of(options)
+    with _held(folder, resume=options.resume):
+        content: str | None = None
+        if options.resume:
+            before = open_study(folder)
+            asked.same(before.asked, before.goals, before.limits)
+            content = before.asked.get("content")
+        return _search(asked, folder, content, start, resume=options.resume, progress=progress)
+
+
+def asked_of(options: ExploreOptions) -> Asked:
+    """The options in one form, checked. Raises OptionError."""
     names = (options.train,) if isinstance(options.train, str) else options.train
     if names is not None and not callable(names):
         names = tuple(part.strip() for name in names for part in name.split(","))
-    asked = Asked(
+    return Asked(
         **{
             **vars(options),
             "train": names or (),
@@ -86,13 +99,6 @@ def explore(options: ExploreOptions) -> Study:
             "progress": quiet,  # what is asked is given to the workers
         }
     )
-    with _held(folder, resume=options.resume):
-        content: str | None = None
-        if options.resume:
-            before = open_study(folder)
-            asked.same(before.asked, before.goals, before.limits)
-            content = before.asked.get("content")
-        return _search(asked, folder, content, start, resume=options.resume, progress=progress)
 
 
 def asked_before(out: str | Path) -> dict[str, Any]:

@@ -20,7 +20,15 @@ from forestc.options.explore import ExploreOptions
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-_NOT_KEPT = ("goals", "limits", "out", "resume", "progress", "seconds")  # in study.json beside the rest, or not at all
+_NOT_KEPT = (
+    "goals",
+    "limits",
+    "out",
+    "resume",
+    "progress",
+    "seconds",
+    "take",
+)  # in study.json beside the rest, or not at all
 HIDDEN = "***"  # stands for a password
 FEW_ROWS = 2000  # below which candidates are cross-validated
 FOLDS = 5  # of the cross-validation; without one, candidates are judged on the first fold

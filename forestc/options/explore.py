@@ -62,5 +62,8 @@ class ExploreOptions:
     classes: Sequence[str] = option(
         (), "--classes", "names of MODEL's classes as in the labels, in its order: a,b", "NAMES", listed=True
     )
+    take: int | None = option(
+        None, "--take", "no search: write the design of trial N; MODEL is then the study, -o the folder", "N", least=0
+    )
     resume: bool = option(False, "--resume", "go on with the study in DIR, as it was asked for")
     progress: Progress = quiet
