@@ -23,6 +23,7 @@ from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import Links, study_page
 from forestc.report.tables import visible
 from forestc.synthesis import placement
+from forestc.writing import writing
 
 SUFFIXES = (".html", ".htm")  # others get the first
 
@@ -32,7 +33,8 @@ def report(options: ReportOptions) -> dict[str, Any]:
     """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not
     at all. Of a study, a folder beside the page gets a page for each design on the front. Raises ForestcError."""
     source, out = Path(options.source), Path(options.out)
-    out = out if out.suffix.lower() in SUFFIXES or out.is_dir() else out.with_name(f"{out.name}.html")
+    with writing(out):
+        out = out if out.suffix.lower() in SUFFIXES or out.is_dir() else out.with_name(f"{out.name}.html")
     if not source.is_dir():
         raise ForestcError("is not a folder", where=str(source), do="give a folder of forestc compile or explore")
     study, design = ((source / name).is_file() for name in (STUDY, MANIFEST))

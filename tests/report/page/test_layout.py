@@ -26,7 +26,8 @@ BROKEN = """() => {
 # The smallest height of letters of charts that are shown, in pixels of the screen.
 SMALLEST = """() => Math.min(...Array.from(document.querySelectorAll("figure svg text"))
   .filter((text) => text.getClientRects().length)
-  .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
+  .map((text) => [parseFloat(getComputedStyle(text).fontSize), text.getScreenCTM()])
+  .map(([size, drawn]) => size * Math.hypot(drawn.a, drawn.b)))"""
 SILENT = """() => Array.from(document.querySelectorAll(".scroll"))
   .filter((place) => place.scrollWidth > place.clientWidth + 1)
   .filter((place) => !getComputedStyle(place, "::before").content.includes("scrolls sideways")).length"""
@@ -56,8 +57,8 @@ def test_a_narrow_page_is_readable(visit, page_file, scripts):
 
 def test_the_width_is_used(visit, page_file):
     with visit(page_file, viewport=WIDE) as page:
-        reached = dict(page.evaluate(REACHED))
-        assert {name: part for name, part in reached.items() if part < 0.6 and name != "failures"} == {}
+        reached, short = dict(page.evaluate(REACHED)), ("failures", "model")  # of a small table or two
+        assert {name: part for name, part in reached.items() if part < 0.6 and name not in short} == {}
         assert page.evaluate("document.documentElement.scrollWidth") <= 1400 and page.evaluate(BROKEN) == []
 
 
@@ -68,7 +69,7 @@ def test_paper_keeps_colors_and_headings_with_what_follows(visit, page_file, tmp
             assert key.evaluate("one => getComputedStyle(one).printColorAdjust") == "exact"
         heads = page.locator("h2, figcaption, caption")
         assert set(heads.evaluate_all("all => all.map(one => getComputedStyle(one).breakAfter)")) == {"avoid"}
-        assert page.locator("button:visible, nav:visible, input:visible").count() == 0
+        assert page.locator(".command button:visible, nav:visible, input:visible").count() == 0
         assert page.evaluate(SMALLEST) >= 7
         page.pdf(path=tmp_path / "page.pdf", format="A4", outline=True, tagged=True)
     pdf = (tmp_path / "page.pdf").read_bytes()
