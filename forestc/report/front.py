@@ -38,11 +38,11 @@ def _unfinished(figures: dict[str, Any]) -> list[str]:
     if not lacks:
         return []
     parts = {
-        "untried": "trials were not tried",
-        "begun": "trials were begun and not ended",
-        "designs": "designs of the front are not compiled and checked",
+        "untried": "trials not tried",
+        "begun": "trials not ended",
+        "designs": "designs of the front not compiled and checked",
     }
-    lines = ["ended early: " + ", ".join(f"{lacks[name]} {what}" for name, what in parts.items() if lacks[name])]
+    lines = ["ended early; " + ", ".join(f"{what}: {lacks[name]}" for name, what in parts.items() if lacks[name])]
     whole, front = figures["finish"]
     if lacks["untried"]:
         return [*lines, f"to go on with the search: {whole}", f"to finish what was tried: {front}"]

@@ -42,6 +42,7 @@ MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows ne
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
 ROUNDS = 12  # of putting right what is decided otherwise on rows outside the core
 HOPELESS = 0.5  # of the core: with more rows that would join it, rounds take longer than what they find is worth
+MOST_BITS = 20  # of leaves as they are; wider ones are rounded, so that tables of their differences stay small
 ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
 
 
@@ -120,7 +121,7 @@ class Ensemble:
         if options.rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=self.outcomes)
         self.trees = Trees.of(leaf, self.own, [tree.outputs for tree in forest.trees])
-        bits = min(max(1, present), 16) if options.leaf_bits in ("same", "auto") else int(options.leaf_bits)
+        bits = min(max(1, present), MOST_BITS) if options.leaf_bits in ("same", "auto") else int(options.leaf_bits)
         self._round(bits)
         widths = [len(tree.outputs) for tree in forest.trees]
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
