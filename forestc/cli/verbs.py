@@ -164,7 +164,7 @@ def _explore(call: Call) -> None:
     with lines(call.json) as say:
         study = explore(**given, progress=say)
     figures = summary(study)
-    call.show(figures, lambda: front_tables(figures, [goal.figure for goal in study.goals]))
+    call.show(figures, lambda: front_tables(study, figures))
     if study.asked.get("stopped"):
         sys.exit(130)  # as of Ctrl-C elsewhere: a script sees that the study is not whole
 

@@ -10,32 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Study, Trial
 
 FRONT, ALL = "front.csv", "study.parquet"
-
-
-def row_of(study: Study, trial: Trial) -> dict[str, Any]:
-    """A trial as one flat row: figures by their best knowledge, scores, options."""
-    shown = {name: trial.figure(name) for name in FIGURES if name != "accuracy"}
-    scores: dict[str, Any] = {}
-    for name, score in (("accuracy", trial.validation), ("test_accuracy", trial.test)):
-        scores |= {} if score is None else {name: score.value, f"{name}_se": score.standard_error}
-    return {
-        "trial": trial.number,
-        "state": trial.state,
-        "on_front": trial.on_front,
-        **scores,
-        **{name: value for name, value in shown.items() if value is not None},
-        "rung": trial.rung(),
-        "reason": trial.reason,
-        "command": trial.command,
-        **{f"option:{name}": value for name, value in trial.options.items()},
-        **{f"{rung}:{name}": value for rung, figures in trial.figures.items() for name, value in figures.items()},
-        "seconds": round(sum(trial.seconds.values()), 3),
-        "design": str(study.design(trial).relative_to(study.folder)) if trial.has_design else "",
-    }
 
 
 def equals(study: Study) -> dict[int, int]:
@@ -63,14 +40,14 @@ def equals(study: Study) -> dict[int, int]:
 
 def write_front(study: Study) -> None:
     """Writes front.csv and study.parquet."""
-    rows = [row_of(study, trial) for trial in study.front]
+    rows = [trial.row() for trial in study.front]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     (study.folder / FRONT).write_text(text.getvalue(), encoding="utf-8")
-    rows = [row_of(study, trial) for trial in study.trials]
+    rows = [trial.row() for trial in study.trials]
     names = list(dict.fromkeys(key for row in rows for key in row))
     table = {name: _column([row.get(name) for row in rows]) for name in names}
     pyarrow.parquet.write_table(pa.table(table), study.folder / ALL)
@@ -92,7 +69,7 @@ def summary(study: Study) -> dict[str, Any]:
     states: Mapping[str, int] = {
         state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")
     }
-    front = [row_of(study, trial) | {"equal_to": same.get(trial.number)} for trial in study.front]
+    front = [trial.row() | {"equal_to": same.get(trial.number)} for trial in study.front]
     kept = ("device", "cpu", "seed", "validation", "corrections", "notes", "stopped", "unfinished", "finish", "command")
     asked = {name: study.asked.get(name) for name in kept}
     return {"out": str(study.folder), "trials": dict(states), "front": front, **asked}

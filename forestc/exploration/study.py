@@ -21,8 +21,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from forestc.errors import ForestcError
-from forestc.notebook import notebook_html
+from forestc.errors import ForestcError, MissingExtraError
+from forestc.notebook import notebook_html, printed
 from forestc.writing import write_text, writing
 
 FORMAT = 1  # version of study.json
@@ -109,6 +109,47 @@ class Trial:
         """The highest rung that the trial reached."""
         return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
 
+    def row(self) -> dict[str, Any]:
+        """The trial as one flat row: figures by their best knowledge, scores, options. Empty ones are left out."""
+        scores: dict[str, Any] = {}
+        for name, score in (("accuracy", self.validation), ("test_accuracy", self.test)):
+            scores |= {} if score is None else {name: score.value, f"{name}_se": score.standard_error}
+        names = dict.fromkeys(name for figures in self.figures.values() for name in figures)
+        return {
+            "trial": self.number,
+            "state": self.state,
+            "on_front": self.on_front,
+            **scores,
+            **{name: self.figure(name) for name in names},
+            "rung": self.rung(),
+            "reason": self.reason,
+            "command": self.command,
+            **{f"option:{name}": value for name, value in self.options.items()},
+            **{f"{rung}:{name}": value for rung, figures in self.figures.items() for name, value in figures.items()},
+            "seconds": round(sum(self.seconds.values()), 3),
+            "design": f"{TRIALS}/{self.number:04d}/{DESIGN}" if self.has_design else "",
+        }
+
+
+class Trials(tuple[Trial, ...]):
+    """Trials in an order. A notebook shows their table, where pandas is installed."""
+
+    def to_pandas(self) -> Any:
+        """The trials as a DataFrame: a row a trial, a column for each figure, score and option (`Trial.row`). Raises
+        MissingExtraError without pandas."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "explore") from None
+        return pd.DataFrame([trial.row() for trial in self])
+
+    def _repr_html_(self) -> str | None:
+        try:
+            html: str = self.to_pandas().to_html(max_rows=60, escape=True)
+        except MissingExtraError:
+            return None
+        return html
+
 
 @dataclass(frozen=True)
 class Study:
@@ -121,12 +162,18 @@ class Study:
     asked: Mapping[str, Any]
     trials: tuple[Trial, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", Trials(self.trials))
+
+    def __str__(self) -> str:
+        return printed(self)
+
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
 
     @property
-    def complete(self) -> tuple[Trial, ...]:
-        return tuple(trial for trial in self.trials if trial.state == "complete")
+    def complete(self) -> Trials:
+        return Trials(trial for trial in self.trials if trial.state == "complete")
 
     def design(self, trial: Trial) -> Path:
         """The compiled folder of a trial."""
@@ -137,7 +184,7 @@ class Study:
         return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
     @cached_property
-    def front(self) -> tuple[Trial, ...]:
+    def front(self) -> Trials:
         """The trials that no other beats in every goal, from the best first goal to the worst; of a study that ended
         early, among those that are known better than by estimate, if there are any."""
         kept = [trial for trial in self.trials if self.kept(trial)]
@@ -145,7 +192,7 @@ class Study:
             kept = [trial for trial in kept if trial.rung() != "estimate"] or kept
         costs = {trial.number: self._costs(trial) for trial in kept}
         best = [trial for trial in kept if not any(_beats(costs[other.number], costs[trial.number]) for other in kept)]
-        return tuple(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))
+        return Trials(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))
 
     def _costs(self, trial: Trial) -> tuple[float, ...]:
         """One number a goal, smaller is better."""

@@ -7,10 +7,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from forestc.exploration.study import Study
+from forestc.report.answer import answer, as_text
+from forestc.report.tables import visible
 
-def front_tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
-    """The front as a table, from the best of the first goal on."""
-    shown = list(dict.fromkeys([*goals, "accuracy"]))
+
+def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
+    """The front as a table, from the best of the first goal on, and which design to take. figures: of `summary`."""
+    shown = list(dict.fromkeys([*(goal.figure for goal in study.goals), "accuracy"]))
     table = Table(title=f"front of {figures['out']}")
     for name in ("trial", *(_HEADS.get(name, name) for name in shown), "test", "from", "remark"):
         table.add_column(name, justify="left" if name in ("remark", "from") else "right")
@@ -19,8 +23,8 @@ def front_tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
         same = row["equal_to"]
         remark = f"equal to {same}" if same is not None else ""
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
-    counts = figures["trials"]
-    lines = []
+    counts, found = figures["trials"], answer(study)
+    lines = [] if found is None else [visible(as_text(words)) for words in (*found.first, *found.beside)]
     if any(row["equal_to"] is not None for row in figures["front"]):
         lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
     lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]

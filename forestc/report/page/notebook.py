@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from io import StringIO
+from shutil import get_terminal_size
 
 from markupsafe import Markup
+from rich.console import Console
 
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import shares
 from forestc.errors import ForestcError, MissingExtraError
+from forestc.exploration.front import summary
 from forestc.exploration.study import Study
 from forestc.exploration.study import open_study as open_study
 from forestc.forest.summary import html_figures
 from forestc.manifest.design import Design
 from forestc.manifest.design import open_design as open_design
-from forestc.notebook import shows
+from forestc.notebook import prints, shows
+from forestc.report.front import front_tables
 from forestc.report.page import design_charts, study_charts
 from forestc.report.page.blocks import Chart
 from forestc.report.page.front_chart import front_chart
@@ -75,6 +80,16 @@ def study_html(study: Study) -> str:
         return _html([*charts, study_charts.history_chart(study)], figures)
     except MissingExtraError:
         return figures
+
+
+@prints(Study)
+def study_text(study: Study) -> str:
+    """What `forestc explore` prints of a study: its front, and which design to take."""
+    console = Console(file=StringIO(), width=get_terminal_size().columns)
+    for part in front_tables(study, summary(study)):
+        console.print(part)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue().rstrip()
 
 
 def _html(charts: Sequence[Chart], figures: str) -> str:

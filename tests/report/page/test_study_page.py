@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -347,3 +348,24 @@ def test_a_failed_trial_without_a_reason_breaks_no_limit(tmp_path):
     write_trial(study.folder, Trial(4, "failed"))
     report(study.folder, tmp_path / "a.html")
     assert "no reason was recorded" in (tmp_path / "a.html").read_text()
+
+
+def test_a_study_prints_its_front_and_which_design_to_take(study, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    text = str(study)
+    found = answer(study)
+    assert " ".join(text.split()).count(as_text(found.first[0])) == 1 and "front of" in text
+    assert all(f" {trial.number} " in text for trial in study.front) and max(map(len, text.splitlines())) <= 120
+    assert print(study) is None
+
+
+def test_trials_are_data_frames_where_pandas_is_there(study, monkeypatch):
+    frame = study.front.to_pandas()
+    assert frame["trial"].tolist() == [trial.number for trial in study.front]
+    assert frame["lut"].tolist() == [trial.figure("lut") for trial in study.front]
+    assert len(study.trials.to_pandas()) == 200 and "option:trees" in frame and "test_accuracy_se" in frame
+    assert "<table" in study.trials._repr_html_() and isinstance(study.trials, tuple)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert study.front._repr_html_() is None
+    with pytest.raises(ForestcError, match="pandas"):
+        study.front.to_pandas()
