@@ -1,7 +1,7 @@
 """The pages that are made from the code (command line, passes, Python API, manifest, boards), and the tables in others.
 
     python docs/_generate.py            writes docs/reference, and the tables of benchmarks between their markers
-    python docs/_generate.py --check    writes nothing; status 1 and the files' names if one is not as it would be written
+    python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
 All of it is committed, so that the pages can be read in the repository as well as in what Sphinx builds.
 """
@@ -23,6 +23,7 @@ import typer
 
 import forestc
 from forestc.cli import app as command_line
+from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.manifest.content import schema
 from forestc.options.fields import options_of
 from forestc.passes import PASSES
@@ -352,6 +353,54 @@ def _several(kind: str) -> str:
     return re.sub(r"\b(string|number|boolean|integer|object|array)\b", r"\1s", kind)
 
 
+# The boards
+
+_PIP = "yosys and nextpnr, which come with `pip`"
+
+
+def boards_page() -> str:
+    """What to type for a board, from the table in forestc/costs/boards.py."""
+    return _page(
+        (
+            "# Boards",
+            MADE,
+            "`--cpu` and `--device` take the names in these tables, of a board or of the processor or device on it. "
+            "Several names in a row stand for the same. Any other microcontroller with a C99 compiler takes the "
+            "header too: only estimates, budgets and `forestc measure` need to know the processor.",
+            "## Microcontrollers",
+            "    forestc compile model.json --rows train.csv --target c --cpu pico -o out\n"
+            "    forestc measure out --cpu pico --rows test.csv",
+            table(
+                ("board", "chip", "`--cpu`", "is", "to know"),
+                [_board(board, board.cpu, board.remark) for board in PROCESSORS],
+            ),
+            "Which compilers and emulators are used stands under "
+            "[figures on a microcontroller](../howto/measure.md#processors-and-tools).",
+            "## FPGAs",
+            "    forestc compile model.json --rows train.csv --device icebreaker --clock 12 -o out\n"
+            "    forestc synth out --device icebreaker",
+            table(
+                ("board", "chip", "`--device`", "is", "tools", "to know"),
+                [(*_board(board, board.device)[:4], _tools(board), _plain(board.remark)) for board in FPGAS],
+            ),
+            "`forestc synth` places the core alone, to measure it. A bitstream also needs your own top module and the "
+            "pins of the board: the [FPGA tutorial](../tutorials/fpga.md#make-a-bitstream) makes one. Of another "
+            "board, take the device that stands on it ([devices](devices.md)).",
+        )
+    )
+
+
+def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
+    shown = _code(target) or "not there"
+    return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, _plain(remark)
+
+
+def _tools(board: Board) -> str:
+    if not board.device:
+        return "no figures here"
+    return "Vivado, on the PATH" if board.device.startswith("vivado:") else _PIP
+
+
 # The benchmarks
 
 _TABLE = re.compile(r"(<!-- table: ([\w.]+)(?:: ([^>]*))? -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
@@ -416,6 +465,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "passes": passes_page,
     "api": api_page,
     "manifest": manifest_page,
+    "boards": boards_page,
 }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError, OptionError
@@ -45,7 +46,7 @@ def placement(
     else `PLACED_ON`. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
     given = design.manifest["options"].get("device")
     device = device or (given if given in DEVICES and DEVICES[given].nextpnr else PLACED_ON)
-    known_device(device)
+    device = known_device(device)
     if device not in DEVICES or not DEVICES[device].nextpnr:
         supported = ", ".join(name for name, one in DEVICES.items() if one.nextpnr)
         raise OptionError(f"designs are not placed for {device!r}", do=f"use one of {supported}")
@@ -80,14 +81,13 @@ def registered(design: Design, folder: Path, device: Device, native: bool) -> Pa
     return folder / "top.json"
 
 
-def known_device(device: str) -> None:
-    """Raises OptionError for a device that `synth` does not know."""
+def known_device(name: str) -> str:
+    """The device that a name, also a board's, stands for. Raises OptionError for one that `synth` does not know."""
+    device = stands_for(name, "device", DEVICES)
     tool, _, part = device.partition(":")
-    if device not in DEVICES and not (tool in PROGRAMS and part):
-        known = ", ".join([*DEVICES, *(f"{tool}:PART" for tool in PROGRAMS)])
-        raise OptionError(f"unknown device {device!r}", do=f"known: {known}")
     if tool in PROGRAMS:
         known_part(tool, part)
+    return device
 
 
 def need_tools(device: str, native: bool = False) -> None:

@@ -26,15 +26,15 @@ from forestc.toolchain.yosys import find_yosys, synthesize, yosys_version
 def synth(options: SynthOptions) -> dict[str, Any]:
     """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
 
-    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
-    quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
-    measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
-    seed: of the placer. try_anyway: synthesize also a design whose estimate exceeds the device. route: whether it is
-    placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises OptionError for
-    an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
+    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, vivado:PART or
+    quartus:PART if the tool is on the PATH, or a board's name (`forestc.costs.boards`). lut, ff, carry, bram and depth
+    count the design itself; fmax_mhz is measured after place and route with registers on all ports. native: prefer
+    tools on the PATH to those from PyPI. seed: of the placer. try_anyway: synthesize also a design whose estimate
+    exceeds the device. route: whether it is placed and routed; without, fmax_mhz is None (vendors' tools always do).
+    Raises OptionError for an unknown device, ToolError for a missing or failing tool, ForestcError for a design too
+    large for the device.
     """
-    device, native, progress = options.device, options.native, options.progress
-    known_device(device)
+    device, native, progress = known_device(options.device), options.native, options.progress
     need_tools(device, native)
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
     if not options.try_anyway:

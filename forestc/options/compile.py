@@ -128,7 +128,9 @@ class CompileOptions:
     outputs: Literal["auto", "label", "scores", "both"] = option(
         "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
     )
-    device: str | None = option(None, "--device", "also synthesize, place and route for this device; see forestc synth")
+    device: str | None = option(
+        None, "--device", "also synthesize, place and route for this device, or board; see forestc synth"
+    )
     clock_mhz: float | None = option(
         None,
         "--clock",
@@ -163,7 +165,7 @@ class CompileOptions:
         "cmake, platformio, arduino and zephyr",
     )
     c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
-    cpu: str = option("", "--cpu", "processor for which --c-layout auto chooses; see forestc measure")
+    cpu: str = option("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
     flash: int | None = option(None, "--flash", "most flash that C may take", "BYTES")
     ram: int | None = option(None, "--ram", "most stack that C may take", "BYTES")
     instructions: int | None = option(
