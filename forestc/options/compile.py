@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from os import PathLike
 from typing import Any, Literal
 
 from forestc.errors import OptionError
@@ -179,6 +180,11 @@ class CompileOptions:
     progress: Progress = quiet
 
     def __post_init__(self) -> None:
+        if not isinstance(self.out, str | PathLike | None):
+            given = type(self.out).__name__
+            raise OptionError(
+                f"out is a {given}, not a folder", do='labels are label=: compile(model, X, "out", label=y)'
+            )
         if self.rows is not None and self.ranges is not None:
             raise OptionError("both rows and ranges are given", do="remove one of them")
         for name in ("label", "held_out", "scheduler"):
