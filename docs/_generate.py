@@ -1,7 +1,9 @@
-"""The pages that are made from the code: command line, passes, Python API, manifest, and the tables of benchmarks.
+"""The pages that are made from the code (command line, passes, Python API, manifest, boards), and the tables in others.
 
-A Sphinx extension. Before the pages are read it writes Markdown to docs/generated, which git ignores; a page whose text
-stays the same is left alone, so that it is not built again.
+    python docs/_generate.py            writes docs/reference, and the tables of benchmarks between their markers
+    python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
+
+All of it is committed, so that the pages can be read in the repository as well as in what Sphinx builds.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ import dataclasses
 import inspect
 import json
 import re
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +23,19 @@ import typer
 
 import forestc
 from forestc.cli import app as command_line
+from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.manifest.content import schema
 from forestc.options.fields import options_of
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
 from forestc.passes.levels import levels_guide
 
-HERE = Path(__file__).parent
-GENERATED = HERE / "generated"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+COMMAND = "python docs/_generate.py"
+MADE = f"<!-- Made by `{COMMAND}` from the code. -->"
+COPIED = DOCS / "benchmarks" / "notes.md"  # of benchmarks/NOTES.md, by docs/conf.py
+OF_THE_SHELL = ("install_completion", "show_completion")  # typer words these by the shell that it finds
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -57,19 +67,23 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
 
+def _page(parts: Iterable[str]) -> str:
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
 # The command line
 
 
 def commands_page() -> str:
     """Every command with its arguments and options, read from the program itself."""
     top = typer.main.get_command(command_line)
-    parts = ["# Command line", _sentence(_plain(top.help or "")), _options_table(top)]
+    parts = ["# Command line", MADE, _sentence(_plain(top.help or "")), _options_table(top)]
     parts.append("`forestc COMMAND --help` shows the same for one command.")
     for name, command in top.commands.items():
         usage = " ".join(_usage(command))
         parts += [f"## {name}", f"    forestc {name} {usage}", _sentence(_plain(command.help or ""))]
         parts.append(_options_table(command))
-    return "\n\n".join(parts) + "\n"
+    return _page(parts)
 
 
 def _usage(command: Any) -> Iterator[str]:
@@ -90,7 +104,7 @@ def _value_of(option: Any) -> str:
 def _options_table(command: Any) -> str:
     rows = []
     for parameter in command.params:
-        if parameter.name == "help":
+        if parameter.name in ("help", *OF_THE_SHELL):
             continue
         if parameter.param_type_name == "argument":
             spelt = _code(parameter.metavar or parameter.name.upper())
@@ -109,6 +123,7 @@ def passes_page() -> str:
     """Every pass with its promise and its options, read from the passes' own docstrings and fields."""
     parts = [
         "# Passes",
+        MADE,
         "A pass turns one Forest into another. `-p` lists the passes to run, in their order, each with its options:\n\n"
         '    forestc compile model.json --rows train.csv -o out -p "simplify,quantize{leaf_bits=4},simplify"\n\n'
         "In Python, `passes=` takes the same text. `forestc passes` prints this page in the terminal. "
@@ -137,7 +152,7 @@ def passes_page() -> str:
         parts += [f"## {name}", _sentence(_plain(guide["for"])), f"**Promises** {_plain(guide['promises'])}"]
         if rows:
             parts.append(table(("option", "default", "meaning"), rows))
-    return "\n\n".join(parts) + "\n"
+    return _page(parts)
 
 
 def _value(default: Any) -> str:
@@ -148,40 +163,69 @@ def _value(default: Any) -> str:
 
 # What the keywords of `compile` mean beyond their help on the command line.
 OPTIONS = {
-    "forestc.options.compile.CompileOptions": "What they mean in Python",
-    "forestc.backends.c.COptions": "Those of the C header, each with c_ before its name (c_inputs)",
+    "What they mean in Python": "forestc.options.compile.CompileOptions",
+    "Those of the C header, each with c_ before its name (c_inputs)": "forestc.backends.c.COptions",
 }
 
 
 def api_page() -> str:
-    """An entry for each public name, filled in by autodoc."""
+    """An entry for each public name: how it is called, its docstring, its parameters or members."""
     parts = [
         "# Python API",
+        MADE,
         "These are the public names of `forestc`. `import forestc` is quick: each name loads what it needs when it is "
         "first used.",
     ]
-    kinds = {"Functions": inspect.isfunction, "Classes": inspect.isclass}
-    for title, is_one in kinds.items():
-        parts.append(f"## {title}")
-        for name in forestc.__all__:
-            if not is_one(thing := getattr(forestc, name)):
-                continue
-            directive = "autofunction" if title == "Functions" else "autoclass"
-            members = "" if title == "Functions" or issubclass(thing, Exception) else _members(thing)
-            parts.append(f"```{{eval-rst}}\n.. {directive}:: forestc.{name}\n{members}```")
-            if hasattr(thing, "options"):
-                parts.append(_keywords_table(thing.options))
-        if title == "Functions":
-            parts.append("## Options of compile")
-            parts += [f"### {what}\n\n```{{eval-rst}}\n.. autoclass:: {name}\n```" for name, what in OPTIONS.items()]
-    return "\n\n".join(parts) + "\n"
+    things = {name: getattr(forestc, name) for name in forestc.__all__}
+    parts.append("## Functions")
+    for name, thing in things.items():
+        if inspect.isfunction(thing):
+            parts += [f"### {name}", _call(f"forestc.{name}", thing), *_documented(thing)]
+            parts += [_keywords_table(thing.options)] if hasattr(thing, "options") else []
+    parts.append("## Options of compile")
+    for title, path in OPTIONS.items():
+        module, _, name = path.rpartition(".")
+        parts += [f"### {title}", *_documented(getattr(sys.modules[module], name))]
+    parts.append("## Classes")
+    for name, thing in things.items():
+        if inspect.isclass(thing):
+            parts += [f"### {name}", _call(f"class forestc.{name}", thing), *_documented(thing)]
+            parts += [] if issubclass(thing, Exception) else _members(thing)
+    return _page(parts)
+
+
+def _call(name: str, thing: Any) -> str:
+    """A code block with the parameters and their defaults, without types: docstrings say what arguments are."""
+    try:
+        parameters = list(inspect.signature(thing).parameters.values())
+    except (TypeError, ValueError):
+        return f"```text\n{name}\n```"
+    texts, keyword_only = [], False
+    for each in parameters:
+        if each.name in ("self", "cls"):
+            continue
+        if each.kind is each.KEYWORD_ONLY and not keyword_only:
+            texts.append("*")
+        keyword_only |= each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
+        stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        texts.append(stars + each.name + ("" if each.default is each.empty else f"={_shown(each.default)}"))
+    lines = textwrap.wrap(", ".join(texts), 96, break_long_words=False, break_on_hyphens=False)
+    inner = "".join(f"\n    {line}" for line in lines) + "\n" if len(lines) > 1 else "".join(lines)
+    return f"```text\n{name}({inner})\n```"
+
+
+def _shown(default: Any) -> str:
+    """A default as text that is the same on every machine."""
+    if dataclasses.is_dataclass(default) or not callable(default):
+        return repr(default)
+    return "..." if default.__name__ == "<lambda>" else str(default.__name__)
 
 
 def _keywords_table(kind: type) -> str:
     """The parameters of a command's function, with the flags that give them on the command line."""
     rows = [
-        (_code(each.name), _codes("; ".join(told.flags)), _code(_default(each)), _plain(told.help))
-        for each, told in options_of(kind)
+        (_code(each.name), _codes("; ".join(spec.flags)), _code(_default(each)), _plain(spec.help))
+        for each, spec in options_of(kind)
     ]
     return table(("parameter", "on the command line", "default", "meaning"), rows)
 
@@ -190,49 +234,59 @@ def _default(each: dataclasses.Field[Any]) -> str:
     return "" if each.default is dataclasses.MISSING else repr(each.default)
 
 
-def _members(thing: type) -> str:
+def _members(thing: type) -> Iterator[str]:
     """What a class says of itself; not what scikit-learn's classes or an IR's bring along."""
-    own = [
-        name
-        for kind in thing.__mro__
-        if kind.__module__.startswith("forestc.")
-        for name, member in vars(kind).items()
-        if not name.startswith("_")
-        and not (name.startswith("set_") and name.endswith("_request"))  # scikit-learn's own, made for each estimator
-        and inspect.getdoc(member)
-        and hasattr(member, "__get__")
-    ]
-    return f"   :members: {', '.join(dict.fromkeys(own))}\n" if own else ""
+    own: dict[str, Any] = {}
+    for kind in thing.__mro__:
+        if kind.__module__.startswith("forestc."):
+            for name, member in vars(kind).items():
+                if not name.startswith("_") and inspect.getdoc(member) and hasattr(member, "__get__"):
+                    own.setdefault(name, member)
+    for name, member in own.items():
+        if name.startswith("set_") and name.endswith("_request"):
+            continue  # scikit-learn's own, made for each estimator
+        title = f"{thing.__name__}.{name}"
+        value = isinstance(member, property | cached_property)
+        yield f"```text\n{title}\n```" if value else _call(title, getattr(thing, name))
+        yield from _documented(member)
 
 
-def fields_of_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Turns `name: meaning.` sentences about parameters or fields into a list of them. A name that ends in _ would be
-    a link in reStructuredText: it becomes code."""
-    lines[:] = [re.sub(r"(?<![\w`])(\w+_)(?![\w`])", r"`\1`", line) for line in lines]
+def _documented(thing: Any) -> list[str]:
+    """A docstring as paragraphs of Markdown, `name: meaning.` sentences about parameters or fields as a list."""
+    text = inspect.getdoc(thing) or ""
     try:
         known = set(inspect.signature(thing).parameters)
     except (TypeError, ValueError):
-        return
+        known = set()
     if dataclasses.is_dataclass(thing):
         known |= {field.name for field in dataclasses.fields(thing)}
-    if not known:
-        return
     names = "|".join(sorted(map(re.escape, known)))
-    start = re.compile(rf"(?:^|(?<=[.;] ))((?:{names})(?:, (?:{names}))*): ")
+    start = re.compile(rf"(?:^|(?<=[.;] ))((?:{names})(?:, (?:{names}))*): ") if known else None
     made: list[str] = []
-    for paragraph in "\n".join(lines).split("\n\n"):
-        text = paragraph if paragraph.startswith((" ", "|")) else " ".join(paragraph.split())
-        before, *entries = start.split(text)
+    for paragraph in filter(None, re.split(r"\n\s*\n", text)):
+        if paragraph.startswith((" ", "|")):
+            made.append(_as_it_stands(paragraph))
+            continue
+        paragraph = " ".join(paragraph.split())
+        before, *entries = [paragraph] if start is None else start.split(paragraph)
         if not entries:
-            made += [text, ""]
+            made.append(_plain(paragraph))
             continue
         entries[-1], rest = _result(entries[-1])
-        if before.strip():
-            made += [before.strip(), ""]
-        for own, told in zip(entries[::2], entries[1::2], strict=True):
-            made.append(f"* {', '.join(f'`{each}`' for each in own.split(', '))}: {told.strip().rstrip(';')}")
-        made += ["", *([rest, ""] if rest else [])]
-    lines[:] = made
+        made += [_plain(before.strip())] if before.strip() else []
+        items = zip(entries[::2], entries[1::2], strict=True)
+        made.append("\n".join(f"- {_names(own)}: {_plain(meaning.strip().rstrip(';'))}" for own, meaning in items))
+        made += [_plain(rest)] if rest else []
+    return made
+
+
+def _as_it_stands(paragraph: str) -> str:
+    """An indented block is code; a table is a table already."""
+    return paragraph if paragraph.startswith("|") else f"```text\n{textwrap.dedent(paragraph)}\n```"
+
+
+def _names(text: str) -> str:
+    return ", ".join(map(_code, text.split(", ")))
 
 
 def _result(text: str) -> tuple[str, str]:
@@ -249,25 +303,26 @@ def manifest_page() -> str:
     whole = schema()
     parts = [
         "# manifest.json",
-        "Every compiled folder holds a `manifest.json`, which other programs read. It tells the ports, the format of "
+        MADE,
+        "Every compiled folder holds a `manifest.json`, which other programs read. It holds the ports, the format of "
         "each feature, how a value becomes a word, the outputs, and how the folder was made. Its "
-        "{download}`JSON Schema <manifest.schema.json>` is what `forestc.manifest.content.schema()` returns.",
+        "[JSON Schema](manifest.schema.json) is what `forestc.manifest.content.schema()` returns.",
     ]
     waiting = [("The manifest", whole)]
     while waiting:
-        title, told = waiting.pop(0)
+        title, part = waiting.pop(0)
         rows, below = [], []
-        for name, field in told["properties"].items():
+        for name, field in part["properties"].items():
             kind, inner = _kind(whole, field)
             if inner is not None:
-                place = f"`{name}`" if told is whole else f"{title}.`{name}`".replace("`.`", ".")
+                place = f"`{name}`" if part is whole else f"{title}.`{name}`".replace("`.`", ".")
                 below.append((place, inner))
-            missing = "" if name in told["required"] else " (may be absent)"
+            missing = "" if name in part["required"] else " (may be absent)"
             meaning = field.get("description") or (inner or {}).get("description", "")
             rows.append((_code(name), kind + missing, _plain(meaning)))
         waiting[:0] = below
         parts += [f"## {title}", table(("field", "type", "meaning"), rows)]
-    return "\n\n".join(parts) + "\n"
+    return _page(parts)
 
 
 def _kind(whole: Mapping[str, Any], field: Mapping[str, Any]) -> tuple[str, Any]:
@@ -278,8 +333,8 @@ def _kind(whole: Mapping[str, Any], field: Mapping[str, Any]) -> tuple[str, Any]
     if "const" in field:
         return _code(json.dumps(field["const"])), None
     if "anyOf" in field:
-        found = [_kind(whole, one) for one in field["anyOf"]]
-        return " or ".join(kind for kind, _ in found), next((inner for _, inner in found if inner), None)
+        kinds_of = [_kind(whole, part) for part in field["anyOf"]]
+        return " or ".join(kind for kind, _ in kinds_of), next((inner for _, inner in kinds_of if inner), None)
     kinds = field.get("type", "string")
     text = " or ".join([kinds] if isinstance(kinds, str) else kinds)
     inner = field if "properties" in field else None
@@ -298,30 +353,101 @@ def _several(kind: str) -> str:
     return re.sub(r"\b(string|number|boolean|integer|object|array)\b", r"\1s", kind)
 
 
+# The boards
+
+_PIP = "yosys and nextpnr, which come with `pip`"
+
+
+def boards_page() -> str:
+    """What to type for a board, from the table in forestc/costs/boards.py."""
+    return _page(
+        (
+            "# Boards",
+            MADE,
+            "`--cpu` and `--device` take the names in these tables, of a board or of the processor or device on it. "
+            "Several names in a row stand for the same. Any other microcontroller with a C99 compiler takes the "
+            "header too: only estimates, budgets and `forestc measure` need to know the processor.",
+            "## Microcontrollers",
+            "    forestc compile model.json --rows train.csv --target c --cpu pico -o out\n"
+            "    forestc measure out --cpu pico --rows test.csv",
+            table(
+                ("board", "chip", "`--cpu`", "is", "to know"),
+                [_board(board, board.cpu, board.remark) for board in PROCESSORS],
+            ),
+            "Which compilers and emulators are used stands under "
+            "[figures on a microcontroller](../howto/measure.md#processors-and-tools).",
+            "## FPGAs",
+            "    forestc compile model.json --rows train.csv --device icebreaker --clock 12 -o out\n"
+            "    forestc synth out --device icebreaker",
+            table(
+                ("board", "chip", "`--device`", "is", "tools", "to know"),
+                [(*_board(board, board.device)[:4], _tools(board), _plain(board.remark)) for board in FPGAS],
+            ),
+            "`forestc synth` places the core alone, to measure it. A bitstream also needs your own top module and the "
+            "pins of the board: the [FPGA tutorial](../tutorials/fpga.md#make-a-bitstream) makes one. Of another "
+            "board, take the device that stands on it ([devices](devices.md)).",
+        )
+    )
+
+
+def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
+    shown = _code(target) or "not there"
+    return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, _plain(remark)
+
+
+def _tools(board: Board) -> str:
+    if not board.device:
+        return "no figures here"
+    return "Vivado, on the PATH" if board.device.startswith("vivado:") else _PIP
+
+
 # The benchmarks
 
-
-def benchmark_tables() -> dict[str, str]:
-    """A table for each result in docs/benchmarks/*.json, as text that the pages there include."""
-    made = {}
-    for path in sorted((HERE / "benchmarks").glob("*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        own = ("title", "rows", "command", "date", "machine")
-        more = {key: value for key, value in result.items() if key not in own}
-        parts = [f"**{_plain(result['title'])}**", _rows_table(result["rows"])]
-        for key, value in more.items():
-            title = key.replace("_", " ")
-            rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
-            parts += [f"**{title}**", _rows_table(value)] if rows else [f"{title}: {_figure(value)}"]
-        if "command" in result:
-            parts.append(f"Measured on {result['date']} ({result['machine']}) with `{result['command']}`.")
-        made[path.stem] = "\n\n".join(parts) + "\n"
-    return made
+_TABLE = re.compile(r"(<!-- table: ([\w.]+)(?:: ([^>]*))? -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+_ABOUT = ("title", "rows", "command", "date", "machine")  # what a result has beside figures of its own
 
 
-def _rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    head = [name.replace("_", " ") for name in rows[0]]
-    return table(head, [[_figure(value) for value in row.values()] for row in rows])
+def results() -> dict[str, Mapping[str, Any]]:
+    """The results in docs/benchmarks/*.json, by name."""
+    paths = sorted((DOCS / "benchmarks").glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def with_tables(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
+    """A page with the tables of results between its markers. Raises KeyError for what no result has.
+
+    `<!-- table: NAME -->` to `<!-- end of table -->` holds all of a result; `NAME.rows`, or `NAME` and another key, one
+    of its tables; `NAME.rows: a | b` of that some columns.
+    """
+
+    def filled(marker: re.Match[str]) -> str:
+        name, _, key = marker[2].partition(".")
+        columns = [column.strip() for column in (marker[3] or "").split("|") if column.strip()]
+        text = _rows_table(known[name][key], columns) if key else _whole(known[name])
+        return f"{marker[1]}\n{text}\n{marker[5]}"
+
+    return _TABLE.sub(filled, page)
+
+
+def _whole(result: Mapping[str, Any]) -> str:
+    parts = [f"**{_plain(result['title'])}**", _rows_table(result["rows"])]
+    for key, value in result.items():
+        if key in _ABOUT:
+            continue
+        title = key.replace("_", " ")
+        rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+        parts += [f"**{title}**", _rows_table(value)] if rows else [f"{title}: {_figure(value)}"]
+    if "command" in result:
+        parts.append(f"Measured on {result['date']} ({result['machine']}) with `{result['command']}`.")
+    return _page(parts)
+
+
+def _rows_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    """A table with these columns, or one for each key that a row has."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    by_name = {key.replace("_", " "): key for key in keys}
+    names = list(columns or by_name)
+    return table(names, [[_figure(row.get(by_name[name])) for name in names] for row in rows])
 
 
 def _figure(value: Any) -> str:
@@ -332,26 +458,46 @@ def _figure(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+# What is written
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "command-line": commands_page,
     "passes": passes_page,
     "api": api_page,
     "manifest": manifest_page,
+    "boards": boards_page,
 }
 
 
-def generate(app: Any = None) -> None:
-    texts = {f"{name}.md": page() for name, page in PAGES.items()}
-    texts |= {f"tables/{name}.md": text for name, text in benchmark_tables().items()}
-    texts["manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
-    for name, text in texts.items():
-        path = GENERATED / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
+def texts() -> dict[Path, str]:
+    """Every file that this program writes, with its text."""
+    made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
+    made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
+    known = results()
+    pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
+    for path in (*pages, ROOT / "benchmarks" / "NOTES.md"):
+        if path not in made:
+            made[path] = with_tables(path.read_text(encoding="utf-8"), known)
+    return made
+
+
+def outdated() -> dict[Path, str]:
+    """Those that are not in the repository as they would be written."""
+    return {
+        path: text for path, text in texts().items() if not path.is_file() or path.read_text(encoding="utf-8") != text
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    check, old = "--check" in arguments, outdated()
+    for path, text in old.items():
+        sys.stdout.write(f"{path.relative_to(ROOT)}{' is not up to date' if check else ''}\n")
+        if not check:
             path.write_text(text, encoding="utf-8")
+    if check and old:
+        sys.stderr.write(f"run: {COMMAND}\n")
+    return int(check and bool(old))
 
 
-def setup(app: Any) -> dict[str, Any]:
-    app.connect("builder-inited", generate)
-    app.connect("autodoc-process-docstring", fields_of_docstring)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.backends.axi_stream import stream_of, stream_ports
+from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError, OptionError
@@ -52,13 +53,13 @@ def placement(
 ) -> Placement:
     """Where place and route puts the cells of a design. device: one that nextpnr supports; by default that of the
     folder. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
-    supported = [name for name, one in DEVICES.items() if one.nextpnr]
+    supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     device = device or design.manifest["options"].get("device") or next(_synthesized_for(design, supported), None)
     if device is None:
         raise OptionError(
             "the folder names no device to place the design on", do=f"add --device, of {', '.join(supported)}"
         )
-    known_device(device)
+    device = known_device(device)
     if device not in supported:
         raise OptionError(f"designs are not placed for {device!r}", do=f"add --device, of {', '.join(supported)}")
     need_tools(device, native)
@@ -131,14 +132,13 @@ def _stream_view(design: Design) -> dict[str, Any]:
     return {"module": f"{stream.module}_axis", "clocked": False, "connections": connections, **sizes}
 
 
-def known_device(device: str) -> None:
-    """Raises OptionError for a device that `synth` does not know."""
+def known_device(name: str) -> str:
+    """The device that a name, also a board's, stands for. Raises OptionError for one that `synth` does not know."""
+    device = stands_for(name, "device", DEVICES)
     tool, _, part = device.partition(":")
-    if device not in DEVICES and not (tool in PROGRAMS and part):
-        known = ", ".join([*DEVICES, *(f"{tool}:PART" for tool in PROGRAMS)])
-        raise OptionError(f"unknown device {device!r}", do=f"known: {known}")
     if tool in PROGRAMS:
         known_part(tool, part)
+    return device
 
 
 def need_tools(device: str, native: bool = False) -> None:

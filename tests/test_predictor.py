@@ -19,7 +19,7 @@ from forestc.predictor import QuantizedModel
 
 
 def compiled(model, X, y, folder, **options):
-    return forestc.compile(model, X, folder / "out", label=y, name="m", targets=["c"], **options).design
+    return forestc.compile(model, X, folder / "out", label=y, name="m", **{"targets": ["c"]} | options).design
 
 
 def quantized(model, X, y, passes=None):
@@ -100,7 +100,7 @@ def test_words_and_bits_are_those_of_the_written_vectors(tmp_path):
 
 def test_rows_and_words_that_do_not_fit_are_refused(tmp_path):
     model, X, y = trained("forest-multi")
-    design = compiled(model, X, y, tmp_path)
+    design = compiled(model, X, y, tmp_path, targets=["verilog"])
     with pytest.raises(RowsError, match="the model takes rows of"):
         design.predict(X[:, :3])
     words = design.quantize(X[:2])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forestc.cli.terminal import JSON, show
+from forestc.cli.terminal import JSON, WIDE, show
 from forestc.errors import OptionError
 from forestc.options.fields import options_of, required, value_type
 
@@ -20,10 +20,11 @@ class Call:
 
     given: dict[str, Any]
     json: bool
+    wide: bool
 
     def show(self, figures: Any, tables: Callable[[], list[Any]]) -> None:
         """Prints the figures: as JSON, or as tables for people."""
-        show(self.json, figures, tables)
+        show(self.json, figures, tables, wide=self.wide)
 
 
 def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[Callable[[Call], None]], None]:
@@ -32,10 +33,11 @@ def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[C
     def add(run: Callable[[Call], None]) -> None:
         def called(context: typer.Context, **values: Any) -> None:
             typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
-            run(Call(_given(kind, values, typed), values["json"]))
+            run(Call(_given(kind, values, typed), values["json"], values["wide"]))
 
         parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *_parameters(kind)]
-        parameters.append(Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=JSON))
+        for shown, annotation in (("json", JSON), ("wide", WIDE)):
+            parameters.append(Parameter(shown, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
         called.__doc__, called.__annotations__ = run.__doc__, {each.name: each.annotation for each in parameters}
         called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         app.command(name or run.__name__.strip("_"))(called)

@@ -17,6 +17,9 @@ JSON = Annotated[
 ]
 
 
+WIDE = Annotated[bool, typer.Option("--wide", help="print tables with all columns, however narrow the terminal")]
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Yields a function that shows progress; it does nothing if quiet or if standard error is no terminal."""
@@ -50,10 +53,11 @@ def row_progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> None:
+def show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]], *, wide: bool) -> None:
+    """Prints one JSON object; or tables, wide or as wide as the terminal."""
     if json_wanted:
         sys.stdout.write(json.dumps(figures) + "\n")
         return
-    console = Console()
-    for part in tables():
-        console.print(part)
+    from forestc.report.widths import print_parts
+
+    print_parts(tables(), wide=wide)

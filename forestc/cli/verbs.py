@@ -70,7 +70,7 @@ def _compile(call: Call) -> None:
 
     with progress(call.json) as say:
         figures = compile(**call.given, progress=say).figures
-    call.show(figures, lambda: [*compile_tables(figures), *_notes(figures)])
+    call.show(figures, lambda: compile_tables(figures))
 
 
 def _check(call: Call) -> None:

@@ -21,7 +21,7 @@ from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, few, raw_rows, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.synth import synth
-from forestc.compilation.figures import Figures
+from forestc.compilation.figures import CompileFigures, Figures
 from forestc.compilation.level_search import Ground, ground_of
 from forestc.compilation.record import (
     accuracy_record,
@@ -63,6 +63,8 @@ from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
 from forestc.report.markdown import compile_report
 from forestc.report.page.notebook import design_html
+from forestc.report.tables import compile_tables
+from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import name_classes
@@ -76,12 +78,20 @@ from forestc.synthesis import check_fits
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compile did: the design it wrote and the figures it prints (the keys of `--json` are kept)."""
+    """What compile did: the design it wrote, and the figures of `--json`, whose keys are kept between versions. As text
+    it is the tables of the command line."""
 
     design: Design
     steps: tuple[Step, ...]
     agreement: Agreement
-    figures: Mapping[str, Any]
+    figures: CompileFigures
+
+    def summary(self, width: int = 80) -> str:
+        """The tables that the command line prints, in a width of characters."""
+        return as_text(compile_tables(self.figures), width)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def __repr__(self) -> str:
         return f"<Compiled {self.design!r}, agreement {self.agreement.agreement:.4f} on {self.agreement.rows:,} rows>"
@@ -219,7 +229,7 @@ def compile(options: CompileOptions) -> Compiled:
         figures = replace(figures, synthesis=found)
         design = write(figures, {**made, "synthesis": synthesis_record(found)})
         clock.seconds |= found["seconds"]
-    return Compiled(design, passed.steps, agreed, replace(figures, seconds=clock.seconds).as_dict())
+    return Compiled(design, passed.steps, agreed, CompileFigures(replace(figures, seconds=clock.seconds).as_dict()))
 
 
 def _read(wanted: Request) -> _Read:

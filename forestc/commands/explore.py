@@ -20,6 +20,8 @@ from forestc.commands.compile import compile
 from forestc.commands.measure import measure
 from forestc.commands.synth import synth
 from forestc.compilation.record import versions
+from forestc.costs.boards import stands_for
+from forestc.costs.firmware import firmware_costs
 from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
 from forestc.exploration.asked import Asked, cores
@@ -37,6 +39,7 @@ from forestc.options.fields import options_of, takes
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
+from forestc.synthesis import known_device
 from forestc.version import __version__
 from forestc.writing import writing
 
@@ -91,6 +94,8 @@ def asked_of(options: ExploreOptions) -> Asked:
     return Asked(
         **{
             **vars(options),
+            "device": known_device(options.device) if options.device else None,
+            "cpu": stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else None,
             "train": names or (),
             "classes": tuple(options.classes),
             "goals": goals_of(options.goals, options.device, options.cpu),

@@ -20,6 +20,7 @@ from forestc.backends.c.inputs import fits, inputs_of
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import Vectors, unfit, vectors
 from forestc.commands.drawn import rows_or_drawn
+from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import MissingToolError, OptionError
 from forestc.firmware import avr
@@ -52,16 +53,20 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     itself, whose rows also stand in for rows where none are given; `expected` is their
     mean number of instructions (cycles on AVR), else None.
 
-    cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc or avr (ATmega2560).
+    cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc, avr (ATmega2560), or a
+    board's name (`forestc.costs.boards`).
     rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
     scores and row that the header has. compiler: auto, ziglang or gcc. optimize: s, 2 or 3. most: number of rows to
     run, spread over all; 0 for all. record: add the figures to measured.json in the folder (`Design.results`). Raises
     OptionError for unknown names, MissingToolError for tools that are missing, CheckError if the firmware fails in the
     emulator.
     """
-    cpu, compiler, optimize, most = options.cpu, options.compiler, options.optimize, options.most
-    progress = options.progress
-    known = {"cpu": (cpu, CPUS), "compiler": (compiler, COMPILERS), "optimization": (optimize, OPTIMIZE)}
+    compiler, optimize, most, progress = options.compiler, options.optimize, options.most, options.progress
+    cpu = stands_for(options.cpu, "cpu", CPUS)
+    known: dict[str, tuple[str, Sequence[str]]] = {
+        "compiler": (compiler, COMPILERS),
+        "optimization": (optimize, OPTIMIZE),
+    }
     for what, (name, names) in known.items():
         if name not in names:
             raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(names)}")

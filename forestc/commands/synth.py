@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,17 @@ from forestc.toolchain.yosys import find_yosys, synthesize, yosys_version
 def synth(options: SynthOptions) -> dict[str, Any]:
     """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
 
-    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
-    quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
-    measured after place and route with registers on all ports. stream: the design with its stream wrapper, as it goes
-    on the chip. record: add the figures to measured.json in the folder (`Design.results`). native: prefer tools on the
-    PATH to those from PyPI. seed: of the placer. try_anyway: synthesize also a design whose estimate exceeds the
-    device. route: whether it is placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises
-    OptionError for an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for
-    the device.
+    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, vivado:PART or
+    quartus:PART if the tool is on the PATH, or a board's name (`forestc.costs.boards`). lut, ff, carry, bram and depth
+    count the design itself; fmax_mhz is measured after place and route with registers on all ports. stream: the design
+    with its stream wrapper, as it goes on the chip. record: add the figures to measured.json in the folder
+    (`Design.results`). native: prefer tools on the PATH to those from PyPI. seed: of the placer. try_anyway: synthesize
+    also a design whose estimate exceeds the device. route: whether it is placed and routed; without, fmax_mhz is None
+    (vendors' tools always do). Raises OptionError for an unknown device, ToolError for a missing or failing tool,
+    ForestcError for a design too large for the device.
     """
+    options = replace(options, device=known_device(options.device))
     device, native, progress = options.device, options.native, options.progress
-    known_device(device)
     tool, _, part = device.partition(":")
     if tool in PROGRAMS and options.stream:
         raise OptionError(f"{tool}'s script times the core alone", do="leave --stream out, or give another device")

@@ -88,3 +88,11 @@ class Figures:
         """As JSON values, without the optional figures that were not computed."""
         optional = ("estimate", "seconds", "synthesis", "firmware")
         return {key: value for key, value in vars(self).items() if value is not None or key not in optional}
+
+
+class CompileFigures(dict[str, Any]):
+    """The figures of `forestc compile --json`, with a short repr."""
+
+    def __repr__(self) -> str:
+        head = f"{self['name']}: {self['distinct_conditions']:,} comparators, {self['comparator_bits']:,} bits"
+        return f"<{head}, agreement {self['agreement']:.4f} on {self['rows']:,} rows; keys: {', '.join(self)}>"

@@ -11,7 +11,9 @@ from typing import Any
 from forestc.backends.c import COptions
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import TARGETS
+from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
+from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions
@@ -42,6 +44,11 @@ class Request:
     @staticmethod
     def of(options: CompileOptions) -> Request:
         """Raises OptionError for invalid values and combinations, as far as they are seen without the model."""
+        options = replace(
+            options,
+            device=None if options.device is None else known_device(options.device),
+            cpu=stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else "",
+        )
         level, passes = level_number(options.level), options.passes
         check_tolerance(level, options.tolerance, passes)
         stop = check_effort(level, options.effort, passes)
@@ -71,7 +78,6 @@ class Request:
     def _check_hardware(self) -> None:
         given = self.options
         if given.device is not None:
-            known_device(given.device)
             if not given.no_synth:
                 need_tools(given.device, given.native)
             if "verilog" not in self.targets:

@@ -70,7 +70,11 @@ class SimulateOptions(DrawnRows):
 @dataclass(frozen=True)
 class SynthOptions:
     design: Any = field(metadata=FOLDER)
-    device: str = field(metadata=flag("--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ..."))
+    device: str = field(
+        metadata=flag(
+            "--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ..., or a board, such as icebreaker"
+        )
+    )
     _: KW_ONLY
     native: bool = native_option()
     seed: int = option(1, "--seed", "seed of place and route", least=0)
@@ -84,7 +88,11 @@ class SynthOptions:
 @dataclass(frozen=True)
 class MeasureOptions(DrawnRows):
     design: Any = field(metadata=FOLDER)
-    cpu: str = field(metadata=flag("--cpu", "cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc or avr"))
+    cpu: str = field(
+        metadata=flag(
+            "--cpu", "cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc, avr, or a board, such as pico"
+        )
+    )
     rows: Any = rows_option(
         "CSV (gzip too), Parquet, Arrow or NumPy; without it instructions are those of generated inputs"
     )

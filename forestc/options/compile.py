@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from os import PathLike
 from typing import Any, Literal
 
 from forestc.errors import OptionError
@@ -131,7 +132,9 @@ class CompileOptions:
     outputs: Literal["auto", "label", "scores", "both"] = option(
         "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
     )
-    device: str | None = option(None, "--device", "also synthesize, place and route for this device; see forestc synth")
+    device: str | None = option(
+        None, "--device", "also synthesize, place and route for this device, or board; see forestc synth"
+    )
     clock_mhz: float | None = option(
         None,
         "--clock",
@@ -166,7 +169,7 @@ class CompileOptions:
         "cmake, platformio, arduino and zephyr",
     )
     c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
-    cpu: str = option("", "--cpu", "processor for which --c-layout auto chooses; see forestc measure")
+    cpu: str = option("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
     flash: int | None = option(None, "--flash", "most flash that C may take", "BYTES")
     ram: int | None = option(None, "--ram", "most stack that C may take", "BYTES")
     instructions: int | None = option(
@@ -181,6 +184,11 @@ class CompileOptions:
     progress: Progress = quiet
 
     def __post_init__(self) -> None:
+        if not isinstance(self.out, str | PathLike | None):
+            given = type(self.out).__name__
+            raise OptionError(
+                f"out is a {given}, not a folder", do='labels are label=: compile(model, X, "out", label=y)'
+            )
         if self.rows is not None and self.ranges is not None:
             raise OptionError("both rows and ranges are given", do="remove one of them")
         for name in ("label", "held_out", "scheduler"):

@@ -28,7 +28,7 @@ class ExploreOptions:
     )
     regression: bool = option(False, "--regression", "with --train: the labels are values, not classes")
     device: str | None = option(None, "--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ...")
-    cpu: str | None = option(None, "--cpu", "processor of C, such as cortex-m0plus")
+    cpu: str | None = option(None, "--cpu", "processor of C, or a board, such as cortex-m0plus")
     goals: Sequence[Any] | None = option(
         None,
         "--goal",

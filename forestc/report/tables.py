@@ -82,8 +82,8 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
     return [*tables, table("features that are read, the most used first", heads, rows)]
 
 
-def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """The tables of `forestc compile`. figures: of `compile`."""
+def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
+    """The tables and notes of `forestc compile`. figures: of `compile`."""
     measured = figures["measured"]
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
@@ -93,6 +93,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
         ("agreement with the model", *(share(on["agreement"]) for on in both)),
         ("rows measured on", *(f"{on['rows']:,}" for on in both)),
     ]
+    hardware = set(figures["targets"]) != {"c"}
     rows = [
         ("conditions of all nodes", f"{figures['conditions']:,}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
@@ -110,11 +111,12 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         table(title, heads, quality_rows),
         *level_tables(figures["level"], table),
-        *pass_tables(figures["passes"], table),
+        *pass_tables(figures["passes"], table, hardware=hardware),
         *estimate_tables(figures.get("estimate", []), table),
         *firmware_tables(figures.get("firmware"), table),
         *device,
         table("time of each stage", ("stage", "seconds"), seconds),
+        *(Text(f"note: {note}") for note in figures["notes"]),  # Text, as names are not markup
     ]
 
 
@@ -181,8 +183,9 @@ def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T], 
     return [made(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]
 
 
-def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
-    """The effect of each pass, also on accuracy on held-out rows. made: a table from title, heads, rows."""
+def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T], *, hardware: bool = True) -> list[T]:
+    """The effect of each pass, also on accuracy on held-out rows. made: a table from title, heads, rows. hardware:
+    whether there are ports."""
 
     def pair(step: Mapping[str, Any], key: str) -> str:
         both = step.get(key)
@@ -196,7 +199,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
             step["guarantee"],
             pair(step, "distinct_conditions"),
             pair(step, "comparator_bits"),
-            pair(step, "input_bits"),
+            pair(step, "input_bits") if hardware else "",
             f"{100 * step['change']:.2f} %",
         )
         for step in passes

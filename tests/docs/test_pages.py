@@ -6,6 +6,8 @@ import ast
 import importlib.util
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,13 +16,16 @@ import typer
 from docs.blocks import blocks
 from markdown_it import MarkdownIt
 
+import forestc
 from forestc.cli import app
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts)
-MADE = ("command-line", "passes", "api", "manifest")  # pages that docs/_generate.py writes
+PAGES = sorted(
+    path for path in (ROOT / "docs").rglob("*.md") if path.name != "notes.md"
+)  # a copy that Sphinx makes of NOTES
+NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
 README_LINES = 130
 
@@ -38,12 +43,52 @@ def links(page: Path):
                 yield str(target)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=name)
-def test_links_lead_to_files(page):
+def anchors(page: Path) -> set[str]:
+    """What a repository host and Sphinx make of a page's headings."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", NOTES, *PAGES], ids=name)
+def test_links_lead_to_files_and_headings(page):
     for target in links(page):
-        file = (page.parent / target.partition("#")[0]).resolve()
-        made = file.parent == ROOT / "docs" / "generated" and file.stem in MADE and page.name != "README.md"
-        assert made or file.is_file(), f"{name(page)} links to {target}"
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.is_file(), f"{name(page)} links to {target}"
+        assert not anchor or anchor in anchors(file), f"{name(page)} links to {target}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", NOTES, *PAGES], ids=name)
+def test_pages_read_without_sphinx(page):
+    text = page.read_text(encoding="utf-8")
+    assert not re.findall(r"^[`:]{3,}\{(?!code-block\})|\{[\w:-]+\}`", text, re.MULTILINE)
+
+
+def test_what_is_written_by_a_script_is_as_it_would_be_written():
+    """python docs/_generate.py writes it: run it, and commit what changed."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "_generate.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_script_names_what_is_out_of_date(generate, tmp_path, monkeypatch, capsys):
+    page, result = tmp_path / "docs" / "page.md", tmp_path / "docs" / "benchmarks" / "speed.json"
+    result.parent.mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "NOTES.md").write_text("# Notes\n")
+    result.write_text('{"title": "speed", "rows": [{"what": "a", "x_s": 1.5}, {"what": "b", "more": 2000}]}')
+    page.write_text("# Page\n\n<!-- table: speed.rows: what | x s -->\nold\n<!-- end of table -->\n")
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    monkeypatch.setattr(generate, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(generate, "PAGES", {})
+    (tmp_path / "docs" / "reference").mkdir()
+    assert generate.main(["--check"]) == 1
+    printed = capsys.readouterr()
+    assert "docs/page.md is not up to date" in printed.out and "run: python docs/_generate.py" in printed.err
+    assert "old" in page.read_text()
+    assert generate.main([]) == 0 and generate.main(["--check"]) == 0
+    assert "| what | x s |\n| --- | --- |\n| a | 1.5 |\n| b |  |\n" in page.read_text()
 
 
 def test_the_readme_is_short():
@@ -51,24 +96,25 @@ def test_the_readme_is_short():
 
 
 def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split()
-    pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in PAGES} - {"index"}
-    assert pages | {f"generated/{page}" for page in MADE} == {
-        word for word in index if re.fullmatch(r"\w+/[\w-]+", word)
-    }
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)$", index, re.MULTILINE)  # as docs/conf.py reads it
+    assert sorted(listed) == sorted({str(path.relative_to(ROOT / "docs")) for path in PAGES} - {"index.md"})
+    assert "(../benchmarks/NOTES.md)" in index
 
 
 def test_every_benchmark_file_is_shown():
-    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    notes = NOTES.read_text(encoding="utf-8")
     files = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
     assert files
     for file in files:
-        assert f"generated/tables/{file.stem}.md" in pages
+        assert f"<!-- table: {file.stem} -->" in notes
 
 
 def commands():
     """Each line of a code block that calls forestc, with the lines that a backslash joins to it."""
     for page in [ROOT / "README.md", *PAGES]:
+        if page.stem == "command-line":  # made of the program itself, with what stands for values
+            continue
         for block in blocks(page):
             for line in block.text.replace("\\\n", " ").splitlines():
                 if line.strip().startswith("forestc "):
@@ -123,20 +169,27 @@ def test_python_blocks_are_python(page):
         assert block.kind != "python" or ast.parse(block.text)
 
 
-def test_generated_pages_tell_every_option_and_name():
+@pytest.fixture
+def generate():
     spec = importlib.util.spec_from_file_location("_generate", ROOT / "docs" / "_generate.py")
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
-    assert tuple(made.PAGES) == MADE
-    page = made.commands_page()
-    for command, told in COMMANDS.items():
+    return made
+
+
+def test_generated_pages_have_every_option_and_name(generate):
+    page = generate.commands_page()
+    for command, spec in COMMANDS.items():
         assert f"## {command}\n" in page
-        for option in told.params:
+        for option in spec.params:
             if option.param_type_name == "option" and option.name != "help":
                 assert all(f"`{spelt}" in page for spelt in option.opts), option.opts
-    passes = made.passes_page()
+    passes = generate.passes_page()
     for step, kind in PASSES.items():
         assert f"## {step}\n" in passes
         assert all(f"| `{field.name}` |" in passes for field in fields(kind))
-    manifest = made.manifest_page()
+    manifest = generate.manifest_page()
     assert "| `latency_cycles` | integer |" in manifest and "## `made.options`" in manifest
+    api = generate.api_page()
+    assert all(f"\n### {name}\n" in api for name in forestc.__all__)
+    assert not re.search(r" at 0x[0-9a-f]{6}", api)  # an address of this run

@@ -22,6 +22,7 @@ HOWTOS = {"inputs": ("cc",)}  # those that are run; of the others the commands a
 TOOLS = {
     "fpga": ("verilator",),
     "microcontroller": ("cc", "arm-none-eabi-gcc"),
+    "explore": (),
     "amaranth": (),
     "hls4ml": ("g++",),
 }

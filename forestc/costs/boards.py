@@ -1,0 +1,117 @@
+"""The table of boards: which device or processor stands on each, so that `--device` and `--cpu` take a board's name.
+
+docs/reference/boards.md is made from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from forestc.errors import OptionError
+
+Kind = Literal["device", "cpu"]
+VENDOR = ("vivado:", "quartus:")  # beginnings of devices whose tools are a vendor's
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board, or a family of microcontrollers.
+
+    names: those that an option takes. chip: on it. device, cpu: what forestc calls that; both empty if it has no
+    figures for it. remark: what else to know, or, if both are empty, what to do instead.
+    """
+
+    names: tuple[str, ...]
+    title: str
+    chip: str
+    device: str = ""
+    cpu: str = ""
+    remark: str = ""
+
+
+_XTENSA = (
+    "the header compiles with Espressif's xtensa-esp-elf-gcc, and its self-test runs on the board; no compiler and no "
+    "emulator for Xtensa comes with pip, so there are no estimates, budgets or figures: compile without --cpu"
+)
+_GOWIN = (
+    "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures: for "
+    "an idea of the size, take ice40-hx8k, whose LUTs have four inputs as well"
+)
+_VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
+_ICE = "few pins: bring rows in by a bus or a shift register, as the FPGA tutorial does"
+
+PROCESSORS: tuple[Board, ...] = (
+    Board(("rp2040", "pico"), "Raspberry Pi Pico, Pico W", "RP2040", cpu="cortex-m0plus"),
+    Board(("rp2350", "pico-2"), "Raspberry Pi Pico 2", "RP2350", cpu="cortex-m4f",
+          remark="Cortex-M33, which runs code for a Cortex-M4F: the figures are of that; its RISC-V cores: rv32imc"),
+    Board(("stm32f0",), "STM32 F0", "Cortex-M0", cpu="cortex-m0plus", remark="the same instructions as a Cortex-M0+"),
+    Board(("stm32g0",), "STM32 G0", "Cortex-M0+", cpu="cortex-m0plus"),
+    Board(("stm32f4",), "STM32 F4", "Cortex-M4F", cpu="cortex-m4f"),
+    Board(("stm32h7",), "STM32 H7", "Cortex-M7", cpu="cortex-m7"),
+    Board(("nrf52", "nrf52832", "nrf52840"), "nRF52 DK, nRF52840 DK, Nano 33 BLE", "Cortex-M4F", cpu="cortex-m4f",
+          remark="nRF52805, 810 and 811 have no floating-point unit: cortex-m4"),
+    Board(("microbit-v1",), "BBC micro:bit v1", "nRF51822, Cortex-M0", cpu="cortex-m0plus",
+          remark="the same instructions as a Cortex-M0+"),
+    Board(("microbit-v2",), "BBC micro:bit v2", "nRF52833, Cortex-M4F", cpu="cortex-m4f"),
+    Board(("esp32", "esp32-s2", "esp32-s3"), "ESP32, ESP32-S2, ESP32-S3", "Xtensa LX6, LX7", remark=_XTENSA),
+    Board(("esp32-c3", "esp32-c6"), "ESP32-C3, ESP32-C6", "RISC-V (rv32imc, rv32imac)", cpu="rv32imc"),
+    Board(("arduino-mega", "atmega2560"), "Arduino Mega", "ATmega2560", cpu="avr"),
+    Board(("arduino-uno", "arduino-nano", "atmega328p"), "Arduino Uno, Nano", "ATmega328P", cpu="avr",
+          remark="the figures are those of an ATmega2560, whose calls take a byte of stack and two cycles more; "
+          "32 kB of flash, 2 kB of RAM"),
+)  # fmt: skip
+
+FPGAS: tuple[Board, ...] = (
+    Board(("icebreaker",), "iCEBreaker", "iCE40 UP5K", "ice40-up5k", remark=_ICE),
+    Board(("upduino",), "UPduino", "iCE40 UP5K", "ice40-up5k", remark=_ICE),
+    Board(("ice40-hx8k-board", "hx8k"), "iCE40-HX8K breakout board", "iCE40 HX8K", "ice40-hx8k", remark=_ICE),
+    Board(("ulx3s-12f", "ulx3s-25f"), "ULX3S with 12F or 25F", "ECP5 LFE5U-12F, -25F", "ecp5-25k"),
+    Board(("ulx3s-45f",), "ULX3S with 45F", "ECP5 LFE5U-45F", "ecp5-45k"),
+    Board(("ulx3s-85f",), "ULX3S with 85F", "ECP5 LFE5U-85F", "ecp5-85k"),
+    Board(("orangecrab-25f",), "OrangeCrab with 25F", "ECP5 LFE5U-25F", "ecp5-25k"),
+    Board(("orangecrab-85f",), "OrangeCrab with 85F", "ECP5 LFE5U-85F", "ecp5-85k"),
+    Board(("colorlight-5a-75b", "colorlight-5a-75e", "colorlight-i5"), "Colorlight 5A-75B, 5A-75E, i5",
+          "ECP5 LFE5U-25F", "ecp5-25k"),
+    Board(("colorlight-i9",), "Colorlight i9", "ECP5 LFE5U-45F", "ecp5-45k"),
+    Board(("arty-a7-35t",), "Arty A7-35T", "Artix-7", "vivado:xc7a35ticsg324-1L", remark=_VIVADO),
+    Board(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
+    Board(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
+    Board(("tang-nano-9k", "tang-nano-20k"), "Tang Nano 9K, 20K", "Gowin GW1NR-9, GW2AR-18", remark=_GOWIN),
+)  # fmt: skip
+BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
+FLAGS: Mapping[Kind, str] = {"cpu": "--cpu", "device": "--device"}
+
+
+def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
+    """The device or processor that a name stands for: one of `known`, a vendor's part, or that of a board.
+
+    Raises OptionError for other names, with the nearest ones; and for boards without such a thing, with what to do.
+    """
+    known = tuple(known)
+    parts = VENDOR if kind == "device" else ()
+    if given in known or any(given.startswith(tool) and given != tool for tool in parts):
+        return given
+    name = _plain(given)
+    boards = {name: board for board in BOARDS[kind] for name in board.names}
+    if name in boards:
+        board = boards[name]
+        if target := board.cpu or board.device:
+            return target
+        raise OptionError(f"no {kind} of forestc's stands for {board.title} ({board.chip})", do=board.remark)
+    for other, others in BOARDS.items():
+        if any(name in board.names for board in others):
+            raise OptionError(f"{given!r} is no {kind}, but a {other}", do=f"give it as {FLAGS[other]}")
+    names = [*known, *boards]
+    near = [each for each in names if name and each.startswith(name)] + get_close_matches(name, names, 3, 0.6)
+    hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
+    listed = ", ".join([*known, *(f"{tool}PART" for tool in parts)])
+    raise OptionError(f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name")
+
+
+def _plain(name: str) -> str:
+    """`Arty A7-35T` as `arty-a7-35t`."""
+    return re.sub(r"[\s_/:]+", "-", name.strip().lower())

@@ -1,0 +1,67 @@
+"""Tables of the terminal in a given width: words stay whole, and columns that have no room are left out."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+BORDERS = 3  # characters that a column takes beside its text; the table takes one more
+LONGEST = 30  # of a word; longer ones, such as paths, may be broken
+ALL = 10_000  # a width in which every table has all its columns
+
+
+def as_text(parts: Iterable[Any], width: int = 80) -> str:
+    """Tables and lines as plain text, as the command line prints them on a terminal of this width."""
+    console = Console(file=io.StringIO(), width=width, no_color=True, force_terminal=False)
+    for part in parts:
+        console.print(fitted(part, width) if isinstance(part, Table) else part)
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text.rstrip("\n")
+
+
+def print_parts(parts: Iterable[Any], *, wide: bool) -> None:
+    """Prints tables and lines on the terminal. wide: tables with all columns, however wide the terminal is."""
+    console = Console(width=ALL if wide else None)
+    for part in parts:
+        console.print(fitted(part, console.width) if isinstance(part, Table) else part)
+
+
+def fitted(table: Table, width: int) -> Table:
+    """The table in a width: without the last columns if words of all have no room, which a line below then says."""
+    cells = [[_plain(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    least = [min(LONGEST, max(map(_longest_word, column))) for column in cells]
+    most = [max(map(len, column)) for column in cells]
+    kept = len(cells)
+    while kept > 1 and sum(least[:kept]) + BORDERS * kept + 1 > width:
+        kept -= 1
+    left_out = [column[0] for column in cells[kept:]]
+    table.columns = table.columns[:kept]
+    room = width - BORDERS * kept - 1
+    for column, size in zip(table.columns, _shared(least[:kept], most[:kept], room), strict=True):
+        column.width = size
+    if left_out:
+        table.caption = Text(f"without {', '.join(left_out)}: --wide shows all", style="dim")
+        table.caption_justify = "left"
+    return table
+
+
+def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Widths from `least` to `most` that fill the room: what is left goes to the column that lacks most, bit by bit."""
+    widths = list(least)
+    for _ in range(max(0, min(room, sum(most)) - sum(least))):
+        neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))
+        widths[neediest] += 1
+    return widths
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=1)
+
+
+def _plain(cell: Any) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)

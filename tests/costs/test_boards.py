@@ -1,0 +1,70 @@
+"""Boards stand for devices and processors, and unknown names are refused with the nearest ones."""
+
+import re
+
+import pytest
+
+from forestc.compilation.request import Request
+from forestc.costs.boards import BOARDS, FPGAS, PROCESSORS, VENDOR, stands_for
+from forestc.costs.devices import DEVICES
+from forestc.costs.firmware import firmware_costs
+from forestc.errors import OptionError
+from forestc.options.compile import CompileOptions
+from forestc.toolchain.firmware import CPUS
+
+
+def test_every_board_stands_for_something_known_or_says_what_to_do():
+    for board in PROCESSORS:
+        assert not board.device and ((board.cpu in CPUS and board.cpu in firmware_costs()) or board.remark)
+    for board in FPGAS:
+        assert not board.cpu and (board.device in DEVICES or board.device.startswith(VENDOR) or board.remark)
+    names = [name for boards in BOARDS.values() for board in boards for name in board.names]
+    assert len(set(names)) == len(names) and not set(names) & {*DEVICES, *CPUS}
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
+
+
+@pytest.mark.parametrize(
+    "given, kind, wanted",
+    [
+        ("pico", "cpu", "cortex-m0plus"),
+        ("RP2350", "cpu", "cortex-m4f"),
+        ("ESP32-C3", "cpu", "rv32imc"),
+        ("Arduino Uno", "cpu", "avr"),
+        ("avr", "cpu", "avr"),
+        ("iCEBreaker", "device", "ice40-up5k"),
+        ("ulx3s_45f", "device", "ecp5-45k"),
+        ("pynq-z2", "device", "vivado:xc7z020clg400-1"),
+        ("vivado:xc7a15t", "device", "vivado:xc7a15t"),
+        ("lut6", "device", "lut6"),
+    ],
+)
+def test_names(given, kind, wanted):
+    assert stands_for(given, kind, CPUS if kind == "cpu" else DEVICES) == wanted
+
+
+@pytest.mark.parametrize(
+    "given, kind, why",
+    [
+        ("ulx3s", "device", "unknown device 'ulx3s'; did you mean ulx3s-12f or "),
+        ("ice40-up5", "device", "did you mean ice40-up5k"),
+        ("icebraker", "device", "did you mean icebreaker"),
+        ("microbit", "cpu", "unknown cpu 'microbit'; did you mean microbit-v1 or microbit-v2"),
+        ("z80", "cpu", "unknown cpu 'z80'; known: cortex-m0plus, "),
+        ("esp32", "cpu", "no cpu of forestc's stands for ESP32, .*; the header compiles with Espressif's"),
+        ("tang-nano-9k", "device", "no device of forestc's stands for Tang Nano .*synth_gowin"),
+        ("pico", "device", "'pico' is no device, but a cpu; give it as --cpu"),
+        ("icebreaker", "cpu", "'icebreaker' is no cpu, but a device; give it as --device"),
+        ("quartus:", "device", "unknown device 'quartus:'"),
+    ],
+)
+def test_refusals(given, kind, why):
+    with pytest.raises(OptionError, match=why):
+        stands_for(given, kind, CPUS if kind == "cpu" else DEVICES)
+
+
+def test_compile_records_what_the_board_has():
+    request = Request.of(CompileOptions("m.json", None, "out", device="iCEBreaker", no_synth=True, cpu="pico"))
+    recorded = request.as_dict()
+    assert recorded["device"] == "ice40-up5k" and recorded["cpu"] == request.c.cpu == "cortex-m0plus"
+    with pytest.raises(OptionError, match="did you mean icebreaker"):
+        Request.of(CompileOptions("m.json", None, "out", device="icebreker"))
