@@ -34,7 +34,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     """The combinational netlist with `latency` registers on every path from an input to an output; and for each old net
     its number in the result, before any registers, or -1 if it was removed.
 
-    delays: of the cells, in the device family. ready: its nets in so many stages, by `shortest_stages`, if
+    delays: of the cells, in the device family. ready: its nets in that number of stages, by `shortest_stages`, if
     known.
     """
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
