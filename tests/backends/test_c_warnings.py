@@ -34,7 +34,7 @@ FLOATABLE = [Ordered(32), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixe
 WARNINGS = [flag for flag in STRICT if not flag.startswith("-std")]
 ZIG = (sys.executable, "-m", "ziglang")
 M0 = ("-mcpu=cortex-m0plus", "-mthumb")
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "c.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "c-checkers.md"
 
 
 def cases():
