@@ -34,7 +34,7 @@ def test_what_a_search_chose_is_said_and_kept(tmp_path):
     forest = load(search)
     assert forest.provenance.notes == (wanted,)
     assert parse_forest(print_forest(forest)).provenance.notes == (wanted,)
-    done = forestc.compile(search, X, tmp_path / "out", label=y, targets=["verilog"])
+    done = forestc.compile(search, X, tmp_path / "out", label=y, targets=["verilog", "c"])
     assert done.figures["notes"] == [wanted]
     assert forestc.check(done.design, X, label=y, engines=("netlist", "c")).ok
     skops.io.dump(search, tmp_path / "m.skops")

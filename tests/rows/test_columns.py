@@ -118,7 +118,7 @@ def test_compile_keeps_the_rows_names(from_array, tmp_path):
     model, frame, y = from_array
     rows = frame.set_axis(["site", "age", "mean size", "x9"], axis=1).assign(y=y)
     said = []
-    done = forestc.compile(model, rows, tmp_path / "out", label="y", targets=("verilog",), progress=said.append)
+    done = forestc.compile(model, rows, tmp_path / "out", label="y", targets=("verilog", "c"), progress=said.append)
     (note,) = done.figures["notes"]
     assert note == "the model has no column names: the rows' columns are taken in their order, site, age, mean size, x9"
     assert said.count(note) == 1
