@@ -178,7 +178,7 @@ def blame(
     """The edges to branch on if the chosen network's treewidth is above k: those of a smallest part of its moral graph
     whose treewidth is, without required ones; -1 if the treewidth is at most k.
 
-    edges: (n * n, 2) is filled, the dearest first, by what the families that use an edge lose without it; how many.
+    edges: (n * n, 2) is filled, the costliest first, by what the families that use an edge lose without it; how many.
     """
     n = len(chosen)
     masks, scores, first = families
