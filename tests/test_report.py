@@ -84,7 +84,7 @@ def test_a_folder_tells_how_to_make_it_again(work, monkeypatch):
     assert made["versions"]["forestc"] == forestc.__version__ and made["versions"]["numpy"] == np.__version__
     assert "xgboost" in made["versions"] and "measured on the rows the passes were fitted on." in report
     given, held_out = made["accuracy"]["given"], made["accuracy"]["held_out"]
-    result = forestc.check(work / "a", work / "test.csv", label="target", engines=["netlist"], random_rows=1)
+    result = forestc.check(work / "a", work / "test.csv", label="target", engines=["c"], random_rows=1)
     assert (held_out["rows"], held_out["compiled"]) == (169, result.agreement.compiled)
     assert (given["rows"], made["rows"]["rows"], held_out["agreement"]) == (400, 400, result.agreement.agreement)
     shown = ["accuracy of the compiled forest", f"{given['compiled']:.4f}", f"{held_out['compiled']:.4f}"]
