@@ -120,7 +120,7 @@ def soft(**more):
 def test_means_of_probabilities_compile_and_are_proved(model, tmp_path):
     train, test = slice(0, None, 2), slice(1, None, 2)
     model.fit(X[train], Y[train])
-    done = forestc.compile(model, X[train], tmp_path / "d", label=Y[train], targets="c", name="m")
+    done = forestc.compile(model, X[train], tmp_path / "d", label=Y[train], targets="verilog,c", name="m")
     assert done.agreement.agreement == 1.0
     result = forestc.check(done.design, X[test], engines=["c", "netlist"], prove=True)
     assert result.ok and result.agreement.agreement > 0.95
@@ -147,7 +147,7 @@ def test_weighted_medians_compile(tmp_path):
 @pytest.mark.parametrize("kind", ["calibrated-ensemble-sigmoid-ada", "calibrated-ensemble-isotonic-hist"])
 def test_calibrated_ensembles_of_other_bases_compile(kind, tmp_path):
     model = KINDS[kind]()
-    done = forestc.compile(model.source, X, tmp_path / "d", targets="c")
+    done = forestc.compile(model.source, X, tmp_path / "d", targets="verilog,c")
     assert forestc.check(done.design, X, engines=["c", "netlist"]).ok and done.agreement.agreement == 1.0
 
 
@@ -212,7 +212,7 @@ def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     rows, truth = data(return_X_y=True)
     train, test = slice(0, None, 2), slice(1, None, 2)
     model = make().fit(rows[train], truth[train])
-    wanted = {"label": truth[train], "targets": "c", "name": "m", "passes": "simplify,quantize,simplify"}
+    wanted = {"label": truth[train], "targets": "verilog,c", "name": "m", "passes": "simplify,quantize,simplify"}
     done = forestc.compile(model, rows[train], tmp_path / "d", **wanted)
     assert done.agreement.agreement == 1.0
     result = forestc.check(done.design, rows[test], engines=["c", "netlist"], prove=True)
