@@ -284,6 +284,7 @@ def test_a_folder_with_anything_of_the_user_s_is_left_alone(run, work):
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine", "--latency", "1")[0] == 0
     manifest = work / "mine" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 2}))  # of a forestc of before
+    (work / "mine" / "quantized.forest").rename(work / "mine" / "quantised.forest")  # as it was named then
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     (work / "mine" / "notes.txt").write_text("keep me")
     (work / "app").mkdir()

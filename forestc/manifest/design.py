@@ -34,6 +34,7 @@ from forestc.writing import replacing, writing
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTIZED = "quantized.forest"
+QUANTIZED_TO_3 = "quantised.forest"  # its name in folders of formats up to 3, which a compile may replace
 REPORT = "report.md"
 CHECK = "check.json"
 CHECK_FORMAT = 1
@@ -364,7 +365,7 @@ def _foreign_file(folder: Path) -> str:
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if 2 <= manifest["format"] <= FORMAT and {"hash", "options"} <= manifest.keys():
-            known = {MANIFEST, MODEL, QUANTIZED, REPORT, *map(str, manifest["files"].values())}
+            known = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *map(str, manifest["files"].values())}
             known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
             known |= {name for name in present if name.startswith(f".{MEASURED}.")}
             known |= set() if _check_record(folder) is None else {CHECK}

@@ -220,7 +220,9 @@ class Search:
         """Tries the settings of a family, branch by branch, from each until it gets too large or loses too much."""
         before = len(self.trials)
         if family.least and self.cheapest < family.least * self._cost_before(family):
-            self.refused[family.name] = TOO_LARGE
+            self.refused[family.name] = (
+                f"not tried: it keeps over {family.least:g} of the forest, far more than known ways"
+            )
             return
         try:
             good = _Climb(self, family, family.step).run()

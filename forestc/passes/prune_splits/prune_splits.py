@@ -12,7 +12,6 @@ pruning overfits a small number of rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
@@ -71,7 +70,8 @@ class PruneSplits:
     1.25 standard errors.
     price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
     regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.
-    stride: every n-th of the prices that are tried on the way to the last one; more is faster.
+    stride: every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with
+    keep=decisions, the search also ends where the lowest price keeps no longer all decisions.
     leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
     mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
     which agree with the model less often on other rows.
@@ -237,20 +237,20 @@ class PruningLadder:
             return
         path = ensemble.path(np.array([float(step.price) for step in wanted if step.price]))
         best: Found | None = None
-        last = math.inf  # price at which all decisions were kept
+        last = lowest = min((float(step.price) for step in wanted if step.price), default=0.0)
         for step in wanted:
-            price = float(step.price)
+            price, any_kept = float(step.price), False
             for start in (next(path),) if price else ensemble.as_given():
                 bound = self.own.cost if best is None else best.cost
                 kept = ensemble.keeping_decisions(start, self.options.mended, bound)
                 if kept is not None:
-                    last = price or math.inf
+                    last, any_kept = max(price, lowest), True  # at which all decisions were kept
                     best = kept if kept.cost < bound else best
-            if price and price > FURTHER * last:
+            if best is not None and price > FURTHER * last:
                 return
             yield self._rung(step, best)
-            if price and last == math.inf:  # what is cheaper decides still more rows otherwise
-                return
+            if self.options.stride > 1 and price == lowest and not any_kept:
+                return  # in a hurry: higher prices change still more decisions
 
     def _rung(self, step: PruneSplits, smaller: Found | None) -> Rung:
         if smaller is None:
