@@ -99,8 +99,13 @@ def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
     assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
     assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
     assert result.report["splits"][1] < result.report["splits"][0]
-    cheapest = PruneSplits(keep="decisions", leaf_bits="same").run(forest, ArrayRows(X, y))
-    assert cheapest.report["cost"][1] <= result.report["cost"][1]
+    bits = result.report["leaf_bits"]
+    for count in ("same", bits):  # every search over prices begins with it where leaves need no rounding
+        ladder = PruneSplits(keep="decisions", leaf_bits=count).ladder(forest, ArrayRows(X, y))
+        first = next(ladder.rungs(ladder.branches()[0].steps))
+        assert first.step.price == 0 and print_forest(first.forest) == print_forest(result.forest)
+    fewer = PruneSplits(keep="decisions", leaf_bits=bits - 1).ladder(forest, ArrayRows(X, y))
+    assert all(step.price for step in fewer.branches()[0].steps)
 
 
 def test_accuracy_on_held_out_rows_decides():

@@ -200,12 +200,12 @@ class PruningLadder:
             bits = [bits for bits in searched if bits == "same" or int(bits) < ensemble.bits]
         prices = self._prices()
         give_up = -(-GIVE_UP * len(prices) // len(PRICES))
-        as_given = [0.0] if options.keep == "decisions" and options.price != 0 else []
+        unpruned = options.keep == "decisions" and options.price != 0
         return [
             Branch(
                 tuple(
                     replace(options, leaf_bits=count, price=price)
-                    for price in [*(as_given if count == "same" else []), *prices]
+                    for price in [*([0.0] if unpruned and ensemble.of_bits(count).as_given() else []), *prices]
                 ),
                 give_up=give_up,
                 at_least=0 if options.keep == "decisions" else len(prices) // 2,
