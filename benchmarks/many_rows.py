@@ -77,7 +77,7 @@ def prepare(folder: Path, kind: str, count: int, data: Path | None) -> dict[str,
 
     files = {name: folder / f"{kind}_{count}_{name}.parquet" for name in ("rows", "held", "test")}
     files["model"] = folder / f"{kind}_{count}.json"
-    if files["model"].exists():
+    if all(path.exists() for path in files.values()):
         return files
     if kind in KINDS:
         write(files["rows"], kind, count, 1000)
