@@ -31,8 +31,9 @@ import numpy as np
 from tools import arguments, show
 
 import forestc
-from forestc.backends.c import LAYOUTS, VALUES, COptions, chosen_layout, emit
+from forestc.backends.c import VALUES, COptions, chosen_layout, emit
 from forestc.backends.c import types as c_types
+from forestc.backends.c.choice import LAYOUTS
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import Shown, shown
@@ -162,7 +163,7 @@ class Header:
 def headers(forest: Forest, number: int) -> Iterator[Header]:
     """Every layout and form that holds the forest, and rows by the quantizer; values in q15, q31 and float in turn,
     integers of 16 bits for every third kind."""
-    for layout in LAYOUTS[1:]:
+    for layout in LAYOUTS:
         for form, options in FORMS.items():
             if form == "int16" and number % 3:
                 continue  # a third of the kinds

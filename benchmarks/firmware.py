@@ -43,7 +43,8 @@ from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
 
 import forestc
-from forestc.backends.c import LAYOUTS, COptions
+from forestc.backends.c import COptions
+from forestc.backends.c.choice import LAYOUTS
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware.emulator import Emulator
 from forestc.firmware.image import read_image, static_stack
@@ -187,7 +188,7 @@ def ours(case: Case, designs: Sequence[Design], cpu: str, folder: Path) -> Itera
         made = evaluate(design.forest, case.made).index
         unseen = slice(1, None, 2) if level == 3 else slice(None)
         wrong = (test != case.model.forest.predict(case.X)).sum(), (made != case.model.forest.predict(case.made)).sum()
-        for layout in LAYOUTS[1:]:
+        for layout in LAYOUTS:
             for takes in SHOWN.get(layout, SHOWN[""]):
                 inputs, entry = TAKES[takes]
                 try:

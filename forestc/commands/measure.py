@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import chosen_layout, estimated
+from forestc.backends.c.choice import LAYOUTS
 from forestc.backends.c.inputs import fits, inputs_of
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import Vectors, unfit, vectors
@@ -148,7 +149,7 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
     known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if known is None or optimize != "s" or known.tool.split()[0] != tool.version.split()[0]:
         return None
-    layout = chosen_layout(forest, options) if options.layout == "auto" else options.layout
+    layout = next((name for name in LAYOUTS if name == options.layout), None) or chosen_layout(forest, options)
     estimate = estimated(forest, options, cpu).get(layout)
     return None if estimate is None else estimate.worst
 

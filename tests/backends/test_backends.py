@@ -347,7 +347,10 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
         COptions(inputs="bytes")
     with pytest.raises(OptionError, match="c: inputs=float can't take the category '1st'; use inputs=words"):
         c.emit(SMALL, COptions(inputs="float"))
-    with pytest.raises(OptionError, match="c: layout=table; use auto, branches, calls, nodes, masks, mixed"):
+    with pytest.raises(
+        OptionError,
+        match="c: layout=table; use auto, smallest, fastest, balanced, branches, calls, nodes, masks, mixed",
+    ):
         COptions(layout="table")
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
     with pytest.raises(OptionError, match="c: layout=nodes is for trees that are added"):

@@ -122,6 +122,26 @@ def test_budgets_that_make_no_sense(options, why):
         COptions(**options)
 
 
+def test_layouts_by_what_is_wanted(forest):
+    known = estimated(forest, COptions(), "cortex-m4f")
+    chosen = {
+        goal: known[chosen_layout(forest, COptions(layout=goal, cpu="cortex-m4f"))]
+        for goal in ("smallest", "fastest", "balanced")
+    }
+    fastest = min(estimate.worst for estimate in known.values())
+    assert chosen["smallest"].flash == min(estimate.flash for estimate in known.values())
+    assert chosen["fastest"].worst == fastest
+    within = [estimate.flash for estimate in known.values() if estimate.worst <= 2 * fastest]
+    assert chosen["balanced"].worst <= 2 * fastest and chosen["balanced"].flash == min(within)
+
+
+def test_goals_keep_the_budgets(forest):
+    known = estimated(forest, COptions(), "cortex-m4f")
+    flash = min(estimate.flash for estimate in known.values())
+    layout = chosen_layout(forest, COptions(layout="fastest", cpu="cortex-m4f", flash=flash))
+    assert known[layout].flash <= flash
+
+
 def test_large_forests_are_tables(forest, monkeypatch):
     monkeypatch.setattr(c_choice, "MOST_BRANCHES", 10)
     assert chosen_layout(forest, COptions()) == chosen_layout(forest, COptions(cpu="avr")) == "nodes"

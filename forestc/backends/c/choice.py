@@ -20,6 +20,7 @@ from forestc.options.compile import CLayout
 
 Layout = Literal["branches", "calls", "nodes", "masks", "mixed"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+SLOWDOWN = 2.0  # of the worst case: what `balanced` gives for fewer bytes
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}
 
@@ -85,7 +86,7 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
     among them even if `auto` does not choose from it. O(nodes * depth)."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
-    wanted: tuple[Layout, ...] = () if layout == "auto" else (layout,)
+    wanted = tuple(name for name in LAYOUTS if name == layout)
     for kind in dict.fromkeys((*possible(forest), *wanted)):
         if kind in costs.costs:
             try:
@@ -120,14 +121,17 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: str = "") -> Layout:
-    """The layout: as given, or for `auto` that with the least product of bytes and instructions among those that keep
-    the budget. Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the
-    least that could."""
-    if layout not in ("auto", "branches") and not adds(forest):
+    """The layout: as given, or chosen among those that keep the budget: for `smallest` that of the fewest bytes, for
+    `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose worst case has at
+    most SLOWDOWN times those, for `auto` that with the least product of bytes and instructions.
+
+    Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
+    could."""
+    if layout in LAYOUTS and layout != "branches" and not adds(forest):
         raise OptionError(f"c: layout={layout} is for trees that are added", do="use layout=branches")
     among = possible(forest)
-    if layout != "auto":
-        among = (layout,)
+    if layout in LAYOUTS:
+        among = tuple(name for name in LAYOUTS if name == layout)
     if len(among) == 1 and not budget.limits:
         return among[0]
     cpu = budget.cpu or DEFAULT_CPU
@@ -138,7 +142,19 @@ def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: st
     fitting = [cost for cost in costs if all(cost.figure(name) <= most for name, most in budget.limits.items())]
     if not fitting:
         raise OptionError(_refusal(costs, budget), do=_WAYS)
-    return min(fitting, key=lambda cost: cost.product).layout
+    return _best(fitting, layout).layout
+
+
+def _best(costs: list[Estimate], layout: CLayout) -> Estimate:
+    """The estimate that `choose` wants of several."""
+    if layout == "auto":
+        return min(costs, key=lambda cost: cost.product)
+    if layout == "fastest":
+        return min(costs, key=lambda cost: (cost.worst, cost.flash))
+    if layout == "balanced":
+        most = SLOWDOWN * min(cost.worst for cost in costs)
+        costs = [cost for cost in costs if cost.worst <= most]
+    return min(costs, key=lambda cost: (cost.flash, cost.worst))
 
 
 _WAYS = "raise the budget, or make the forest smaller: -O2, -O3, prune-trees; forestc measure tells the exact figures"
