@@ -16,7 +16,7 @@ GOALS = (Goal("lut", False, "LUTs"), Goal("accuracy", True), Goal("fmax_mhz", Tr
 
 
 def made_study(folder: Path, trials: int = 200, compiled: int = 0, seed: int = 0, goals: int = 2) -> Study:
-    """A study in a folder. compiled: how many of the front's first designs are there."""
+    """A study in a folder. compiled: how many of the last designs of the front are there."""
     rng = np.random.default_rng(seed)
     asked = {
         "command": "forestc explore --train xgboost --rows train.csv --label y --device ecp5-25k -o study",
@@ -35,7 +35,7 @@ def made_study(folder: Path, trials: int = 200, compiled: int = 0, seed: int = 0
             folder,
             Trial(**{**vars(trial), "on_front": trial in study.front, "test": tested, "has_design": compiled > 0}),
         )
-    for trial in study.front[:compiled]:
+    for trial in study.front[len(study.front) - compiled :]:
         _compiled(study.design(trial), trial.options["trees"])
     return open_study(folder)
 

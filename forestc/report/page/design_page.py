@@ -88,7 +88,7 @@ def _lead(design: Design) -> str:
     library = " ".join(visible(str(source[key])) for key in ("library", "version") if source[key])
     answers = f"{len(design.model.classes)} classes" if design.model.decides else f"{design.model.n_scores} values"
     return (
-        f"{figures['trees']:,} trees{f' of {library}' if library else ''} for {answers}, over "
+        f"{_trees_text(figures['trees'])}{f' of {library}' if library else ''} for {answers}, over "
         f"{figures['features_used']:,} of {figures['features']:,} features, compiled to {', '.join(design.targets)}."
     )
 
@@ -114,11 +114,15 @@ def _summary(design: Design, additions: Given) -> Figures:
         low, high = first["lut_range"]
         items.append((f"LUTs on {first['device']}, estimated", f"{first['lut']:,}", f"{low:,} to {high:,}"))
     items.append(
-        ("comparators", f"{len(design.forest.conditions.comparators):,}", f"{len(design.forest.trees):,} trees")
+        ("comparators", f"{len(design.forest.conditions.comparators):,}", _trees_text(len(design.forest.trees)))
     )
     if design.has_hardware:
         items.append(("latency", f"{design.manifest['latency_cycles']} cycles", "a row every cycle"))
     return Figures(tuple(items))
+
+
+def _trees_text(count: int) -> str:
+    return f"{count:,} tree{'s' * (count != 1)}"
 
 
 def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ from forestc.report.page.svg import shortened
 HEIGHT = 360  # pixels
 ASIDE = 7  # pixels by which error bars stand beside their points, apart from the steps of the front
 LABEL = (7, 17)  # pixels: width of a letter of a label, and height of a label
-BELOW = 0.5  # of the span of what must be seen, that other trials may add below it
+BELOW = 0.75  # of the span of what must be seen, that other trials may add below it
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,20 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
         if {across.figure, up.figure} <= peer.figures.keys()
     ]
     must = [trial for trial in known if trial.number in marked]
-    x_axis, y_axis = (_axis(goal, known, must or known, others, key) for key, goal in (("x", across), ("y", up)))
+    upper = sorted(study.front, key=lambda trial: -(trial.figure(up.figure) or 0.0))[: (len(front) + 1) // 2]
+    said = [t for t in (*_said(study), *upper) if t in known] if up.figure == "accuracy" else must
+    x_axis = _axis(across, known, must or known, others, "x")
+    y_axis = _axis(up, known, said or must or known, others, "y")
     rows = [_row(study, trial, x_axis, y_axis, front, pages) for trial in known]
     labels = _labels(study, must, x_axis, y_axis)
     x, y = x_axis.encoded(alt.X, "x"), y_axis.encoded(alt.Y, "y")
     tooltip = _tooltips(across, up)
     base = alt.Chart(data()).encode(x=x, y=y)
     rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
-    outside = base.transform_filter("datum.outside")
+    outside, inside = base.transform_filter("datum.outside"), best.transform_filter("!datum.outside")
     layers = [
         best.mark_line(interpolate="step-after", color="var(--accent)", strokeWidth=1.5, strokeOpacity=0.55),
-        best.mark_rule(color="var(--soft)", strokeWidth=1.4, xOffset=ASIDE).encode(
+        inside.mark_rule(color="var(--soft)", strokeWidth=1.4, xOffset=ASIDE).encode(
             y=y_axis.encoded(alt.Y, "low"), y2="high:Q"
         ),
         rest.transform_filter("!datum.outside && !datum.unpruned").mark_point(size=28, strokeWidth=1.2).encode(
@@ -83,10 +86,10 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
             opacity=alt.condition("datum.kept", alt.value(0.75), alt.value(0.45)),
             tooltip=tooltip,
         ),
-        outside.mark_point(shape="triangle-down", filled=True, size=60, color="var(--gray)", opacity=0.9).encode(
-            tooltip=tooltip
+        outside.mark_point(shape="triangle-down", filled=True, size=60, opacity=0.9).encode(
+            color=alt.condition("datum.front", alt.value("var(--accent)"), alt.value("var(--gray)")), tooltip=tooltip
         ),
-        best.mark_point(filled=True, size=85, opacity=1, color="var(--accent)").encode(tooltip=tooltip),
+        inside.mark_point(filled=True, size=85, opacity=1, color="var(--accent)").encode(tooltip=tooltip),
         base.transform_filter("datum.unpruned").mark_point(
             shape="square", size=150, strokeWidth=2.2, opacity=1, color="var(--c4)"
         ).encode(tooltip=tooltip),
@@ -154,7 +157,7 @@ def _row(
     }
     if trial.number in front:
         row |= {"low": round(max(low, y_axis.low), 6), "high": round(min(high, y_axis.high), 6)}
-    elif y < y_axis.low:
+    if y < y_axis.low:
         row["outside"] = True
     if trial is first:
         row |= {"unpruned": True, "note": unpruned_name(study)}
@@ -173,8 +176,8 @@ def _shown(goal: Goal, trial: Trial) -> str:
 def _axis(
     goal: Goal, known: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _Axis:
-    """Ends within which all that must be seen lies. A few bad trials do not press that together: they are drawn at the
-    lower edge."""
+    """Ends within which all that must be seen lies. A few bad trials, or a front that reaches down to designs that know
+    nothing, do not press that together: these are drawn at the lower edge."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
     every = [float(trial.figure(goal.figure) or 0.0) for trial in known] + seen
     if goal.figure == "accuracy":
@@ -196,13 +199,19 @@ def _axis(
     return _Axis(goal, "linear", max(0.0, low - 0.12 * pad) if low >= 0 else low - 0.12 * pad, high + 0.05 * pad)
 
 
+def _said(study: Study) -> list[Trial]:
+    """The trials that the answer speaks of."""
+    found = choice(study)
+    trials = () if found is None else (found.taken, found.unpruned, found.smaller, found.better, found.best)
+    return [trial for trial in trials if trial is not None]
+
+
 def _labels(study: Study, marked: Sequence[Trial], x_axis: _Axis, y_axis: _Axis) -> list[dict[str, Any]]:
     """Trial and figure of the marked points, as far as there is room; those of the answer come first."""
-    found, first = choice(study), unpruned(study.trials)
-    said = () if found is None else (found.taken, found.unpruned, found.smaller, found.better, found.best)
+    first = unpruned(study.trials)
     boxes: list[tuple[float, float, float]] = []
     labels = []
-    for trial in {trial.number: trial for trial in (*said, *marked) if trial in marked}.values():
+    for trial in {trial.number: trial for trial in (*_said(study), *marked) if trial in marked}.values():
         x, y = (float(trial.figure(axis.goal.figure) or 0.0) for axis in (x_axis, y_axis))
         name = "as it is" if trial is first else f"trial {trial.number}"
         text = f"{name}, {_shown(x_axis.goal, trial)}"
