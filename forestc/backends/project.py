@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from forestc.backends.hdl import module_name
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.verilog import module_name
 from forestc.netlist.ir import Netlist
 from forestc.version import __version__
 from hdl_templates import render

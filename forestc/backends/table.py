@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog, vhdl
 from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 
@@ -38,6 +38,13 @@ def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> lis
 def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     written = _named("verilog", ("verilog", "testbench"), verilog.emit(source.netlist))
     return [*written, Artifact("vectors", "verilog/vectors.txt", source.vectors())]
+
+
+def _vhdl(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    return [
+        *_named("vhdl", ("vhdl", "vhdl_testbench"), vhdl.emit(source.netlist)),
+        Artifact("vhdl_vectors", "vhdl/vectors.txt", source.vectors()),
+    ]
 
 
 def _c(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -77,6 +84,7 @@ def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
 HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
 _ALL = (
     Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
+    Backend("vhdl", _of_target("vhdl", "vhdl", "vhdl_testbench", "vhdl_vectors"), _vhdl, "vhdl"),
     Backend("c", _of_target("c", "c"), _c, "c"),
     Backend("c_project", _c_roles, _c_project),
     Backend("hls", _of_target("hls", *HLS), _hls, "hls"),

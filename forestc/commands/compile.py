@@ -184,7 +184,7 @@ def compile(options: CompileOptions) -> Compiled:
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
     )  # fmt: skip
-    if "verilog" in wanted.targets:
+    if {"verilog", "vhdl"} & set(wanted.targets):
         with clock.measure("estimate"):
             figures = replace(figures, estimate=estimates(netlist, device))
     made: dict[str, Any] = {

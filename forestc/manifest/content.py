@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from importlib.resources import files as files_of
 from typing import Any
 
+from forestc.backends.hdl import module_name
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.verilog import module_name
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest

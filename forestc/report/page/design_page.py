@@ -97,7 +97,7 @@ def _summary(design: Design, additions: Given) -> Figures:
     if synthesis:
         fmax = "" if synthesis["fmax_mhz"] is None else f", {synthesis['fmax_mhz']:.0f} MHz"
         items.append(("LUTs", f"{synthesis['lut']:,}", f"synthesized for {synthesis['device']}{fmax}"))
-    elif "verilog" in design.targets and (
+    elif {"verilog", "vhdl"} & set(design.targets) and (
         devices := estimates(design.netlist, design.manifest["options"].get("device"))
     ):
         first = devices[0]
