@@ -75,7 +75,7 @@ def registered(design: Design, folder: Path, device: Device, native: bool) -> Pa
     bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
     wrapper = folder / "top.v"
     clocked, serial = bool(design.manifest["latency_cycles"]), family.few_pins
-    wrapper.write_text(render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits))
+    wrapper.write_text(render("verilog/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits))
     synthesize([folder / "core.v", wrapper], top, family.synthesis, netlist="top.json", native=native)
     return folder / "top.json"
 

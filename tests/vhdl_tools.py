@@ -33,9 +33,9 @@ def ghdl(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-def analyzed(folder: Path, files: list[str], standard: str) -> None:
+def analyzed(folder: Path, files: list[str], standard: str, *options: str) -> None:
     """Analyses files, of which there must be no warning."""
-    said = ghdl(folder, "-a", f"--std={standard}", *WARNINGS, *files)
+    said = ghdl(folder, "-a", f"--std={standard}", *WARNINGS, *options, *files)
     assert said == "", said
 
 

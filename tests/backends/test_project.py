@@ -33,7 +33,7 @@ def written(folder, latency, name="m"):
 @pytest.mark.parametrize("latency", [0, 2])
 def test_output_is_pure_and_no_name_gets_in(latency):
     netlist = replace(lower(random_forest(3, True, "binary"), LoweringOptions(latency=latency)), name=HOSTILE)
-    sources = {"verilog": "a.v", "testbench": "b.v", "vectors": "vectors.txt"}
+    sources = {"core": "a.v", "testbench": "b.v", "vectors": "vectors.txt"}
     first = project.emit(netlist, sources)
     assert first == project.emit(netlist, sources)
     harmless = project.emit(replace(netlist, name="harmless"), sources)
@@ -150,7 +150,7 @@ def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
 
 def scripts(options):
     netlist = lower(random_forest(3, True, "binary"), LoweringOptions(latency=2))
-    return {role: text for role, (_, text) in project.emit(netlist, {"verilog": "a.v"}, options).items()}
+    return {role: text for role, (_, text) in project.emit(netlist, {"core": "a.v"}, options).items()}
 
 
 def test_scripts_start_with_what_was_given():

@@ -124,7 +124,7 @@ def test_hostile_names_of_features_are_harmless(standard, tmp_path, need_tool):
         )
         netlist = lowered(replace(forest, name=names[0], features=features), start % 2)
         text = core_of(netlist)
-        assert not re.search(r"__|_\W|\\|evil is|translate", text.replace("m__", ""))
+        assert not re.search(r"__|_\W|\\|evil is", text.replace("m__", ""))
         words = words_of(forest, np.zeros((1, forest.columns)), 20)
         assert "PASS" in benched(netlist, words, expected(forest, netlist, words), tmp_path, standard)
         assert prove_vhdl(netlist, text.encode()).proved
@@ -136,7 +136,7 @@ def own_names():
     for latency in (0, 3):
         for text in vhdl.emit(lowered(replace(SMALL, name="zebra"), latency)).values():
             words |= set(re.findall(r"[A-Za-z]\w*", re.sub(r'--[^\n]*|"[^"\n]*"', " ", text)))
-    return sorted(words)
+    return sorted(word for word in words if not word.startswith("zebra"))
 
 
 @pytest.mark.parametrize("standard", STANDARDS)
