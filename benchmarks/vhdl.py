@@ -19,7 +19,7 @@ from tools import arguments, show
 import forestc
 from forestc.backends import hdl, verilog, vhdl
 from forestc.checks.proof.vhdl import synthesized
-from forestc.costs.devices import DEVICES
+from forestc.costs.devices import DEVICES, family_of
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
 from forestc.toolchain.yosys import synthesize
@@ -62,7 +62,7 @@ def luts(netlist: Netlist, flows: tuple[str, ...], folder: Path) -> tuple[int, i
 def sizes(device: str) -> list[dict[str, Any]]:
     lines = []
     family = DEVICES[device].family
-    for name, netlist in designs(family.name).items():
+    for name, netlist in designs(family_of(device)).items():
         with tempfile.TemporaryDirectory() as folder:
             one, other = luts(netlist, family.synthesis, Path(folder))
         lines.append(

@@ -178,19 +178,19 @@ class VerilatorEngine(Engine):
 class BenchEngine(Engine):
     """A core and its generated self-checking test bench under a simulator.
 
-    roles: of the core and the bench. programs: of the simulator. Subclasses build with these and give the command that
-    runs the bench.
+    roles: of the core and the bench. programs: of the simulator, whose name is title. Subclasses build with these and
+    give the command that runs the bench.
     """
 
     sample: ClassVar[int] = 2000
     roles: ClassVar[tuple[str, str]]
     programs: ClassVar[tuple[str, ...]]
-    install: ClassVar[str]
+    title: ClassVar[str]
 
     def __init__(self, design: Design, folder: Path) -> None:
         programs = [path for program in self.programs if (path := find(program))]
         if len(programs) < len(self.programs):
-            raise MissingToolError(f"{self.programs[0]} is not on the PATH", do=f"install {self.install}")
+            raise MissingToolError(f"{self.title} is not on the PATH", do=f"install {self.programs[0]}")
         self.netlist, self.folder = design.netlist, folder
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.bench = f"{hdl.module_name(self.netlist)}_tb"
@@ -228,7 +228,7 @@ class IcarusEngine(BenchEngine):
     stands_in_for: ClassVar[str] = "verilator"
     roles: ClassVar[tuple[str, str]] = ("verilog", "testbench")
     programs: ClassVar[tuple[str, ...]] = ("iverilog", "vvp")
-    install: ClassVar[str] = "iverilog"
+    title: ClassVar[str] = "Icarus Verilog"
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
         compiler, runner = programs
@@ -243,7 +243,7 @@ class GhdlEngine(BenchEngine):
     role: ClassVar[str] = "vhdl"
     roles: ClassVar[tuple[str, str]] = ("vhdl", "vhdl_testbench")
     programs: ClassVar[tuple[str, ...]] = ("ghdl",)
-    install: ClassVar[str] = "ghdl"
+    title: ClassVar[str] = "GHDL"
     standard: ClassVar[str] = "93"
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
@@ -262,7 +262,7 @@ class NvcEngine(BenchEngine):
     stands_in_for: ClassVar[str] = "ghdl"
     roles: ClassVar[tuple[str, str]] = ("vhdl", "vhdl_testbench")
     programs: ClassVar[tuple[str, ...]] = ("nvc",)
-    install: ClassVar[str] = "nvc"
+    title: ClassVar[str] = "NVC"
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
         (nvc,) = programs

@@ -78,7 +78,7 @@ def need_ghdl() -> str:
     """The path of GHDL. Raises MissingToolError if there is none."""
     ghdl = find("ghdl")
     if ghdl is None:
-        raise MissingToolError("ghdl is not on the PATH", do="install ghdl")
+        raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
     return ghdl
 
 
