@@ -45,6 +45,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/compile_scale.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/streams.py
+	$(BIN)/python benchmarks/vhdl.py
 	$(BIN)/python benchmarks/frontends.py
 	$(BIN)/python benchmarks/estimates.py --cache out/estimates.json
 	$(BIN)/python benchmarks/shipped_models.py

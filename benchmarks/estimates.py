@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, nnls
 from tools import arguments, show
 
-from forestc.backends import verilog
+from forestc.backends import hdl, verilog
 from forestc.commands.synth import synth
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
@@ -93,7 +93,7 @@ def key(made: Made, target: str) -> str:
     """The key of a design's figures. target: a family or a device."""
     family = FAMILIES[target] if target in FAMILIES else DEVICES[target].family
     netlist = made.netlist(family)
-    text = verilog.emit(netlist)[f"{verilog.module_name(netlist)}.v"]
+    text = verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"]
     return f"{target} {hashlib.sha256(text.encode()).hexdigest()}"
 
 

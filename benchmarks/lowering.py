@@ -45,7 +45,7 @@ from tools import arguments, save, show
 
 import forestc
 from forestc.backends import amaranth as component
-from forestc.backends import verilog
+from forestc.backends import hdl, verilog
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DEVICES, FAMILIES
@@ -217,7 +217,7 @@ def sizes(forest: Forest, amaranth: bool) -> dict[str, Any]:
         netlist = lower(forest, LoweringOptions(family=family))
         words = random_words(forest, np.zeros((1, len(forest.features)), np.int64), 2000, np.random.default_rng(0))
         assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
-        top = verilog.module_name(netlist)
+        top = hdl.module_name(netlist)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "core.v"
             file.write_text(from_amaranth(netlist) if amaranth else verilog.emit(netlist)[f"{top}.v"])

@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, show
 
 import forestc
-from forestc.backends import verilog
+from forestc.backends import hdl, verilog
 from forestc.backends.ports import input_fields, output_fields, packed_bytes, unpacked, width_of
 from forestc.checks.engines import simulated
 from forestc.toolchain.run import run_tool
@@ -75,7 +75,7 @@ def main() -> None:
             raise SystemExit("Verilator is not installed")
         for name, text in verilog.emit(netlist).items():
             (folder / name).write_text(text)
-        module = verilog.module_name(netlist)
+        module = hdl.module_name(netlist)
         y_lanes = max(1, -(-width_of(outputs) // 32))
         main_text = render(
             "check/verilator_main.cpp.j2", x_lanes=-(-width_of(inputs) // 32), y_lanes=y_lanes, latency=0

@@ -106,7 +106,7 @@ def registered(
     top, family = "forestc_registered", device.family
     wrapper = folder / "top.v"
     view = _stream_view(design) if stream else _core_view(design)
-    wrapper.write_text(render("synth/registered.v.j2", top=top, serial=family.few_pins, **view))
+    wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **view))
     synthesize([*files, wrapper], top, family.synthesis, netlist="top.json", native=native)
     return folder / "top.json"
 

@@ -51,6 +51,7 @@ def test_from_model_to_checked_folder(run, work):
         "manifest.json", "model.forest", "quantized.forest", "report.md", "c/ill.h", "verilog/ill.v",
         "verilog/ill_tb.v", "verilog/vectors.txt", "verilog/ill_registered.v", "verilog/vivado.tcl",
         "verilog/quartus.tcl", "verilog/yosys.ys", "verilog/ill.xdc", "verilog/ill.sdc", "verilog/ill.core",
+        "verilog/ill_pkg.vhd", "verilog/ill_pkg.sv", "verilog/ill.vho", "verilog/ill.veo",
     }  # fmt: skip
     told = json.loads((work / "out" / "manifest.json").read_text())
     keys = "name core files ports features outputs latency_cycles classes passes guarantees hash"
@@ -118,7 +119,7 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "rows.csv"], 1, "is a file; rows.csv"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "which forestc did not write"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
-        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "vhdl"], 2, "unknown target 'vhdl'"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "chisel"], 2, "unknown target 'chisel'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--axi-lite"], 2, "need --stream; add --stream"),

@@ -10,10 +10,10 @@ import linecache
 from types import ModuleType
 from typing import assert_never
 
+from forestc.backends.hdl import module_name
 from forestc.backends.logic import below, lookup_of
 from forestc.backends.names import class_name, net_name
 from forestc.backends.ports import input_fields, input_note, output_fields, output_note
-from forestc.backends.verilog import module_name
 from forestc.errors import MissingExtraError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, WordType

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forestc.backends import quantizer
+from forestc.backends.hdl import module_name
 from forestc.backends.lanes import Layout, layout_of
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.verilog import module_name
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.options.stream import StreamOptions

@@ -35,16 +35,18 @@ def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
 
 
 def below(name: str, word: WordType, threshold: int) -> str:
-    """Whether a word is below a constant, in Verilog and in Python."""
+    """Whether a word is below a constant, in Python."""
     place_of = "{}[{}]".format if word.width > 1 else "{}".format
     return compared(word, threshold, lambda place, inverted: ("~" if inverted else "") + place_of(name, place))
 
 
-def compared(word: WordType, threshold: int, bit: Callable[[int, bool], str]) -> str:
+def compared(
+    word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
+) -> str:
     """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
     constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain.
 
-    bit: of a place of the word, inverted or not.
+    bit: of a place of the word, inverted or not. operators: and, or.
     """
     pattern = threshold & ((1 << word.width) - 1)
     if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
@@ -54,5 +56,5 @@ def compared(word: WordType, threshold: int, bit: Callable[[int, bool], str]) ->
     for place in range(low, word.width):
         read = bit(place, not (word.signed and place == word.width - 1))
         inner = f"({text})" if place > low + 1 else text
-        text = f"{read} {'|' if pattern >> place & 1 else '&'} {inner}" if text else read
+        text = f"{read} {operators[pattern >> place & 1]} {inner}" if text else read
     return text

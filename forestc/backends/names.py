@@ -15,32 +15,38 @@ from forestc.netlist.ports import Port
 
 MOST_CHARACTERS = 40
 
-# Words that are not identifiers in one of the generated languages: C, C++, Verilog, SystemVerilog.
+# Words that are not identifiers in one of the generated languages: C, C++, Verilog, SystemVerilog, VHDL (any case).
 _RESERVED = frozenset(
     """
-    accept_on alias alignas alignof always always_comb always_ff always_latch and and_eq asm assert assign
-    assume auto automatic before begin bind bins binsof bit bitand bitor bool break buf bufif0 bufif1 byte
-    case casex casez catch cell chandle char checker class clocking cmos compl config const constexpr
-    constraint context continue cover covergroup coverpoint cross deassign decltype default defparam delete
-    design disable dist do double dynamic_cast edge else end endcase endchecker endclass endclocking
-    endconfig endfunction endgenerate endgroup endinterface endmodule endpackage endprimitive endprogram
-    endproperty endsequence endspecify endtable endtask enum event eventually expect explicit export extends
-    extern false final first_match float for force foreach forever fork forkjoin friend function generate
-    genvar global goto highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies import incdir
-    include initial inline inout input inside instance int integer interconnect interface intersect join
-    join_any join_none large let liblist library local localparam logic long longint macromodule main matches
-    medium modport module mutable namespace nand negedge nettype new nexttime nmos noexcept nor
-    noshowcancelled not not_eq notif0 notif1 null nullptr operator or or_eq output package packed parameter
-    pmos posedge primitive priority private program property protected public pull0 pull1 pulldown pullup
-    pulsestyle_onevent pure rand randc randcase randomize randsequence rcmos real realtime ref reg register
-    reinterpret_cast reject_on release repeat restrict return rnmos rpmos rtran s_always s_eventually
-    s_nexttime s_until s_until_with scalared sequence short shortint shortreal showcancelled signed sizeof
-    small soft solve specify specparam static static_assert static_cast std string strong strong0 strong1
-    struct super supply0 supply1 switch sync_accept_on sync_reject_on table tagged task template this
-    throughout throw time timeprecision timeunit tran tri tri0 tri1 triand trior trireg true try type typedef
-    typeid typename union unique unique0 unsigned until until_with untyped using uwire var vectored virtual
-    void volatile wait wait_order wand wchar_t weak weak0 weak1 while wildcard wire with within wor xnor xor
-    xor_eq
+    abs accept_on access after alias alignas alignof all always always_comb always_ff always_latch and
+    and_eq architecture array asm assert assign assume assume_guarantee attribute auto automatic before
+    begin bind bins binsof bit bitand bitor block body bool break buf buffer bufif0 bufif1 bus byte case
+    casex casez catch cell chandle char checker class clocking cmos compl component config configuration
+    const constant constexpr constraint context continue cover covergroup coverpoint cross deassign
+    decltype default defparam delete design disable disconnect dist do double downto dynamic_cast edge
+    else elsif end endcase endchecker endclass endclocking endconfig endfunction endgenerate endgroup
+    endinterface endmodule endpackage endprimitive endprogram endproperty endsequence endspecify
+    endtable endtask entity enum event eventually exit expect explicit export extends extern fairness
+    false file final first_match float for force foreach forever fork forkjoin friend function generate
+    generic genvar global goto group guarded highz0 highz1 if iff ifnone ignore_bins illegal_bins
+    implements implies import impure in incdir include inertial initial inline inout input inside
+    instance int integer interconnect interface intersect is join join_any join_none label large let
+    liblist library linkage literal local localparam logic long longint loop macromodule main map
+    matches medium mod modport module mutable namespace nand negedge nettype new next nexttime nmos
+    noexcept nor noshowcancelled not not_eq notif0 notif1 null nullptr of on open operator or or_eq
+    others out output package packed parameter pmos port posedge postponed primitive priority private
+    procedure process program property protected public pull0 pull1 pulldown pullup pulsestyle_onevent
+    pure rand randc randcase randomize randsequence range rcmos real realtime record ref reg register
+    reinterpret_cast reject reject_on release rem repeat report restrict restrict_guarantee return rnmos
+    rol ror rpmos rtran s_always s_eventually s_nexttime s_until s_until_with scalared select sequence
+    severity shared short shortint shortreal showcancelled signal signed sizeof sla sll small soft solve
+    specify specparam sra srl static static_assert static_cast std string strong strong0 strong1 struct
+    subtype super supply0 supply1 switch sync_accept_on sync_reject_on table tagged task template then
+    this throughout throw time timeprecision timeunit to tran transport tri tri0 tri1 triand trior
+    trireg true try type typedef typeid typename unaffected union unique unique0 units unsigned until
+    until_with untyped use using uwire var variable vectored view virtual vmode void volatile vpkg vprop
+    vunit wait wait_order wand wchar_t weak weak0 weak1 when while wildcard wire with within wor xnor
+    xor xor_eq
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
@@ -56,6 +62,14 @@ _OWN = frozenset(
     wrong x x_held x_next x_interface_info x_interface_parameter y y_held y_next y_told
     """.split()  # noqa: SIM905
 )
+# Names that VHDL's packages declare, which an entity of the same name would hide from its own architecture; libraries.
+_DECLARED = frozenset(
+    """
+    bit bit_vector boolean character delay_length endfile endline falling_edge ieee integer line natural note now
+    numeric_std output positive real resize rising_edge severity_level side std_logic std_logic_1164 std_logic_vector
+    std_ulogic std_ulogic_vector string text textio time to_integer to_signed to_unsigned work
+    """.split()  # noqa: SIM905
+)
 _OWN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
 
 # Headers of C and POSIX: the header of a model of such a name would be included instead.
@@ -66,7 +80,7 @@ _HEADERS = frozenset(
     wchar wctype
     """.split()  # noqa: SIM905
 )
-_KEPT_OFF = _RESERVED | _OWN | _HEADERS
+_KEPT_OFF = _RESERVED | _DECLARED | _OWN | _HEADERS
 
 
 def plain(text: str) -> str:
@@ -76,7 +90,7 @@ def plain(text: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """A model's name as an identifier of C, C++ and Verilog that its files do not use otherwise; `forest` if no
+    """A model's name as an identifier of C, C++, Verilog and VHDL that its files do not use otherwise; `forest` if no
     character of it can be kept."""
     name = plain(text) or "forest"
     taken = name[0].isdigit() or name.lower() in _KEPT_OFF or _OWN_FORMS.fullmatch(name.lower())

@@ -1,4 +1,5 @@
-"""Files for other tools: scripts for Vivado, Quartus and yosys, clock constraints, a FuseSoC core.
+"""Files for other tools: scripts for Vivado, Quartus and yosys, clock constraints, a FuseSoC core, of a core in Verilog
+or in VHDL. yosys reads no VHDL, so there is no script of it then.
 
 The scripts count the cells of the core alone, and place and route it out of context with registers on all its ports
 (`NAME_registered`), so that every tool gives the figures of `forestc synth`.
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from forestc.backends.hdl import module_name
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.verilog import module_name
 from forestc.netlist.ir import Netlist
 from forestc.version import __version__
 from hdl_templates import render
@@ -32,6 +33,42 @@ FAMILIES: Mapping[str, str] = {
     "EP4CE": "Cyclone IV E",
     "EP4CGX": "Cyclone IV GX",
 }
+
+
+@dataclass(frozen=True)
+class Sources:
+    """How tools take files of a language.
+
+    suffix: of files. prefix: of the roles of its scripts. vivado: the command that reads a file. quartus: the
+    assignment that names one. fusesoc: the type of a file. simulator: FuseSoC's, for the test bench.
+    """
+
+    suffix: str
+    prefix: str
+    vivado: str
+    quartus: str
+    fusesoc: str
+    simulator: str
+
+
+LANGUAGES: Mapping[str, Sources] = {
+    "verilog": Sources("v", "", "read_verilog", "VERILOG_FILE", "verilogSource-2005", "icarus"),
+    "vhdl": Sources("vhd", "vhdl_", "read_vhdl", "VHDL_FILE", "vhdlSource-93", "ghdl"),
+}
+_TEMPLATES = {
+    "vivado": ("vivado.tcl", "synth/vivado.tcl.j2"),
+    "quartus": ("quartus.tcl", "synth/quartus.tcl.j2"),
+    "yosys": ("yosys.ys", "synth/yosys.ys.j2"),
+    "xdc": ("{}.xdc", "synth/clock.xdc.j2"),
+    "sdc": ("{}.sdc", "synth/clock.sdc.j2"),
+    "fusesoc": ("{}.core", "synth/fusesoc.core.j2"),
+}
+
+
+def roles(language: str) -> tuple[str, ...]:
+    """The roles of the files for a language."""
+    prefix = LANGUAGES[language].prefix
+    return tuple(f"{prefix}{role}" for role in ("registered", *_TEMPLATES) if language == "verilog" or role != "yosys")
 
 
 @dataclass(frozen=True)
@@ -58,13 +95,13 @@ class ProjectOptions:
 
 
 def emit(
-    netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None
+    netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
-    """{role: (path, text)}, for the folder of the Verilog files.
+    """{role: (path, text)}, for the folder of the files of a language.
 
-    sources: role to file name of the files in this folder: verilog and, if present, testbench, vectors, axi_stream,
-    axi_lite, cocotb, words, raw_rows. Parts and clock are variables in the scripts, which arguments set. Same input,
-    same bytes.
+    sources: role to file name of the files in this folder, the prefix of the language left out: core and, if present,
+    testbench, vectors, axi_stream, axi_lite, cocotb, words, raw_rows. language: verilog or vhdl. Parts and clock are
+    variables in the scripts, which arguments set. Same input, same bytes.
     """
     options = options or ProjectOptions()
     module = module_name(netlist)
@@ -72,7 +109,8 @@ def emit(
     clock = options.clock_mhz
     view = {
         "module": module,
-        "core": sources["verilog"],
+        "core": sources["core"],
+        "files": LANGUAGES[language],
         "top": f"{module}_registered",
         "wrapper": [sources[role] for role in ("axi_stream", "axi_lite") if role in sources],
         "bench": [sources[role] for role in ("testbench", "vectors") if role in sources],
@@ -93,16 +131,14 @@ def emit(
         "ecp5_note": _note("part", f"ecp5-{options.ecp5}" if options.device.startswith("ecp5-") else None),
         "goal_mhz": f"{NEXTPNR_MHZ if clock is None else clock:g}",
     }
-    written = {
-        "registered": (f"{module}_registered.v", "synth/registered.v.j2"),
-        "vivado": ("vivado.tcl", "synth/vivado.tcl.j2"),
-        "quartus": ("quartus.tcl", "synth/quartus.tcl.j2"),
-        "yosys": ("yosys.ys", "synth/yosys.ys.j2"),
-        "xdc": (f"{module}.xdc", "synth/clock.xdc.j2"),
-        "sdc": (f"{module}.sdc", "synth/clock.sdc.j2"),
-        "fusesoc": (f"{module}.core", "synth/fusesoc.core.j2"),
+    suffix = LANGUAGES[language].suffix
+    registered = (f"{module}_registered.{suffix}", f"{language}/registered.{suffix}.j2")
+    written = {"registered": registered, **_TEMPLATES}
+    return {
+        role: (path.format(module), render(template, **view))
+        for role in roles(language)
+        for path, template in [written[role.removeprefix(LANGUAGES[language].prefix)]]
     }
-    return {role: (path, render(template, **view)) for role, (path, template) in written.items()}
 
 
 def _note(what: str, value: str | None) -> str:

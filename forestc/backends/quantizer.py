@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from forestc.backends.hdl import module_name
 from forestc.backends.lanes import Lane, Layout
-from forestc.backends.verilog import module_name
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Ordered, word_range
 from forestc.netlist.ir import Netlist

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from forestc.backends.hdl import module_name
 from forestc.backends.names import net_name
 from forestc.backends.ports import Field, input_fields, output_fields
-from forestc.backends.verilog import module_name
 from forestc.netlist.ir import Const, Net, Netlist
 from forestc.netlist.ports import Port
 from hw_sim.counts import Activity

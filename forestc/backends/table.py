@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends import amaranth, axi_stream, c, hls, packages, project, verilog, vhdl
 from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 
-PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
 STREAM = ("axi_stream", "ip_xact", "driver", "words", "cocotb", "raw_rows")
+
+
+def _hardware(options: Mapping[str, Any]) -> list[str]:
+    """The languages of the core."""
+    return [target for target in ("verilog", "vhdl") if target in options["targets"]]
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
@@ -38,6 +42,13 @@ def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> lis
 def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     written = _named("verilog", ("verilog", "testbench"), verilog.emit(source.netlist))
     return [*written, Artifact("vectors", "verilog/vectors.txt", source.vectors())]
+
+
+def _vhdl(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    return [
+        *_named("vhdl", ("vhdl", "vhdl_testbench"), vhdl.emit(source.netlist)),
+        Artifact("vhdl_vectors", "vhdl/vectors.txt", source.vectors()),
+    ]
 
 
 def _c(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -70,19 +81,39 @@ def _stream(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    beside = {file.role: PurePosixPath(file.path).name for file in before if file.path.startswith("verilog/")}
-    return _placed("verilog", project.emit(source.netlist, beside, source.project))
+    """The scripts of each language of the core, in the folder of its files."""
+    artifacts = []
+    for language, files in project.LANGUAGES.items():
+        beside = {
+            "core" if file.role == language else file.role.removeprefix(files.prefix): PurePosixPath(file.path).name
+            for file in before
+            if file.path.startswith(f"{language}/")
+        }
+        if "core" in beside:
+            artifacts += _placed(language, project.emit(source.netlist, beside, source.project, language))
+    return artifacts
+
+
+def _project_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(role for language in _hardware(options) for role in project.roles(language))
+
+
+def _packages(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
+    folder = next(file.role for file in before if file.role in ("verilog", "vhdl"))
+    return _placed(folder, packages.emit(source.netlist))
 
 
 HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
 _ALL = (
     Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
+    Backend("vhdl", _of_target("vhdl", "vhdl", "vhdl_testbench", "vhdl_vectors"), _vhdl, "vhdl"),
     Backend("c", _of_target("c", "c"), _c, "c"),
     Backend("c_project", _c_roles, _c_project),
     Backend("hls", _of_target("hls", *HLS), _hls, "hls"),
     Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
+    Backend("packages", lambda options: packages.ROLES if _hardware(options) else (), _packages),
     Backend("stream", _stream_roles, _stream),
-    Backend("project", _of_target("verilog", *PROJECT), _project),
+    Backend("project", _project_roles, _project),
 )
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in _ALL}
 TARGETS = tuple(backend.target for backend in _ALL if backend.target is not None)

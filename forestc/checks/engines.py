@@ -1,4 +1,4 @@
-"""Engines that run a compiled design: the simulator, two Verilog simulators, C and C++ compilers, Python.
+"""Engines that run a compiled design: the simulator, Verilog and VHDL simulators, C and C++ compilers, Python.
 
 Each engine is built once in its own folder and then runs vectors. It counts the results that differ from those of the
 quantized evaluator, and shows the first.
@@ -19,7 +19,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import hls, verilog
+from forestc.backends import hdl, hls, verilog
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of, rows_of
 from forestc.backends.c.quantizer import row_type
@@ -160,7 +160,7 @@ class VerilatorEngine(Engine):
             y_lanes=self.y_lanes,
             latency=self.netlist.latency,
         )
-        top = verilog.module_name(self.netlist)
+        top = hdl.module_name(self.netlist)
         self.program = verilator.build(tool, [source], top, main, folder)
         self.tool = tool.version
 
@@ -175,33 +175,40 @@ class VerilatorEngine(Engine):
         return difference(unpacked(self.outputs, lanes), results(self.netlist, evaluation))
 
 
-class IcarusEngine(Engine):
-    """The generated Verilog and its self-checking test bench under Icarus Verilog."""
+class BenchEngine(Engine):
+    """A core and its generated self-checking test bench under a simulator.
 
-    name: ClassVar[str] = "icarus"
-    role: ClassVar[str] = "testbench"
+    roles: of the core and the bench. programs: of the simulator, whose name is title. Subclasses build with these and
+    give the command that runs the bench.
+    """
+
     sample: ClassVar[int] = 2000
-    stands_in_for: ClassVar[str] = "verilator"
+    roles: ClassVar[tuple[str, str]]
+    programs: ClassVar[tuple[str, ...]]
+    title: ClassVar[str]
 
     def __init__(self, design: Design, folder: Path) -> None:
-        compiler, self.runner = find("iverilog"), find("vvp")
-        if compiler is None or self.runner is None:
-            raise MissingToolError("Icarus Verilog is not on the PATH", do="install iverilog")
-        self.netlist = design.netlist
+        programs = [path for program in self.programs if (path := find(program))]
+        if len(programs) < len(self.programs):
+            raise MissingToolError(f"{self.title} is not on the PATH", do=f"install {self.programs[0]}")
+        self.netlist, self.folder = design.netlist, folder
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
-        self.folder = folder
-        sources = [copied(design, role, folder) for role in ("verilog", "testbench")]
-        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder)
-        self.tool = version(compiler)
+        self.bench = f"{hdl.module_name(self.netlist)}_tb"
+        sources = [copied(design, role, folder) for role in self.roles]
+        self.command = self.build(programs, sources)
+        self.tool = version(programs[0])
+
+    def build(self, programs: list[str], sources: list[str]) -> list[str]:
+        """Compiles the sources in the folder. The command that runs the bench on vectors.txt."""
+        raise NotImplementedError
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        assert self.runner is not None
         wanted = results(self.netlist, evaluation)
         lines = verilog.vector_lines(
             self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, wanted)
         )
         (self.folder / "vectors.txt").write_text(lines)
-        log = run_tool([self.runner, "-n", "bench.vvp"], self.folder, seconds=3600).decode().splitlines()
+        log = run_tool(self.command, self.folder, seconds=3600).decode().splitlines()
         verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
         if verdict is None:
             raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
@@ -211,6 +218,56 @@ class IcarusEngine(Engine):
         place = int(first.split()[2].rstrip(":")) if first else 0
         count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
         return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+
+
+class IcarusEngine(BenchEngine):
+    """The generated Verilog and its self-checking test bench under Icarus Verilog."""
+
+    name: ClassVar[str] = "icarus"
+    role: ClassVar[str] = "testbench"
+    stands_in_for: ClassVar[str] = "verilator"
+    roles: ClassVar[tuple[str, str]] = ("verilog", "testbench")
+    programs: ClassVar[tuple[str, ...]] = ("iverilog", "vvp")
+    title: ClassVar[str] = "Icarus Verilog"
+
+    def build(self, programs: list[str], sources: list[str]) -> list[str]:
+        compiler, runner = programs
+        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], self.folder)
+        return [runner, "-n", "bench.vvp"]
+
+
+class GhdlEngine(BenchEngine):
+    """The generated VHDL and its self-checking test bench under GHDL. standard: 93 or 08."""
+
+    name: ClassVar[str] = "ghdl"
+    role: ClassVar[str] = "vhdl"
+    roles: ClassVar[tuple[str, str]] = ("vhdl", "vhdl_testbench")
+    programs: ClassVar[tuple[str, ...]] = ("ghdl",)
+    title: ClassVar[str] = "GHDL"
+    standard: ClassVar[str] = "93"
+
+    def build(self, programs: list[str], sources: list[str]) -> list[str]:
+        (ghdl,), standard = programs, f"--std={self.standard}"
+        run_tool([ghdl, "-a", standard, *sources], self.folder)
+        run_tool([ghdl, "-e", standard, self.bench], self.folder)
+        # before its first delta cycle every signal is undefined, of which the comparisons of numeric_std warn
+        return [ghdl, "-r", standard, self.bench, "--ieee-asserts=disable-at-0"]
+
+
+class NvcEngine(BenchEngine):
+    """The same under NVC."""
+
+    name: ClassVar[str] = "nvc"
+    role: ClassVar[str] = "vhdl_testbench"
+    stands_in_for: ClassVar[str] = "ghdl"
+    roles: ClassVar[tuple[str, str]] = ("vhdl", "vhdl_testbench")
+    programs: ClassVar[tuple[str, ...]] = ("nvc",)
+    title: ClassVar[str] = "NVC"
+
+    def build(self, programs: list[str], sources: list[str]) -> list[str]:
+        (nvc,) = programs
+        run_tool([nvc, "--std=1993", "-a", *sources, "-e", self.bench], self.folder, seconds=3600)
+        return [nvc, "--std=1993", "--ieee-warnings=off", "-r", self.bench]
 
 
 class CEngine(Engine):
@@ -413,6 +470,8 @@ class WordsEngine(Engine):
         return difference(bits, np.array([[x] for x in pack(self.inputs, vectors.words)], dtype=object))
 
 
-_ALL = (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine, WordsEngine, HlsEngine, AmaranthEngine)
+_ALL = (
+    NetlistEngine, IcarusEngine, VerilatorEngine, GhdlEngine, NvcEngine, CEngine, WordsEngine, HlsEngine, AmaranthEngine
+)  # fmt: skip
 ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _ALL}
 ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

@@ -197,7 +197,7 @@ def compile(options: CompileOptions) -> Compiled:
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
     )  # fmt: skip
-    if netlist is not None and "verilog" in wanted.targets:
+    if netlist is not None and {"verilog", "vhdl"} & set(wanted.targets):
         with clock.measure("estimate"):
             figures = replace(figures, estimate=estimates(netlist, device))
     made: dict[str, Any] = {

@@ -148,9 +148,9 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
-    if "verilog" in targets:
+    if {"verilog", "vhdl"} & set(targets):
         fitted()  # a damaged table of costs is refused here
-    elif given.stream is not None:
+    if given.stream is not None and "verilog" not in targets:
         raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib.resources import files as files_of
 from typing import Any
 
+from forestc.backends.hdl import module_name
 from forestc.backends.ports import Field, input_fields, output_fields, width_of
-from forestc.backends.verilog import module_name
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest

@@ -17,7 +17,7 @@ CQuantizer = Literal["auto", "none", "float", "double"]
 CValues = Literal["none", "q15", "q31", "float"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "nodes", "masks", "mixed"]
 
-TARGETS = ("verilog", "c", "hls", "amaranth")
+TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth")
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
 _LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
 
@@ -120,7 +120,7 @@ class CompileOptions:
     targets: str | Sequence[str] = option(
         ("verilog", "c"),
         "--target",
-        "output languages, a list of: verilog, c, hls, amaranth",
+        "output languages, a list of: verilog, vhdl, c, hls, amaranth",
         schema={"type": "array", "items": {"enum": [*TARGETS]}},
     )
     latency: int = option(

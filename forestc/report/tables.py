@@ -370,7 +370,8 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         parts = [
             (part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in result.proof.parts
         ]
-        covered = "the Verilog core" if parts[-1][0] == "verilog" else "the netlist, no written file,"
+        cores = [f"the {kind} core" for kind in ("Verilog", "VHDL") if kind.lower() in {name for name, _, _ in parts}]
+        covered = " and ".join(cores) or "the netlist, no written file,"
         titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
         title = titles[result.proof.verdict]
         proof.append(table(f"{covered} equal to the quantized forest: {title}", ("part", "proved", "seconds"), parts))

@@ -41,7 +41,7 @@ def verilog_files(forest, netlist, stream):
     """{file name: text}"""
     files = verilog.emit(netlist)
     files |= dict(axi_stream.emit(forest, netlist, stream, "0" * 64).values())
-    files |= dict(project.emit(netlist, {"verilog": "core.v"}).values())
+    files |= dict(project.emit(netlist, {"core": "core.v"}).values())
     return {path: text for path, text in files.items() if path.endswith(".v")}
 
 

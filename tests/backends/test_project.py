@@ -33,7 +33,7 @@ def written(folder, latency, name="m"):
 @pytest.mark.parametrize("latency", [0, 2])
 def test_output_is_pure_and_no_name_gets_in(latency):
     netlist = replace(lower(random_forest(3, True, "binary"), LoweringOptions(latency=latency)), name=HOSTILE)
-    sources = {"verilog": "a.v", "testbench": "b.v", "vectors": "vectors.txt"}
+    sources = {"core": "a.v", "testbench": "b.v", "vectors": "vectors.txt"}
     first = project.emit(netlist, sources)
     assert first == project.emit(netlist, sources)
     harmless = project.emit(replace(netlist, name="harmless"), sources)
@@ -150,7 +150,7 @@ def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
 
 def scripts(options):
     netlist = lower(random_forest(3, True, "binary"), LoweringOptions(latency=2))
-    return {role: text for role, (_, text) in project.emit(netlist, {"verilog": "a.v"}, options).items()}
+    return {role: text for role, (_, text) in project.emit(netlist, {"core": "a.v"}, options).items()}
 
 
 def test_scripts_start_with_what_was_given():
@@ -239,3 +239,68 @@ def test_fusesoc_knows_the_stream_and_its_bench(need_tool, tmp_path, target):
     assert ran.returncode == 0, said
     if target == "cocotb":
         assert "PASS=4 FAIL=0" in said, said
+
+
+# --- the same for a core in VHDL --------------------------------------------------------------------------
+
+
+def in_vhdl(folder, latency):
+    from models import trained
+
+    model, X, y = trained("tree-binary")
+    return forestc.compile(model, X, folder / "out", label=y, latency=latency, targets="vhdl", name="m").design
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_vendors_scripts_read_the_files_in_vhdl(tmp_path, latency):
+    design = in_vhdl(tmp_path, latency)
+    assert not any(path.startswith("verilog/") for path in design.manifest["files"].values())
+    script = design.path("vhdl_vivado")
+    tcl = Recorded(script.parent, VIVADO.replace("read_verilog", "read_vhdl"))
+    tcl.run(script)
+    assert tcl.of("read_vhdl") == [("m.vhd",), ("m_registered.vhd",)]
+    assert all((script.parent / file).is_file() for (file,) in tcl.of("read_vhdl"))
+    assert (script.parent / tcl.of("read_xdc")[0][-1]).is_file()
+    script = design.path("vhdl_quartus")
+    tcl = Recorded(script.parent, QUARTUS)
+    tcl.run(script)
+    named = [words for words in tcl.of("set_global_assignment") if words[1] == "VHDL_FILE"]
+    assert [Path(words[2]).name for words in named] == ["m.vhd", "m.vhd", "m_registered.vhd"]
+    assert all(Path(words[2]).is_file() for words in named)
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_tcl_of_a_core_in_vhdl_is_clean_under_a_linter(need_tool, tmp_path, latency):
+    need_tool("tclint")
+    folder = in_vhdl(tmp_path, latency).path("vhdl_vivado").parent
+    scripts = [path for path in folder.iterdir() if path.suffix in (".tcl", ".xdc", ".sdc")]
+    assert len(scripts) == 4
+    (tmp_path / "tclint.toml").write_text('ignore = ["line-length"]\n[style]\nindent = 2\n')
+    done = subprocess.run(["tclint", "-c", str(tmp_path / "tclint.toml"), *map(str, scripts)], check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_registers_around_a_core_in_vhdl_are_analyzed(need_tool, tmp_path, latency):
+    from vhdl_tools import STANDARDS, analyzed, ghdl
+
+    need_tool("ghdl")
+    folder = in_vhdl(tmp_path, latency).path("vhdl_registered").parent
+    for standard in STANDARDS:
+        analyzed(folder, ["m.vhd", "m_registered.vhd"], standard)
+        ghdl(folder, "--synth", f"--std={standard}", "--out=none", "m_registered")
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_fusesoc_runs_the_test_bench_in_vhdl(need_tool, tmp_path, latency):
+    need_tool("ghdl")
+    import sys
+
+    folder = in_vhdl(tmp_path, latency).path("vhdl_fusesoc").parent
+    run = "import sys; from fusesoc.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
+    assert done.returncode == 0

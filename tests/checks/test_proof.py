@@ -14,7 +14,7 @@ from random_forests import random_forest, votes
 from sklearn.base import clone
 
 import forestc
-from forestc.backends import verilog
+from forestc.backends import hdl, verilog
 from forestc.checks.proof import prove, prove_netlist, prove_verilog
 from forestc.commands.check import check
 from forestc.errors import MissingToolError, OptionError
@@ -36,7 +36,7 @@ def quantized(kind):
 
 
 def core_of(forest, netlist):
-    return verilog.emit(netlist)[f"{verilog.module_name(netlist)}.v"]
+    return verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"]
 
 
 def both(forest, netlist, witness):

@@ -13,7 +13,7 @@ from models import trained
 from random_forests import random_forest, votes
 
 import forestc
-from forestc.backends import verilog
+from forestc.backends import hdl, verilog
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.proof import prove_verilog
 from forestc.checks.proof.core_simulation import run_core
@@ -33,7 +33,7 @@ def lowered(forest, latency):
 
 
 def core_of(forest, netlist):
-    return verilog.emit(netlist)[f"{verilog.module_name(netlist)}.v"]
+    return verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"]
 
 
 @cache
@@ -68,7 +68,7 @@ def test_hostile_names_are_read():
         features = [forest.features[0].__class__(f"{name} x", f.number, f.column, f.missing) for f in forest.features]
         forest = forestc.forest.builder.changed(forest, name=name, features=features)
         netlist = lowered(forest, 1)
-        assert read_core(core_of(forest, netlist).encode()).name == verilog.module_name(netlist)
+        assert read_core(core_of(forest, netlist).encode()).name == hdl.module_name(netlist)
 
 
 def test_small_sums_are_read_as_sums_and_must_hold_them():
@@ -350,7 +350,7 @@ def test_what_is_proved_all_three_tools_read_alike(kind, need_tool, tmp_path):
         pack(input_fields(netlist), words),
         pack(output_fields(netlist), expected(forest, netlist, words)),
     )
-    top = verilog.module_name(netlist)
+    top = hdl.module_name(netlist)
     bench = verilog.emit(netlist)[f"{top}_tb.v"]
     (tmp_path / "core.v").write_text(other)
     run_yosys("read_verilog core.v\nproc\nwrite_verilog -noattr printed.v", tmp_path)

@@ -1,11 +1,13 @@
-"""check --prove: proves that the generated Verilog equals the quantized forest, for every input at all times.
+"""check --prove: proves that the generated Verilog or VHDL equals the quantized forest, for every input at all times.
 
-The proof has two halves: `netlist` proves the netlist equal to the forest, `verilog` the Verilog equal to the netlist.
+The proof has two halves: `netlist` proves the netlist equal to the forest, `verilog` and `vhdl`
+the written files equal to the netlist.
 """
 
 from forestc.checks.proof.design import need_provers, prove
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof, ProofPart
 from forestc.checks.proof.verilog import prove_verilog
+from forestc.checks.proof.vhdl import prove_vhdl
 
-__all__ = ["Proof", "ProofPart", "need_provers", "prove", "prove_netlist", "prove_verilog"]
+__all__ = ["Proof", "ProofPart", "need_provers", "prove", "prove_netlist", "prove_verilog", "prove_vhdl"]

@@ -8,26 +8,33 @@ from collections.abc import Callable
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof
 from forestc.checks.proof.verilog import prove_verilog
+from forestc.checks.proof.vhdl import need_ghdl, prove_vhdl
 from forestc.errors import MissingToolError
 from forestc.manifest.design import Design
 from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError if the solver or, for a design in Verilog, yosys is not installed."""
+    """Raises MissingToolError if the solver or, for a design in Verilog or VHDL, yosys or GHDL is not installed."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
-    if "verilog" in design.targets:
+    if {"verilog", "vhdl"} & set(design.targets):
         need_yosys(native)
+    if "vhdl" in design.targets:
+        need_ghdl()
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves the netlist of a compiled folder, and its Verilog if there is any, equal to the quantized forest.
+    """Proves the netlist of a compiled folder, and its Verilog and VHDL if there are any, equal to the quantized
+    forest.
 
-    Raises MissingToolError without bitwuzla or yosys, before the proof starts, and ToolError if yosys fails.
+    Raises MissingToolError without bitwuzla, yosys or GHDL, before the proof starts, and ToolError if
+    yosys or GHDL fails.
     """
     need_provers(design, native)
     proof = prove_netlist(design.forest, design.netlist, design.witness, progress=progress)
     if "verilog" in design.targets:
         prove_verilog(design.forest, design.netlist, design.path("verilog").read_bytes(), proof, progress, native)
+    if "vhdl" in design.targets:
+        prove_vhdl(design.netlist, design.path("vhdl").read_bytes(), proof, progress, native)
     return proof

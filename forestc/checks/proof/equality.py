@@ -1,7 +1,7 @@
-"""Proves with yosys that two descriptions of one netlist are equal: the generated Verilog, and RTLIL of the netlist
-itself or of the Amaranth component.
+"""Proves with yosys that two descriptions of one netlist are equal: the generated Verilog, or Verilog made of the
+generated VHDL, and RTLIL of the netlist itself or of the Amaranth component.
 
-Both use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly these are equal
+All use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly these are equal
 cells on equal nets, which need no solver; different cells are a small SAT problem.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
-from forestc.backends import amaranth, verilog
-from forestc.checks.proof.text import Core, read_core
+from forestc.backends import amaranth, hdl, verilog
+from forestc.checks.proof.text import read_core
 from forestc.errors import CheckError, ToolError
 from forestc.netlist.ir import Netlist
 from forestc.toolchain.yosys import run_yosys
@@ -20,11 +21,12 @@ from forestc.toolchain.yosys import run_yosys
 _SCRIPT = """
 read_verilog gold.v
 hierarchy -check -top {top}
-proc
-# refuses several drivers, and unknown bits, which a solver may choose freely
+proc -norom
+memory_map -rom-only
+# refuses several drivers
 check -assert
 setundef -anyseq
-select -assert-none t:$any*
+{unknown}
 rename {top} gold
 read_rtlil gate.il
 proc
@@ -53,6 +55,7 @@ equiv_simple -short
 tee -q -o status.txt equiv_status
 equiv_status -assert
 """
+_NO_UNKNOWN = "select -assert-none t:$any*"  # refuses unknown bits
 SHOWN = 3  # nets named in an error
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
 
@@ -65,31 +68,55 @@ def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
     component = amaranth.module(netlist)
     from amaranth.back import rtlil
 
-    top = verilog.module_name(netlist)
+    top = hdl.module_name(netlist)
     gate: str = component.convert(rtlil)
     core = read_core(verilog.emit(netlist)[f"{top}.v"].encode())
     prove_equal(core, gate, "the Amaranth component", seconds=seconds)
 
 
-def prove_equal(gold: Core, gate: str, what: str, *, native: bool = False, seconds: float = 3600) -> None:
+class Described(Protocol):
+    """A module in Verilog: its name and its text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def text(self) -> str: ...
+
+
+def prove_equal(
+    gold: Described,
+    gate: str,
+    what: str,
+    *,
+    than: str = "the Verilog",
+    unknown: bool = False,
+    native: bool = False,
+    seconds: float = 3600,
+) -> None:
     """Proves a core (gold) and RTLIL (gate) equal for all inputs at all times. Both modules have the core's name.
 
-    what: the name of the gate in errors. Raises CheckError if yosys does not find them equal, ToolError if it can't
-    run.
+    what, than: the names of gate and gold in errors. unknown: whether the core may have unknown bits, on which nothing
+    must depend: a proof holds for all their values. Raises CheckError if yosys does not find them equal, ToolError if
+    it can't run.
     """
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):  # yosys would give it the value of the other
-        raise CheckError(f"{what} does not equal the Verilog", where=f"a register starts unknown: {start.group()}")
+        raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "gold.v").write_text(gold.text())
         (folder / "gate.il").write_text(gate)
         try:
-            run_yosys(_SCRIPT.format(top=gold.name), folder, native=native, seconds=seconds)
+            run_yosys(
+                _SCRIPT.format(top=gold.name, unknown="" if unknown else _NO_UNKNOWN),
+                folder,
+                native=native,
+                seconds=seconds,
+            )
         except ToolError as error:
             if any(text in error.where for text in _REFUSED):
                 where = _unequal(folder / "status.txt") or error.where
-                raise CheckError(f"{what} does not equal the Verilog", where=where) from None
-            raise ToolError(f"yosys could not compare the Verilog with {what}", where=error.where) from None
+                raise CheckError(f"{what} does not equal {than}", where=where) from None
+            raise ToolError(f"yosys could not compare {than} with {what}", where=error.where) from None
 
 
 def _unequal(status: Path) -> str:

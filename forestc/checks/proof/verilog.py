@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from forestc.backends.verilog import module_name
+from forestc.backends.hdl import module_name
 from forestc.checks.proof.core_simulation import wrong_cycle
 from forestc.checks.proof.equality import prove_equal
 from forestc.checks.proof.parts import Proof, ProofPart, Running

@@ -107,7 +107,7 @@ def _summary(design: Design, additions: Given) -> Figures:
     items = [*results, *items]
     if (
         not synthesized(design)
-        and "verilog" in design.targets
+        and {"verilog", "vhdl"} & set(design.targets)
         and (devices := estimates(design.netlist, design.manifest["options"].get("device")))
     ):
         first = devices[0]

@@ -1,0 +1,170 @@
+"""The core in a hardware description language, net by net. A language is a table of how it spells words and cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from forestc.backends.logic import Lookup, compared, lookup_of
+from forestc.backends.names import identifier, net_name
+from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, Origin, WordType, reads
+
+
+def module_name(netlist: Netlist) -> str:
+    """The core's name, the same in every language."""
+    return identifier(netlist.name)
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a language spells a core.
+
+    cells: formats of the cells that need no more than the nets they read. bit: of a word's name and a place.
+    operators: not, and, or of single bits, for comparators. test: formats of the test of a word against one member, of
+    what stands between two tests, and of all of them. literal: of a value in a word. part: bits of the port x as a
+    word, from a place on. less: of two words. extended: a name, its word, and the wider word that it becomes.
+    table: the declaration of a constant, from its name, size and values. looked_up: a word from the names of the
+    tables of its bits, highest first, and the words that make up the index, highest first.
+    net, register: (its declaration, its statement) from its name, word and value.
+    """
+
+    comment: str
+    cells: Mapping[type[Cell], str]
+    bit: str
+    operators: tuple[str, str, str]
+    test: tuple[str, str, str]
+    literal: Callable[[int, WordType], str]
+    part: Callable[[WordType, int], str]
+    less: Callable[[str, str, WordType], str]
+    extended: Callable[[str, WordType, WordType], str]
+    table: Callable[[str, int, int], str]
+    looked_up: Callable[[list[str], list[str]], str]
+    net: Callable[[str, WordType, str], tuple[str, str]]
+    register: Callable[[str, WordType, str], tuple[str, str]]
+    result: Callable[[Field | None, str, str, WordType], str]
+
+
+def table_name(lookup: Lookup, place: int) -> str:
+    """The constant that holds a bit of the sums."""
+    words = "".join(f"_{bits}" if factor == 1 else f"_{bits}x{factor}" for bits, factor in lookup.words)
+    constant = f"_PLUS{lookup.constant}" if lookup.constant else ""
+    return f"SUM{words}{constant}_BIT{place}"
+
+
+class CoreWriter:
+    """The lines of a netlist's core in a language."""
+
+    def __init__(self, netlist: Netlist, language: Language) -> None:
+        self.netlist, self.language = netlist, language
+        self.names = [
+            language.literal(cell.value, netlist.types[net]) if isinstance(cell, ir.Const) else net_name(net, cell)
+            for net, cell in enumerate(netlist.cells)
+        ]
+
+    def view(self) -> dict[str, object]:
+        """Variables of the core's template: finished lines. Registers are declared before the logic that reads them."""
+        language, inputs, outputs = self.language, input_fields(self.netlist), output_fields(self.netlist)
+        places = {field.port: field.offset for field in inputs}
+        registers, updates, nets, body = [], [], [], []
+        for net, cell in enumerate(self.netlist.cells):
+            name, word = self.names[net], self.netlist.types[net]
+            match cell:
+                case ir.Const():
+                    continue
+                case ir.Register(a):
+                    declared, update = language.register(name, word, self.names[a])
+                    registers.append(declared)
+                    updates.append(update)
+                    continue
+                case ir.Input(port):
+                    if port not in places:
+                        continue
+                    value = language.part(word, places[port])
+                case _:
+                    value = self.expression(net)
+            declared, statement = language.net(name, word, value)
+            nets.append(declared)
+            body.append(statement + self._note(self.netlist.origins[net], cell))
+        placed = {field.port: field for field in outputs}
+        return {
+            "module": module_name(self.netlist),
+            "latency": self.netlist.latency,
+            "x_bits": max(1, width_of(inputs)),
+            "y_bits": width_of(outputs),
+            "title": self.netlist.title,
+            "x_map": [input_note(field) for field in inputs] or ["none: the result is constant"],
+            "y_map": [output_note(field) for field in outputs],
+            "tables": self._tables(),
+            "registers": registers,
+            "nets": nets,
+            "body": body,
+            "updates": updates,
+            "results": [
+                language.result(placed.get(port), port.name, self.names[net], self.netlist.types[net])
+                for port, net in self.netlist.outputs
+            ],
+        }
+
+    def _tables(self) -> list[str]:
+        """Constants that hold the bits of tables, at the place that the words spell."""
+        widths: dict[Lookup, int] = {}
+        for cell in self.netlist.cells:
+            if isinstance(cell, ir.Table):
+                lookup = lookup_of(cell, self.netlist.types)
+                widths[lookup] = max(cell.width, widths.get(lookup, 0))
+        return [
+            self.language.table(table_name(lookup, place), lookup.size, lookup.values(place))
+            for lookup, width in sorted(widths.items())
+            for place in range(width)
+        ]
+
+    def _note(self, origin: Origin, cell: Cell) -> str:
+        if not isinstance(cell, ir.Less):
+            return ""
+        where = f", tree {origin.tree}, node {origin.node}" if origin.tree >= 0 else ""
+        return f"  {self.language.comment} {self.names[cell.a]} < {cell.threshold}{where}"
+
+    def expression(self, net: Net) -> str:
+        """The value of a combinational cell."""
+        names, types, language = self.names, self.netlist.types, self.language
+        cell, word = self.netlist.cells[net], types[net]
+        match cell:
+            case ir.Less(a, threshold, chained):
+                if chained:
+                    return language.less(names[a], language.literal(threshold, types[a]), types[a])
+                inverted, *operators = language.operators
+                bit = language.bit if types[a].width > 1 else "{0}"
+                return compared(
+                    types[a],
+                    threshold,
+                    lambda place, no: (inverted if no else "") + bit.format(names[a], place),
+                    (operators[0], operators[1]),
+                )
+            case ir.InSet(a, members):
+                one, between, whole = language.test
+                tests = (one.format(names[a], language.literal(member, types[a])) for member in members)
+                return whole.format(between.join(tests))
+            case ir.Add() | ir.Extend():
+                return " + ".join(self._extended(a, word) for a in reads(cell))
+            case ir.Table(words):
+                lookup = lookup_of(cell, types)
+                tables = [table_name(lookup, place) for place in reversed(range(word.width))]
+                return language.looked_up(tables, [names[a] for a, _ in reversed(words)])
+            case ir.Compare(a, b):
+                return language.less(names[a], names[b], types[a])
+            case ir.Not() | ir.And() | ir.Or() | ir.Mux() | ir.Shift():
+                return language.cells[type(cell)].format(*(names[a] for a in reads(cell)))
+            case ir.Const() | ir.Input() | ir.Register():
+                raise ValueError(f"{type(cell).__name__} has no expression")
+            case _:
+                assert_never(cell)
+
+    def _extended(self, net: Net, word: WordType) -> str:
+        """A net's word explicitly extended to the width of a sum, independent of the language's own rules."""
+        cell = self.netlist.cells[net]
+        if isinstance(cell, ir.Const):
+            return self.language.literal(cell.value, word)
+        return self.language.extended(self.names[net], self.netlist.types[net], word)

@@ -1,0 +1,70 @@
+"""Packages and instantiation templates, by which a design in VHDL or SystemVerilog uses the core in its features' own
+types: a component, records, and functions that pack a row into x and unpack y."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forestc.backends.hdl import module_name
+from forestc.backends.ports import (
+    Field,
+    input_fields,
+    output_fields,
+    result_meaning,
+    width_of,
+)
+from forestc.backends.vhdl import part, type_name
+from forestc.netlist.ir import BIT, Netlist
+from forestc.netlist.ports import Port
+from hdl_templates import render
+
+ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A field of a record. name: unique without regard to case, and no reserved word. placed: its bits in the port.
+    read: these as a word. written: the word as bits."""
+
+    name: str
+    note: str
+    vhdl_type: str
+    sv_type: str
+    placed: str
+    read: str
+    written: str
+
+
+def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:
+    """{role: (path, text)}. Same input, same bytes."""
+    module = module_name(netlist)
+    inputs = input_fields(netlist) or [Field(Port("unused", title="unused"), 0, BIT)]
+    outputs = output_fields(netlist)
+    view = {
+        "module": module,
+        "clocked": bool(netlist.latency),
+        "x_bits": width_of(inputs),
+        "y_bits": width_of(outputs),
+        "row": [_member(field, field.identifier, "x", "row", field.port.meaning or "a word") for field in inputs],
+        "result": [_member(field, f"y_{field.name}", "y", "result", result_meaning(field)) for field in outputs],
+    }
+    return {
+        "vhdl_package": (f"{module}_pkg.vhd", render("vhdl/package.vhd.j2", **view)),
+        "sv_package": (f"{module}_pkg.sv", render("verilog/package.sv.j2", **view)),
+        "vhdl_instance": (f"{module}.vho", render("vhdl/instance.vho.j2", **view)),
+        "verilog_instance": (f"{module}.veo", render("verilog/instance.veo.j2", **view)),
+    }
+
+
+def _member(field: Field, name: str, port: str, record: str, note: str) -> Member:
+    word, at, top = field.word, field.offset, field.offset + field.word.width - 1
+    single = word.width == 1
+    return Member(
+        name=name,
+        note=note,
+        vhdl_type=type_name(word),
+        sv_type=f"logic{' signed' * word.signed}{'' if single else f' [{word.width - 1}:0]'}",
+        placed=f"{port}({at})" if single else f"{port}({top} downto {at})",
+        read=part(word, port, at),
+        written=f"{record}.{name}" if single else f"std_logic_vector({record}.{name})",
+    )

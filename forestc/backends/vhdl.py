@@ -1,0 +1,90 @@
+"""The VHDL backend: a core entity and its self-checking test bench, VHDL-93, which tools for VHDL-2008 read as well."""
+
+from __future__ import annotations
+
+from forestc.backends.hdl import CoreWriter, Language
+from forestc.backends.ports import Field
+from forestc.netlist import ir
+from forestc.netlist.ir import Netlist, WordType
+from hdl_templates import render
+
+
+def emit(netlist: Netlist) -> dict[str, str]:
+    """{relative path: text} of the core and the test bench. Same input, same bytes."""
+    view = CoreWriter(netlist, VHDL).view()
+    return {
+        f"{view['module']}.vhd": render("vhdl/core.vhd.j2", **view),
+        f"{view['module']}_tb.vhd": render("vhdl/bench.vhd.j2", **view),
+    }
+
+
+def type_name(word: WordType) -> str:
+    """The type of a word: a single bit is no array."""
+    return "std_logic" if word.width == 1 else f"{_array(word)}({word.width - 1} downto 0)"
+
+
+def part(word: WordType, port: str, at: int) -> str:
+    """Bits of a packed port as a word."""
+    return f"{port}({at})" if word.width == 1 else f"{_array(word)}({port}({at + word.width - 1} downto {at}))"
+
+
+def _array(word: WordType) -> str:
+    return "signed" if word.signed else "unsigned"
+
+
+def _literal(value: int, word: WordType) -> str:
+    quote = "'" if word.width == 1 else '"'
+    return f"{quote}{value & ((1 << word.width) - 1):0{word.width}b}{quote}"
+
+
+def _less(a: str, b: str, word: WordType) -> str:
+    return f"not {a} and {b}" if word.width == 1 else f"'1' when {a} < {b} else '0'"
+
+
+def _extended(name: str, narrow: WordType, word: WordType) -> str:
+    array = f"unsigned'('0' & {name})" if narrow.width == 1 else name
+    wide = array if narrow.width == word.width else f"resize({array}, {word.width})"
+    return wide if narrow.signed == word.signed else f"{_array(word)}({wide})"
+
+
+def _looked_up(tables: list[str], words: list[str]) -> str:
+    index = " & ".join(words if len(words) > 1 else ["'0'", *words])  # an index is an array, which a bit is not
+    return " & ".join(f"{table}(to_integer(unsigned'({index})))" for table in tables)
+
+
+def _register(name: str, word: WordType, value: str) -> tuple[str, str]:
+    start = "'0'" if word.width == 1 else "(others => '0')"
+    return f"signal {name} : {type_name(word)} := {start};", f"{name} <= {value};"
+
+
+def _result(field: Field | None, port: str, name: str, word: WordType) -> str:
+    if field is None:
+        return f"{port} <= {name};"
+    if word.width == 1:
+        return f"y({field.offset}) <= {name};"
+    value = name if name.startswith('"') else f"std_logic_vector({name})"
+    return f"y({field.offset + word.width - 1} downto {field.offset}) <= {value};"
+
+
+VHDL = Language(
+    comment="--",
+    cells={
+        ir.Not: "not {0}",
+        ir.And: "{0} and {1}",
+        ir.Or: "{0} or {1}",
+        ir.Mux: "{1} when {0} = '1' else {2}",
+        ir.Shift: "{0} & '0'",
+    },
+    bit="{0}({1})",
+    operators=("not ", "and", "or"),
+    test=("{} = {}", " or ", "'1' when {} else '0'"),
+    literal=_literal,
+    part=lambda word, at: part(word, "x", at),
+    less=_less,
+    extended=_extended,
+    table=lambda name, size, values: f'constant {name} : std_logic_vector({size - 1} downto 0) := "{values:0{size}b}";',
+    looked_up=_looked_up,
+    net=lambda name, word, value: (f"signal {name} : {type_name(word)};", f"{name} <= {value};"),
+    register=_register,
+    result=_result,
+)

@@ -1,0 +1,117 @@
+"""Proves a core's VHDL equal to the netlist: GHDL synthesizes it to Verilog, which yosys compares.
+
+A reader of VHDL of our own would be a second one to trust, and a language's rules to get right: overloads, visibility,
+case. GHDL knows them. What tools may read in different ways is kept out first: every line must have one of the forms
+that forestc writes, so there are no other comments (which may hold commands), delays, libraries or processes.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from forestc.backends.hdl import module_name
+from forestc.checks.proof.equality import prove_equal
+from forestc.checks.proof.parts import Proof, ProofPart, Running
+from forestc.checks.proof.rtlil import rtlil
+from forestc.errors import CheckError, MissingToolError
+from forestc.netlist.ir import Netlist
+from forestc.toolchain.run import find, run_tool
+
+_NET = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cnr]\d+|sum\d+)"
+_TABLE = r"SUM[_x\dPLUS]+_BIT\d+"
+_TYPE = r"(?:std_logic|(?:unsigned|signed|std_logic_vector)\(\d+ downto 0\))"
+_WORDS = r"x|in_valid|and|or|not|when|else|downto|to_integer|resize|unsigned'|unsigned|signed|std_logic_vector"
+_TOKEN = rf"(?:{_NET}|{_TABLE}|{_WORDS}|\d+|'[01]'|\"[01]+\"|[()&+<=,])"
+_VALUE = rf"(?:{_TOKEN}(?: |(?=[(),;'\"])|(?<=[(])))+"
+_HEAD = (
+    r"(?: Entity \w+: \d+ trees, \d+ nodes"
+    r"| VHDL-93, no vendor primitives\. Latency \d+ cycle\(s\), initiation interval 1\."
+    r"| Written by forestc; change the model and compile again rather than this file\.| [xy], \d+ bits: the [a-z' ]+"
+    r"|   \[\d+:\d+\] \w+: [ -~]*|   none: the result is constant)?"
+)
+_NOTE = rf"(?:  -- {_NET} < -?\d+(?:, tree \d+, node \d+)?)?"
+_FORMS = (
+    rf"--{_HEAD}",
+    r"library ieee;|use ieee\.(?:std_logic_1164|numeric_std)\.all;",
+    r"(?P<once>entity \w+ is|architecture rtl of \w+ is|    process \(clk\))",
+    r"    port \(|        (?:clk|in_valid) : in std_logic;|        out_valid : out std_logic;",
+    r"        (?:x : in|y : out) std_logic_vector\(\d+ downto 0\);?",
+    rf"    signal {_NET} : {_TYPE}(?: := (?:'0'|\(others => '0'\)))?;|    constant {_TABLE} : {_TYPE} := \"[01]+\";",
+    rf"    (?:        )?(?:{_NET}|out_valid|y\(\d+(?: downto \d+)?\)) <= {_VALUE};{_NOTE}",
+    r"begin|    begin|        if rising_edge\(clk\) then|        end if;|    end process;|    \);",
+    r"end (?:entity|architecture);|",
+)
+_LINES = re.compile("|".join(_FORMS))
+
+
+@dataclass(frozen=True)
+class _Synthesized:
+    """The Verilog that GHDL makes of a VHDL file."""
+
+    name: str
+    verilog: str
+
+    def text(self) -> str:
+        return self.verilog
+
+
+def outside(data: bytes) -> str:
+    """Where a file has a line of a form that forestc does not write; "" if it has none."""
+    once: set[str] = set()
+    for number, line in enumerate(data.split(b"\n"), 1):
+        match = _LINES.fullmatch(line.decode("latin-1"))
+        if match is None or not match[0].isascii():
+            return f"line {number} is outside the VHDL that the proof reads"
+        if match["once"]:
+            kind = match["once"].split()[0]
+            if kind in once:
+                return f"line {number} is outside the VHDL that the proof reads (a second {kind})"
+            once.add(kind)
+    return ""
+
+
+def need_ghdl() -> str:
+    """The path of GHDL. Raises MissingToolError if there is none."""
+    ghdl = find("ghdl")
+    if ghdl is None:
+        raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
+    return ghdl
+
+
+def synthesized(data: bytes, top: str) -> str:
+    """The Verilog that GHDL makes of an entity `top`. Raises ToolError if it can't."""
+    with tempfile.TemporaryDirectory(prefix="forestc-vhdl-") as scratch:
+        (Path(scratch) / "core.vhd").write_bytes(data)
+        command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
+        verilog = run_tool(command, Path(scratch), seconds=3600).decode()
+        # GHDL 2.0 writes constants of more than 32 bits without the prefix that makes them numbers in Verilog
+        return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
+
+
+def prove_vhdl(
+    netlist: Netlist,
+    data: bytes,
+    proof: Proof | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    native: bool = False,
+) -> Proof:
+    """Proves a VHDL file equal to the netlist. A file with lines of another form, or that is not found equal, is
+    neither proved nor refuted. Raises MissingToolError without GHDL, ToolError if GHDL or yosys fails."""
+    proof = proof or Proof()
+    progress("proof: the VHDL, net by net")
+    top = module_name(netlist)
+    with Running(proof, ProofPart("vhdl", asked=1)) as part:
+        part.why = outside(data)
+        if not part.why:
+            try:
+                gold = _Synthesized(top, synthesized(data, top))
+                # GHDL makes a table a `case` of all indices, of which yosys takes what would be none for unknown
+                prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
+                part.proved = 1
+            except CheckError as error:
+                part.why = f"{error.what}; {error.where}"
+    return proof

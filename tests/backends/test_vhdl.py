@@ -1,0 +1,233 @@
+"""The generated VHDL under GHDL, in both standards and with every warning: cells, kinds of models, names, proofs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from contract.kinds import KINDS
+from models import trained
+from random_forests import random_forest
+from random_netlists import all_kinds
+from vhdl_tools import STANDARDS, analyzed, benched, by_cells, edited, ghdl, survives, words_of
+
+import forestc
+from forestc.backends import vhdl
+from forestc.backends.names import identifier
+from forestc.backends.ports import input_fields
+from forestc.checks.engines import ENGINES
+from forestc.checks.proof import prove_vhdl
+from forestc.checks.vectors import expected
+from forestc.commands.check import check
+from forestc.errors import ModelError
+from forestc.forest.builder import changed
+from forestc.forest.text import parse_forest
+from forestc.lowering.trees import LoweringOptions, lower
+
+EVENTS = 1_000_000  # cells times vectors of a simulation
+SMALL = parse_forest((Path(__file__).parents[1] / "cases" / "small.forest").read_text())
+
+
+def lowered(forest, latency, outputs="both"):
+    return lower(forest, LoweringOptions(latency=latency, outputs=outputs if forest.decides else "scores"))
+
+
+def core_of(netlist):
+    return next(iter(vhdl.emit(netlist).values()))
+
+
+@pytest.mark.parametrize("latency", [0, 3])
+def test_output_is_pure_and_golden(latency, golden):
+    netlist = lowered(SMALL, latency)
+    assert vhdl.emit(netlist) == vhdl.emit(netlist)
+    golden(f"small_{latency}.vhd", core_of(netlist))
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_every_kind_of_cell_is_simulated_and_proved(latency, tmp_path, need_tool):
+    need_tool("ghdl")
+    for seed in range(3):
+        netlist, random = all_kinds(Random(seed), latency), Random(seed)
+        fields = input_fields(netlist)
+        rows = [
+            [random.choice([f.word.low, f.word.high, random.randint(f.word.low, f.word.high)]) for f in fields]
+            for _ in range(50)
+        ]
+        words = np.array(rows, dtype=np.int64)
+        for standard in STANDARDS:
+            assert "PASS 50 vectors" in benched(netlist, words, by_cells(netlist, words), tmp_path, standard)
+        assert prove_vhdl(netlist, core_of(netlist).encode()).proved
+
+
+@pytest.mark.parametrize("latency", [0, 3])
+def test_random_forests_are_simulated_and_proved(latency, tmp_path, need_tool):
+    need_tool("ghdl")
+    for seed in range(8):
+        forest = random_forest(seed, True)
+        netlist = lowered(forest, latency)
+        words = words_of(forest, np.zeros((1, forest.columns)), 100)
+        said = benched(netlist, words, expected(forest, netlist, words), tmp_path, STANDARDS[seed % 2])
+        assert f"PASS {len(words)} vectors" in said
+        assert seed > 3 or prove_vhdl(netlist, core_of(netlist).encode()).proved
+
+
+def simulated(kind, folder, latency, standards):
+    """A kind of the suite: its quantized trees, or the first of many, under GHDL. A few are not compiled."""
+    kind_of_model = KINDS[kind]()
+    try:
+        forest = forestc.quantize(forestc.load(kind_of_model.source), kind_of_model.X)
+        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more are more of the same lines
+        netlist = lowered(forest, latency)
+    except ModelError as error:
+        assert "not compiled yet" in str(error)
+        return
+    words = words_of(forest, np.asarray(kind_of_model.X, dtype=np.float64)[:50], 50)
+    words = words[:: -(-len(words) // max(5, min(500, EVENTS // len(netlist.cells))))]
+    for standard in standards:
+        said = benched(netlist, words, expected(forest, netlist, words), folder, standard)
+        assert f"PASS {len(words)} vectors" in said
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS)[5::80])
+def test_kinds_of_the_contract_are_simulated(kind, tmp_path, need_tool):
+    need_tool("ghdl")
+    place = sorted(KINDS).index(kind) // 80
+    simulated(kind, tmp_path, place % 3, STANDARDS[place % 2 :][:1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_path, need_tool):
+    need_tool("ghdl")
+    simulated(kind, tmp_path, sorted(KINDS).index(kind) % 3, STANDARDS)
+
+
+# --- names ------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    'x"; end; --', "Temp", "temp", "TEMP", "signal", "Signal", "a__b", "_a_", "\\a\\", "é" * 60, "",
+    "end\nentity evil is", "x0", "n12", "sum3", "-- synthesis translate_off", "std_logic", "unsigned", "y", "clk",
+    "label",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+def test_hostile_names_of_features_are_harmless(standard, tmp_path, need_tool):
+    need_tool("ghdl")
+    forest = next(forest for seed in range(99) if len((forest := random_forest(seed, True)).features) == 5)
+    for start in range(0, len(HOSTILE), 5):
+        names = HOSTILE[start : start + 5]
+        features = tuple(
+            replace(feature, name=names[index % len(names)]) for index, feature in enumerate(forest.features)
+        )
+        netlist = lowered(replace(forest, name=names[0], features=features), start % 2)
+        text = core_of(netlist)
+        assert not re.search(r"__|_\W|\\|evil is", text.replace("m__", ""))
+        words = words_of(forest, np.zeros((1, forest.columns)), 20)
+        assert "PASS" in benched(netlist, words, expected(forest, netlist, words), tmp_path, standard)
+        assert prove_vhdl(netlist, text.encode()).proved
+
+
+def own_names():
+    """Every word of the VHDL files: of the language, its packages and the files themselves."""
+    words = set()
+    for latency in (0, 3):
+        for text in vhdl.emit(lowered(replace(SMALL, name="zebra"), latency)).values():
+            words |= set(re.findall(r"[A-Za-z]\w*", re.sub(r'--[^\n]*|"[^"\n]*"', " ", text)))
+    return sorted(word for word in words if not word.startswith("zebra"))
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, need_tool):
+    """Each kept off, or harmless as it is: `signal` becomes m_signal."""
+    need_tool("ghdl")
+    names = {identifier(name).lower(): name for name in [*own_names(), *HOSTILE, "Work", "IEEE", "std", "rtl", "test"]}
+    assert {"m_signal", "m_std_logic", "m_read", "m_ieee", "m_label", "digits"} <= set(names)
+    files = []
+    for place, name in enumerate(names.values()):
+        for path, text in vhdl.emit(lowered(replace(SMALL, name=name), 3 * (place % 2))).items():
+            (tmp_path / path).write_text(text)
+            files.append(path)
+    analyzed(tmp_path, files, standard)
+    for place, name in enumerate(names.values()):
+        if place % 8 == 0:
+            ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_tb")
+
+
+# --- the proof and the bench find what is wrong -----------------------------------------------------------
+
+
+def test_edits_are_found_by_the_proof_or_change_nothing(need_tool):
+    """An edit in a place that no input reaches, such as an index that never occurs, is proved to change nothing; the
+    test bench must then pass as well."""
+    need_tool("ghdl")
+    random, found = Random(0), []
+    for index in range(16):
+        forest = random_forest(index % 4, True)
+        netlist = lowered(forest, index % 3)
+        found.append(survives(forest, netlist, edited(core_of(netlist), random)))
+    assert "missed" not in found and found.count("found") > 8
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    -- synthesis translate_off", "    -- pragma translate_off", "use std.textio.all;", "    process (x)",
+        "architecture second of small_model is", "    n9 <= c8 after 1 ns;", "    n9 <= c8 when falling_edge(clk);",
+        "    signal evil : std_logic;", '    signal n99 : std_logic := \'X\';', "library work;", "    n9 <= 'X';",
+        "\t", "    n9 <= c8; n10 <= c7;", "    n9 <= c8;  -- pragma translate_off",
+    ],
+)  # fmt: skip
+def test_lines_of_other_forms_are_not_read(line):
+    lines = core_of(lowered(SMALL, 3)).split("\n")
+    place = lines.index("begin")
+    changed_text = "\n".join([*lines[:place], line, *lines[place:]])
+    (part,) = prove_vhdl(lowered(SMALL, 3), changed_text.encode()).parts
+    assert part.why.startswith(f"line {place + 1} is outside the VHDL that the proof reads")
+
+
+# --- check ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def design(tmp_path):
+    model, X, y = trained("tree-binary")
+    return forestc.compile(model, X, tmp_path / "out", label=y, latency=2, targets="vhdl", name="m").design, X
+
+
+def test_check_runs_and_proves_the_vhdl(design, need_tool):
+    need_tool("ghdl")
+    folder, X = design
+    result = check(folder, X, engines=["ghdl"], random_rows=500, prove=True)
+    assert result.ok and result.proof.verdict == "proved" and result.proof.parts[-1].name == "vhdl"
+    assert result.engines["ghdl"].vectors == sum(result.vectors.values()) and "GHDL" in result.engines["ghdl"].tool
+
+
+def test_check_finds_an_edit_of_the_vhdl(design, need_tool):
+    need_tool("ghdl")
+    folder, X = design
+    core = folder.path("vhdl")
+    core.write_text(core.read_text().replace("y(0) <= ", "y(0) <= not "))
+    result = check(folder, X, engines=["ghdl"], random_rows=500, prove=True)
+    assert not result.ok and result.proof.verdict == "undecided"
+    assert result.engines["ghdl"].differences == sum(result.vectors.values())
+    assert result.changed == ("vhdl/m.vhd",)
+
+
+def test_nvc_is_called_as_its_manual_says(design, tmp_path, monkeypatch):
+    """NVC itself is in no distribution that the tests run on: a program of its name notes how it is called."""
+    folder, _ = design
+    program = tmp_path / "nvc"
+    program.write_text('#!/bin/sh\necho "$@" >> "$0.calls"\necho "nvc 1.0"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr("forestc.checks.engines.find", lambda name: str(program))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    engine = ENGINES["nvc"](folder, scratch)
+    calls = (tmp_path / "nvc.calls").read_text().splitlines()
+    assert calls[0] == "--std=1993 -a m.vhd m_tb.vhd -e m_tb" and engine.tool == "nvc 1.0"
+    assert engine.command[1:] == ["--std=1993", "--ieee-warnings=off", "-r", "m_tb"]

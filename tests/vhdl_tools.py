@@ -1,0 +1,124 @@
+"""Runs generated VHDL under GHDL, in both standards and with every warning."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends import vhdl
+from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.backends.verilog import vector_lines
+from forestc.checks.proof import prove_vhdl
+from forestc.checks.vectors import expected, vectors
+from forestc.errors import ToolError
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import Netlist, evaluate, reads
+from forestc.rows.batches import ArrayRows
+
+STANDARDS = ("93", "08")
+# -Wall of later versions, warning by warning
+WARNINGS = [
+    f"-W{name}"
+    for name in (
+        "library", "default-binding", "binding", "reserved", "nested-comment", "directive", "parenthesis",
+        "vital-generic", "delayed-checks", "body", "specs", "universal", "port-bounds", "runtime-error", "shared",
+        "hide", "unused", "others", "pure", "analyze-assert", "attribute", "useless", "static", "port",
+    )
+]  # fmt: skip
+
+
+def ghdl(folder: Path, *words: str) -> str:
+    """What GHDL prints; it must not fail."""
+    done = subprocess.run(["ghdl", *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def analyzed(folder: Path, files: list[str], standard: str, *options: str) -> None:
+    """Analyses files, of which there must be no warning."""
+    said = ghdl(folder, "-a", f"--std={standard}", *WARNINGS, *options, *files)
+    assert said == "", said
+
+
+def benched(
+    netlist: Netlist, words: NDArray[Any], results: NDArray[Any], folder: Path, standard: str, core: str = ""
+) -> str:
+    """What a netlist's test bench says in VHDL. words: (rows, features). results: (rows, outputs). core: another text
+    of the core."""
+    files, inputs, outputs = vhdl.emit(netlist), input_fields(netlist), output_fields(netlist)
+    for path, text in files.items():
+        (folder / path).write_text(text)
+    if core:
+        (folder / next(iter(files))).write_text(core)
+    (folder / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), pack(outputs, results)))
+    analyzed(folder, list(files), standard)
+    bench = list(files)[1].removesuffix(".vhd")
+    return ghdl(folder, "-r", f"--std={standard}", bench, "--ieee-asserts=disable-at-0")
+
+
+def by_cells(netlist: Netlist, words: NDArray[Any]) -> NDArray[Any]:
+    """A netlist's results by the meaning of its cells, registers taken for wires."""
+    results = []
+    for row in words.tolist():
+        values: list[int] = []
+        ports = iter([*row, 1])
+        for cell in netlist.cells:
+            given = tuple(values[a] for a in reads(cell))
+            kind = type(cell).__name__
+            values.append(next(ports) if kind == "Input" else given[0] if kind == "Register" else evaluate(cell, given))
+        results.append([values[net] for port, net in netlist.outputs if port.kind != "valid"])
+    return np.array(results, dtype=np.int64)
+
+
+def words_of(forest: Forest, rows: NDArray[Any], count: int) -> NDArray[Any]:
+    """Words of given rows, on thresholds, and random ones."""
+    return np.concatenate([part.words for part in vectors(forest, ArrayRows(rows), count, 0)])
+
+
+# --- planted edits ----------------------------------------------------------------------------------------
+
+EDITS = (
+    (r"(?<= )and(?= )", "or"), (r"(?<= )or(?= )", "and"), (r"(?<=[ (])not (?=[a-z])", ""),
+    (r"(?<=[01\"])1(?=[01]*\")", "0"), (r"(?<=[01\"])0(?=[01]*\")", "1"), (r"(?<=<= )'1'(?= when)", "'0'"),
+    (r"(?<= = )'1'(?= else)", "'0'"), (r"(?<=[a-z0-9_]\()[1-9](?=\))", "0"), (r" < (?=[\"a-z])", " > "),
+    (r" \+ ", " - "),
+    (r"rising_edge", "falling_edge"), (r"(?<=:= )'0'", "'1'"), (r"others => '0'", "others => '1'"),
+)  # fmt: skip
+
+
+def edited(text: str, random: Random) -> str:
+    """The text with one thing changed in the architecture."""
+    start = text.index("architecture")
+    while True:
+        pattern, by = random.choice(EDITS)
+        found = [
+            match for match in re.finditer(pattern, text) if match.start() > start and "--" not in line_of(text, match)
+        ]
+        if found:
+            match = random.choice(found)
+            return text[: match.start()] + by + text[match.end() :]
+
+
+def line_of(text: str, match: re.Match[str]) -> str:
+    return text[text.rindex("\n", 0, match.start()) : match.start()]
+
+
+def survives(forest: Forest, netlist: Netlist, text: str) -> str:
+    """What becomes of an edited core: found by the proof or refused by its tools, "equal for every input" by the proof
+    and the test bench, or missed: the bench finds what the proof does not."""
+    try:
+        if not prove_vhdl(netlist, text.encode()).proved:
+            return "found"
+    except ToolError:
+        return "found"
+    words = words_of(forest, np.zeros((1, forest.columns)), 200)
+    with tempfile.TemporaryDirectory() as folder:
+        said = benched(netlist, words, expected(forest, netlist, words), Path(folder), "93", text)
+    return "equal for every input" if "PASS" in said else "missed"
