@@ -161,7 +161,7 @@ class CompileOptions:
         "--c-layout",
         "branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; "
         "mixed: between; or chosen from estimates: smallest, fastest (in the worst case), balanced (the smallest "
-        "within twice the instructions of the fastest), or auto",
+        "within twice the instructions of the fastest); auto: what --flash and --instructions ask for, else balanced",
     )
     c_project: str = option(
         "none",

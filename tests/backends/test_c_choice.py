@@ -91,10 +91,12 @@ def test_auto_keeps_the_budgets(forest):
     known = estimated(forest, COptions(), cpu)
     assert known["nodes"].flash < known["calls"].flash < known["branches"].flash
     assert known["nodes"].worst > known["calls"].worst > known["branches"].worst * 0.9
-    best = min(known.values(), key=lambda one: one.product).layout
-    assert chosen_layout(forest, COptions(cpu=cpu)) == best
+    quick = min(known.values(), key=lambda estimate: estimate.worst)
+    small = min((e for e in known.values() if e.worst <= 2 * quick.worst), key=lambda estimate: estimate.flash)
+    assert chosen_layout(forest, COptions(cpu=cpu)) == small.layout
     assert chosen_layout(forest, COptions(cpu=cpu, flash=known["nodes"].flash)) == "nodes"
-    quick = min(known.values(), key=lambda one: one.worst)
+    assert chosen_layout(forest, COptions(cpu=cpu, flash=10**6)) == quick.layout
+    assert chosen_layout(forest, COptions(cpu=cpu, instructions=10**6)) == "nodes"
     assert chosen_layout(forest, COptions(cpu=cpu, instructions=quick.worst)) == quick.layout
     with pytest.raises(
         OptionError, match=rf"flash budget of 900 bytes .* least is about {known['nodes'].flash:,} .* as"

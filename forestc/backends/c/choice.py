@@ -67,10 +67,6 @@ class Estimate:
     worst: int
     ranges: Mapping[str, tuple[int, int]]
 
-    @property
-    def product(self) -> int:
-        return self.flash * self.mean
-
     def figure(self, limit: str) -> int:
         """What a limit is compared with."""
         return self.worst if limit == "instructions" else int(getattr(self, limit))
@@ -123,7 +119,8 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: str = "") -> Layout:
     """The layout: as given, or chosen among those that keep the budget: for `smallest` that of the fewest bytes, for
     `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose worst case has at
-    most SLOWDOWN times those, for `auto` that with the least product of bytes and instructions.
+    most SLOWDOWN times those, for `auto` what the budget asks for: without instructions in it and with flash, the
+    fastest, with instructions alone, the smallest, else as `balanced`.
 
     Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
     could."""
@@ -142,16 +139,21 @@ def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: st
     fitting = [cost for cost in costs if all(cost.figure(name) <= most for name, most in budget.limits.items())]
     if not fitting:
         raise OptionError(_refusal(costs, budget), do=_WAYS)
-    return _best(fitting, layout).layout
+    return _best(fitting, _goal(budget) if layout == "auto" else layout).layout
 
 
-def _best(costs: list[Estimate], layout: CLayout) -> Estimate:
-    """The estimate that `choose` wants of several."""
-    if layout == "auto":
-        return min(costs, key=lambda cost: cost.product)
-    if layout == "fastest":
+def _goal(budget: Budget) -> CLayout:
+    """What a budget leaves to be wished for."""
+    if (budget.flash is None) == (budget.instructions is None):
+        return "balanced"
+    return "smallest" if budget.flash is None else "fastest"
+
+
+def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
+    """The estimate that a goal takes of several."""
+    if goal == "fastest":
         return min(costs, key=lambda cost: (cost.worst, cost.flash))
-    if layout == "balanced":
+    if goal == "balanced":
         most = SLOWDOWN * min(cost.worst for cost in costs)
         costs = [cost for cost in costs if cost.worst <= most]
     return min(costs, key=lambda cost: (cost.flash, cost.worst))

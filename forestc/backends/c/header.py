@@ -63,7 +63,8 @@ class COptions:
     conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
     32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `smallest` takes
     the one of the fewest bytes that keeps the budgets, `fastest` that of the fewest instructions in the worst case,
-    `balanced` the smallest within twice those, `auto` that with the least product of bytes and instructions. project:
+    `balanced` the smallest within twice those, `auto` the fastest within a budget of bytes alone, the smallest within
+    one of instructions alone, else as `balanced`. project:
     files beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each
     comes with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the
     most bytes, bytes of stack, and instructions of any prediction (cycles on AVR), as estimated for it.
