@@ -12,7 +12,7 @@ from sklearn.base import clone
 import forestc
 from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
-from forestc.forest.numbers import Fixed, Ordered
+from forestc.forest.numbers import Fixed, Ordered, word_range
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Within
@@ -70,16 +70,25 @@ def test_fixed_point_keeps_every_path_of_its_rows(seed):
     assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result.forest, rows).leaves)
 
 
-def test_integers_stay_as_they_are():
+def test_whole_numbers_saturate_at_the_outer_thresholds():
     model, X, _ = trained("xgboost-multi")
     result, step = quantized(load(model), X)
     used = [feature for feature in result.features if "whole" in step.report["inputs"][feature.name]]
     assert used
     for feature in used:
         assert isinstance(feature.number, Fixed) and feature.number.fraction == 0
-        assert feature.number.bits <= 5
-    words = encode(result, X)
-    assert all(np.array_equal(words[:, k], X[:, f.column]) for k, f in enumerate(result.features) if f in used)
+    numbers = np.repeat(np.arange(-70_000.0, 70_000.0, 7)[:, None], X.shape[1], axis=1)
+    numbers[:200] = np.arange(-100, 100)[:, None]
+    words = encode(result, numbers)
+    for index, feature in enumerate(result.features):
+        if feature not in used:
+            continue
+        thresholds, span = result.conditions.thresholds(index), word_range(feature.number, feature.missing)
+        assert thresholds.min() - 1 >= span.low and thresholds.max() <= span.high
+        assert max(thresholds.max(), 1 - thresholds.min()) > span.high // 2  # no bit that only values beyond all thresholds would need
+        assert np.array_equal(words[:, index], np.clip(numbers[:, 0], span.low, span.high))
+        sides = words[:, index, None] < thresholds
+        assert np.array_equal(sides, numbers[:, :1] < thresholds)
 
 
 def test_wide_fractions_become_the_ordered_key():

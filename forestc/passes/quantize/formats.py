@@ -101,11 +101,10 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
 
 
 def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
-    """The integer type for the values seen that keeps all thresholds apart; None beyond 32 bits."""
-    t = freedom.thresholds[np.isfinite(freedom.thresholds)]
-    low = int(min([freedom.smallest, *(np.ceil(t[:1]) - 1)]))
-    high = int(max([freedom.largest, *np.ceil(t[-1:])])) + missing
-    return _type_for(low, high, 0, MOST_INTEGER_BITS)
+    """The integer type that keeps all whole numbers apart that a threshold does; None beyond 32 bits. Values below all
+    thresholds, or above, are on one side of them, so that words saturate there."""
+    t = np.ceil(freedom.thresholds[np.isfinite(freedom.thresholds)])
+    return _type_for(int(t.min(initial=1)) - 1, int(t.max(initial=0)) + missing, 0, MOST_INTEGER_BITS)
 
 
 def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
