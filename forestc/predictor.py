@@ -179,8 +179,8 @@ def _is_probability(model: Forest, part: Part) -> bool:
 def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values (rows, classes), or (rows, 1) of class 1, clipped at 0 and scaled to sum to 1 in each row."""
     if values.shape[1] == 1:
-        one = np.clip(values, 0.0, 1.0)
-        return np.concatenate([1 - one, one], axis=1)
+        positive = np.clip(values, 0.0, 1.0)
+        return np.concatenate([1 - positive, positive], axis=1)
     values = np.maximum(values, 0.0)
     total = values.sum(axis=1, keepdims=True)
     return np.where(total > 0, values / np.where(total > 0, total, 1.0), 1 / values.shape[1])

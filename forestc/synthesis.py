@@ -74,7 +74,7 @@ def placement(
         placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
     count = len(design.netlist.cells)
-    nets = [int(found[1]) if (found := _NET.match(cell.name)) else None for cell in cells]
+    nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
         device,
         placed,

@@ -144,8 +144,8 @@ class CoreWriter:
                     (operators[0], operators[1]),
                 )
             case ir.InSet(a, members):
-                one, between, whole = language.test
-                tests = (one.format(names[a], language.literal(member, types[a])) for member in members)
+                equal, between, whole = language.test
+                tests = (equal.format(names[a], language.literal(member, types[a])) for member in members)
                 return whole.format(between.join(tests))
             case ir.Add() | ir.Extend():
                 return " + ".join(self._extended(a, word) for a in reads(cell))

@@ -38,7 +38,10 @@ def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[C
         parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *_parameters(kind)]
         for shown, annotation in (("json", JSON), ("wide", WIDE)):
             parameters.append(Parameter(shown, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
-        called.__doc__, called.__annotations__ = run.__doc__, {each.name: each.annotation for each in parameters}
+        called.__doc__, called.__annotations__ = (
+            run.__doc__,
+            {parameter.name: parameter.annotation for parameter in parameters},
+        )
         called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         app.command(name or run.__name__.strip("_"))(called)
 
@@ -47,15 +50,15 @@ def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[C
 
 def _parameters(kind: Any) -> Iterator[Parameter]:
     """The fields as typer takes them."""
-    for each, spec in options_of(kind):
-        wanted: Any = bool if spec.group else value_type(kind, each.name)
-        switch, needed = wanted is bool, required(each, spec)
+    for parameter, spec in options_of(kind):
+        wanted: Any = bool if spec.group else value_type(kind, parameter.name)
+        switch, needed = wanted is bool, required(parameter, spec)
         shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least}
         info = typer.Option(*spec.flags, **shown) if spec.flags else typer.Argument(**shown)
         wanted = list[wanted] if spec.repeated else wanted
-        default = Parameter.empty if needed else False if switch else _default(each.default)
+        default = Parameter.empty if needed else False if switch else _default(parameter.default)
         annotation = wanted if needed or switch else wanted | None
-        yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
+        yield Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
         if spec.group:
             for inner in _parameters(spec.group):  # their help says what they are without the group
                 yield inner if inner.default is False else inner.replace(default=None)
@@ -68,22 +71,22 @@ def _default(value: Any) -> Any:
 
 def _given(kind: Any, values: dict[str, Any], typed: set[str]) -> dict[str, Any]:
     """By keyword, the options of the command line. Raises OptionError for options of a group without its flag."""
-    found: dict[str, Any] = {}
-    for each, spec in options_of(kind):
+    result: dict[str, Any] = {}
+    for field, spec in options_of(kind):
         if spec.group:
             inner = _given(spec.group, values, typed)
-            if inner and each.name not in typed:
+            if inner and field.name not in typed:
                 switches_last = sorted(options_of(spec.group), key=lambda pair: pair[0].default is False)
                 flags = [own.flags[0] for _, own in switches_last]
                 wanted = f"{', '.join(flags[:-1])} and {flags[-1]} need {spec.flags[0]}"
                 raise OptionError(wanted, do=f"add {spec.flags[0]}")
-            if each.name in typed:
-                found[each.name] = spec.group(**inner)
-        elif each.name in typed:
-            value = values[each.name]
+            if field.name in typed:
+                result[field.name] = spec.group(**inner)
+        elif field.name in typed:
+            value = values[field.name]
             if spec.listed:
                 value = [part.strip() for part in value.split(",")]
-            found[each.name] = not value if each.default is True else value
-        elif each.default is MISSING:
-            found[each.name] = None
-    return found
+            result[field.name] = not value if field.default is True else value
+        elif field.default is MISSING:
+            result[field.name] = None
+    return result

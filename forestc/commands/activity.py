@@ -48,29 +48,29 @@ def activity(options: ActivityOptions) -> dict[str, Any]:
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
     options.progress("asking the input model" if rows is None else "counting on the rows")
     if inputs is None:
-        found = counted_activity(design.forest, rows_from(rows, design.model, options.label))
+        activity = counted_activity(design.forest, rows_from(rows, design.model, options.label))
     else:
         inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
-        found = activity_under(inputs, design.model, design.forest, options.count, options.seed)
-    comparators, trees = _comparators(design.forest, found), _trees(design.forest, found)
+        activity = activity_under(inputs, design.model, design.forest, options.count, options.seed)
+    comparators, trees = _comparators(design.forest, activity), _trees(design.forest, activity)
     return {
         "source": "rows" if inputs is None else "inputs",
-        "rows": found.count,
-        "toggles_per_row": float(found.toggles.sum()),
+        "rows": activity.count,
+        "toggles_per_row": float(activity.toggles.sum()),
         "comparisons_per_row": sum(tree["comparisons"] for tree in trees),
         "labels": [
             {"label": label, "probability": p, "standard_error": error}
             for label, p, error in zip(
-                design.forest.classes, found.labels.tolist(), found.label_errors.tolist(), strict=False
+                design.forest.classes, activity.labels.tolist(), activity.label_errors.tolist(), strict=False
             )
         ],
         "comparators": comparators,
         "trees": trees,
-        "notes": [] if inputs is None else _notes(comparators, bool(len(found.labels))),
+        "notes": [] if inputs is None else _notes(comparators, bool(len(activity.labels))),
     }
 
 
-def _comparators(forest: Forest, found: Activity) -> list[dict[str, Any]]:
+def _comparators(forest: Forest, activity: Activity) -> list[dict[str, Any]]:
     figures = []
     for place, condition in enumerate(forest.conditions):
         feature, test = forest.features[condition.feature], condition.test
@@ -79,24 +79,24 @@ def _comparators(forest: Forest, found: Activity) -> list[dict[str, Any]]:
                 "comparator": literal_text(forest, condition),
                 "feature": feature.name,
                 "threshold": _raw(test, feature.number),
-                "probability": float(found.conditions[place]),
-                "exact": bool(found.exact_conditions[place]),
-                "toggle_rate": float(found.toggles[place]),
+                "probability": float(activity.conditions[place]),
+                "exact": bool(activity.exact_conditions[place]),
+                "toggle_rate": float(activity.toggles[place]),
             }
         )
-    return sorted(figures, key=lambda each: -each["toggle_rate"])
+    return sorted(figures, key=lambda comparator: -comparator["toggle_rate"])
 
 
-def _trees(forest: Forest, found: Activity) -> list[dict[str, Any]]:
-    figures, comparisons = [], found.comparisons(forest).tolist()
+def _trees(forest: Forest, activity: Activity) -> list[dict[str, Any]]:
+    figures, comparisons = [], activity.comparisons(forest).tolist()
     for index, tree in enumerate(forest.trees):
         leaf = tree.left == LEAF
-        shares = found.leaves[index][leaf]
+        shares = activity.leaves[index][leaf]
         figures.append(
             {
                 "tree": index,
                 "leaves": len(shares),
-                "exact_leaves": int(found.exact_leaves[index][leaf].sum()),
+                "exact_leaves": int(activity.exact_leaves[index][leaf].sum()),
                 "never": int((shares <= 0).sum()),
                 "rarest": float(shares[shares > 0].min()),
                 "comparisons": comparisons[index],
@@ -113,7 +113,7 @@ def _raw(test: Test, number: NumberType) -> float | None:
 
 def _notes(comparators: Sequence[Mapping[str, Any]], labels: bool) -> list[str]:
     notes = []
-    counted = sum(each["threshold"] is not None and not each["exact"] for each in comparators)
+    counted = sum(comparator["threshold"] is not None and not comparator["exact"] for comparator in comparators)
     if counted:
         notes.append(
             f"the input model does not know the thresholds of {counted:,} of {len(comparators):,} comparators, which "

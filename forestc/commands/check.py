@@ -84,18 +84,18 @@ def check(options: CheckOptions) -> CheckResult:
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
     wanted = list(dict.fromkeys(engines or fitting))
     all_of_it = options.every or bool(engines)
-    found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
+    by_engine: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
-        build = _Build(design, Path(scratch), found, strict=bool(engines) or options.require, progress=progress)
+        build = _Build(design, Path(scratch), by_engine, strict=bool(engines) or options.require, progress=progress)
         stand_ins = (
             [] if all_of_it or options.require else [name for name in wanted if ENGINES[name].stands_in_for in wanted]
         )
         built = build.engines([name for name in wanted if name not in stand_ins])
         built |= build.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
         for name in stand_ins:
-            if name not in built and not found[name].why:
-                found[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
+            if name not in built and not by_engine[name].why:
+                by_engine[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
         likely = None if drawn is None else ArrayRows(drawn.rows)
         for chunk in _chunks(vectors(design.forest, opened, options.random_rows, options.seed, inputs=likely)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
@@ -104,7 +104,7 @@ def check(options: CheckOptions) -> CheckResult:
             progress(f"{', '.join(built)}: {sum(counts.values())} vectors")
             together(
                 [
-                    partial(_compare, engine, found[name], chunk, truth, 0 if all_of_it else engine.sample)
+                    partial(_compare, engine, by_engine[name], chunk, truth, 0 if all_of_it else engine.sample)
                     for name, engine in built.items()
                 ]
             )
@@ -115,15 +115,15 @@ def check(options: CheckOptions) -> CheckResult:
     proof = prove_design(design, progress, native=options.native) if options.prove else None
     changed = design.changed_files()
     notes = tuple(
-        f"{name}: left out {each.left_out} rows that the types of its inputs do not hold, as {each.unfit}"
-        for name, each in found.items()
-        if each.left_out
+        f"{name}: left out {outcome.left_out} rows that the types of its inputs do not hold, as {outcome.unfit}"
+        for name, outcome in by_engine.items()
+        if outcome.left_out
     )
     progress("coverage")
     covered = coverage.covered(drawn)
-    figures = _figures(found, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}
+    figures = _figures(by_engine, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}
     figures |= {"coverage": covered.by_origin, "inputs": covered.inputs}
-    result = CheckResult(found, counts, agreed, covered, proof, changed, figures, notes)
+    result = CheckResult(by_engine, counts, agreed, covered, proof, changed, figures, notes)
     if not options.record:
         return result
     asked = {"engines": list(engines or ()), "all": options.every, "random": options.random_rows}
@@ -214,31 +214,33 @@ def _joined(parts: list[Vectors]) -> Vectors:
     return Vectors(np.concatenate([v.words for v in parts]), np.concatenate([v.raw for v in parts]), parts[0].origin)
 
 
-def _add(result: EngineResult, found: Difference, chunk: Vectors) -> None:
-    if found.count and not result.differences:
-        words = chunk.words[min(found.first, len(chunk.words) - 1)].tolist()
-        given = f"row {list(found.given)}" if found.given else f"words {words}"
-        shown = f" gives {list(found.got)}" if found.got else ""
-        result.first = f"{chunk.origin} vector {found.first}, {given}{shown}, should give {list(found.wanted)}"
-    result.differences = (result.differences or 0) + found.count
-    result.vectors += len(chunk.words) - found.left_out
-    result.left_out += found.left_out
-    result.unfit = result.unfit or found.why
+def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
+    if difference.count and not result.differences:
+        words = chunk.words[min(difference.first, len(chunk.words) - 1)].tolist()
+        given = f"row {list(difference.given)}" if difference.given else f"words {words}"
+        shown = f" gives {list(difference.got)}" if difference.got else ""
+        result.first = (
+            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.wanted)}"
+        )
+    result.differences = (result.differences or 0) + difference.count
+    result.vectors += len(chunk.words) - difference.left_out
+    result.left_out += difference.left_out
+    result.unfit = result.unfit or difference.why
 
 
 def _figures(
-    found: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement | None, proof: Proof | None
+    by_engine: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement | None, proof: Proof | None
 ) -> dict[str, Any]:
     return {
         "rows": agreed.rows if agreed else 0,
         "vectors": counts,
-        "compared": {name: result.vectors for name, result in found.items()},
-        "differences": {name: result.differences for name, result in found.items()},
+        "compared": {name: result.vectors for name, result in by_engine.items()},
+        "differences": {name: result.differences for name, result in by_engine.items()},
         "agreement": agreed.agreement if agreed else None,
         "accuracy": {"model": agreed.model if agreed else None, "compiled": agreed.compiled if agreed else None},
         "largest_error": agreed.largest_error if agreed else None,
-        "tools": {name: result.tool or f"not run: {result.why}" for name, result in found.items()},
-        "seconds": {name: round(result.seconds, 3) for name, result in found.items()},
+        "tools": {name: result.tool or f"not run: {result.why}" for name, result in by_engine.items()},
+        "seconds": {name: round(result.seconds, 3) for name, result in by_engine.items()},
         "proved": None if proof is None else proof.proved,
         "verdict": None if proof is None else proof.verdict,
         "proof": [] if proof is None else [asdict(part) for part in proof.parts],

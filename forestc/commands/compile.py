@@ -212,7 +212,7 @@ def compile(options: CompileOptions) -> Compiled:
         "accuracy": measured,
         "steps": steps_record(passed.steps),
     }
-    files = {one.path: one.text for one in artifacts}
+    files = {artifact.path: artifact.text for artifact in artifacts}
     files |= {MODEL: print_forest(read.source), QUANTIZED: printed}
 
     def write(figures: Figures, made: Mapping[str, Any]) -> Design:
@@ -225,10 +225,10 @@ def compile(options: CompileOptions) -> Compiled:
         design = write(figures, made)
     if device is not None and not options.no_synth:
         # _lower has compared it with the estimate already
-        found = synth(design, device, native=options.native, try_anyway=True, record=False, progress=progress)
-        figures = replace(figures, synthesis=found)
-        design = write(figures, {**made, "synthesis": synthesis_record(found)})
-        clock.seconds |= found["seconds"]
+        synthesis = synth(design, device, native=options.native, try_anyway=True, record=False, progress=progress)
+        figures = replace(figures, synthesis=synthesis)
+        design = write(figures, {**made, "synthesis": synthesis_record(synthesis)})
+        clock.seconds |= synthesis["seconds"]
     return Compiled(design, passed.steps, agreed, CompileFigures(replace(figures, seconds=clock.seconds).as_dict()))
 
 
@@ -344,7 +344,7 @@ def _emit(
         partial(selftest_answers, forest, wanted.c, passed.rows),
     )
     artifacts = written(source, options)
-    roles = {one.role: one.path for one in artifacts}
+    roles = {artifact.role: artifact.path for artifact in artifacts}
     guarantees = {step.name: step.promise for step in passed.steps}
     content = manifest(forest, netlist, roles, options, guarantees, printed)
     if netlist is not None and wanted.options.stream is not None:

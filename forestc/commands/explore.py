@@ -114,9 +114,9 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     if known.get("rows") is None or not (known.get("model") or known.get("train")):
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
     known = {**known, "validation": known.get("validation_rows"), "rungs": known["top"]}
-    names = [each.name for each in fields(ExploreOptions) if each.name != "trust_pickle"]
-    found = {name: known[name] for name in names if known.get(name) not in (None, [])}
-    return found | {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
+    names = [field.name for field in fields(ExploreOptions) if field.name != "trust_pickle"]
+    arguments = {name: known[name] for name in names if known.get(name) not in (None, [])}
+    return arguments | {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
 
 
 def _search(
@@ -154,7 +154,7 @@ def _search(
         pool.close()
     unfinished = search.end(early=ended != "whole")
     record |= {"corrections": search.as_dict(), "stopped": ended == "stopped", "unfinished": unfinished}
-    record |= {"finish": _to_finish(record, unfinished, folder), "parameters": [one.name for one in space]}
+    record |= {"finish": _to_finish(record, unfinished, folder), "parameters": [parameter.name for parameter in space]}
     write_asked(folder, asked.goals, asked.limits, record)
     done = open_study(folder)
     write_front(done)
@@ -234,7 +234,7 @@ def _validation(material: Material) -> str:
 def command_of(asked: Asked, folder: Path) -> str | None:
     """The command line of the study; None if Python objects were given."""
     files = [asked.model, asked.rows, asked.test, asked.validation]
-    if callable(asked.train) or not all(each is None or isinstance(each, str | Path) for each in files):
+    if callable(asked.train) or not all(file is None or isinstance(file, str | Path) for file in files):
         return None
     texts = {
         "goals": (",".join(goal.figure for goal in asked.goals),),
@@ -329,7 +329,7 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
         open_study(folder)  # raises for a folder that is not a study
     elif (folder / STUDY).exists():
         raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
-    elif folder.exists() and (not folder.is_dir() or any(each.name != ".lock" for each in folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir())):
         raise ForestcError("is a file, or holds other files", where=str(folder), do="give another folder")
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

@@ -69,4 +69,4 @@ def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> flo
     counts = activity(design.netlist, netlist_words(design.netlist, words))
     with writing(file):
         write_text(file, activity_text(design.netlist, counts))
-    return sum(int(each.sum()) for each in counts.toggles) / max(1, counts.rows - 1)
+    return sum(int(changes.sum()) for changes in counts.toggles) / max(1, counts.rows - 1)

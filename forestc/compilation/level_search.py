@@ -99,18 +99,18 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
             return Ground(replace(planned, notes=(note,)), fit, None, None)
         folds, how = trained.folds, f"cross-validation: {trained.how}"
     size = size_of(wanted)
-    found = searched(
+    best_plan = searched(
         level, source, fit, folds, size,
         how=how, tolerance=options.tolerance, stop=wanted.stop, progress=progress,
     )  # fmt: skip
-    found = _synthesized(found, wanted)
-    assert found.chosen is not None
-    loss = found.chosen.loss
+    best_plan = _synthesized(best_plan, wanted)
+    assert best_plan.chosen is not None
+    loss = best_plan.chosen.loss
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
     evidence = None
     if held_out is None:
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
-    return Ground(replace(found, notes=(*notes, *found.notes)), fit, held_out, given, evidence)
+    return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
 
 
 _SET_ASIDE = (
@@ -148,7 +148,7 @@ def size_of(wanted: Request) -> Size:
 
         def flash(forest: Forest) -> float:
             layouts = firmware_estimates(forest, "words", "", cpu)
-            return min(each.flash for each in layouts.values())
+            return min(layout.flash for layout in layouts.values())
 
         return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
     device = options.device if options.device is not None and estimated(options.device) else DEVICE
@@ -161,23 +161,23 @@ def size_of(wanted: Request) -> Size:
     return Size(luts, f"LUTs ({device})", DEVICES[device].family.name if known else DEFAULT_COST)
 
 
-def _synthesized(found: Plan, wanted: Request) -> Plan:
+def _synthesized(best_plan: Plan, wanted: Request) -> Plan:
     """The plan with the trial that synthesis for the device finds the smallest, of those that are nearly as small as
     the chosen one by estimates."""
-    options, chosen = wanted.options, found.chosen
+    options, chosen = wanted.options, best_plan.chosen
     assert chosen is not None
     if options.device is None or options.no_synth or options.device not in DEVICES:
-        return found
-    near = [trial for trial in found.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
+        return best_plan
+    near = [trial for trial in best_plan.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
     near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESIZED]
     if len(near) < 2:
-        return found
+        return best_plan
     luts = []
     for number, trial in enumerate(near, 1):
         options.progress(f"synthesizing {number} of {len(near)} designs: {trial.family}")
         luts.append(_luts(trial, options.device, wanted.lowering, options.native))
     best = near[luts.index(min(luts))]
-    return replace(found, passes=best.passes, chosen=best)
+    return replace(best_plan, passes=best.passes, chosen=best)
 
 
 def _luts(trial: Trial, device: str, lowering: LoweringOptions, native: bool) -> int:

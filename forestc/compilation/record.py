@@ -35,15 +35,15 @@ def command_line(wanted: Request) -> str | None:
     model, rows, flags = wanted.options.model, wanted.options.rows, wanted.flags
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
         return None
-    if AN_OBJECT in (each.value for each in flags):
+    if AN_OBJECT in (flag.value for flag in flags):
         return None
     words = ["forestc", "compile", Path(model).name, *([] if rows is None else ["--rows", Path(rows).name])]
-    for each in flags:
-        if each.value is True:
-            words.append(each.flag)
-        elif each.value != each.default:
-            listed = isinstance(each.value, list)
-            words += [each.flag, ",".join(map(str, each.value)) if listed else str(each.value)]
+    for flag in flags:
+        if flag.value is True:
+            words.append(flag.flag)
+        elif flag.value != flag.default:
+            listed = isinstance(flag.value, list)
+            words += [flag.flag, ",".join(map(str, flag.value)) if listed else str(flag.value)]
     return shlex.join([*words, "-o", "DIR"])
 
 

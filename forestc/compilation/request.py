@@ -156,7 +156,7 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
 
 def _c_options(given: CompileOptions) -> COptions:
     """The options of the C header: those of compile without `c_`, and the budgets."""
-    names = {each.name: f"c_{each.name}" for each in fields(COptions)}
+    names = {field.name: f"c_{field.name}" for field in fields(COptions)}
     return COptions(**{name: getattr(given, long if hasattr(given, long) else name) for name, long in names.items()})
 
 

@@ -106,7 +106,9 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
         if any(name in board.names for board in others):
             raise OptionError(f"{given!r} is no {kind}, but a {other}", do=f"give it as {FLAGS[other]}")
     names = [*known, *boards]
-    near = [each for each in names if name and each.startswith(name)] + get_close_matches(name, names, 3, 0.6)
+    near = [candidate for candidate in names if name and candidate.startswith(name)] + get_close_matches(
+        name, names, 3, 0.6
+    )
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
     listed = ", ".join([*known, *(f"{tool}PART" for tool in parts)])
     raise OptionError(f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name")

@@ -82,7 +82,7 @@ class Kept:
 
     def _drop(self) -> None:
         with os.scandir(self.folder) as entries:
-            files = sorted((one.stat().st_mtime, one.stat().st_size, one.path) for one in entries)
+            files = sorted((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries)
         over = sum(size for _, size, _ in files) - self.most
         for _, size, path in files:
             if over <= 0:
@@ -177,7 +177,7 @@ def printed_result(result: PassResult) -> bytes | None:
         same = json.loads(text)["report"] == result.report
     except (TypeError, ValueError):
         return None
-    return text.encode() if same and all(type(one).__name__ in _PROMISES for one in result.promises) else None
+    return text.encode() if same and all(type(kind).__name__ in _PROMISES for kind in result.promises) else None
 
 
 def read_result(content: bytes) -> PassResult | None:

@@ -123,7 +123,7 @@ def _idle(threshold: int, width: int) -> int:
 
 def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
     begins = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum([len(each) for each in lists], out=begins[1:])
+    np.cumsum([len(nets) for nets in lists], out=begins[1:])
     values: Iterable[int] = chain.from_iterable(lists)
     return _Lists(begins, np.fromiter(values, dtype=np.int64, count=int(begins[-1])))
 

@@ -57,9 +57,9 @@ def field_digest(value: Any) -> str:
 
 def design_hash(printed: str, options: Mapping[str, Any]) -> str:
     """SHA-256 over the quantized forest, as it is printed, and the options: same hash, same files."""
-    found = hashlib.sha256(printed.encode())
-    found.update(json.dumps(options, sort_keys=True).encode())
-    return found.hexdigest()
+    hasher = hashlib.sha256(printed.encode())
+    hasher.update(json.dumps(options, sort_keys=True).encode())
+    return hasher.hexdigest()
 
 
 def manifest(

@@ -110,9 +110,9 @@ class Design(Predictor):
     def _lowered(self) -> tuple[Netlist, Witness]:
         self._need_hardware()
         netlist, witness = lower_with_witness(self.forest, self.lowering)
-        found = self.manifest
-        expected = manifest(self.forest, netlist, found["files"], found["options"], found["guarantees"])
-        wrong = [key for key in expected if field_digest(expected[key]) != field_digest(found.get(key))]
+        written = self.manifest
+        expected = manifest(self.forest, netlist, written["files"], written["options"], written["guarantees"])
+        wrong = [key for key in expected if field_digest(expected[key]) != field_digest(written.get(key))]
         if wrong:
             raise ForestcError(
                 f"{MANIFEST} does not describe this design: {', '.join(wrong)}",

@@ -69,32 +69,32 @@ def option(default: Any, flags: str, help: str, metavar: str = "", **more: Any) 
 
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
     """The fields of a dataclass that the command line has, in their order."""
-    return ((each, each.metadata["option"]) for each in fields(kind) if "option" in each.metadata)
+    return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
 
 
 def value_type(kind: Any, name: str) -> type:
     """The type of a field's value on the command line."""
-    known: Option = {each.name: spec for each, spec in options_of(kind)}[name]
+    known: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
     if known.kind is not None:
         return known.kind
     if known.metavar in FILES:
         return Path
     wanted = get_type_hints(kind)[name]
     choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
-    return next((each for each in choices if each in _JSON_TYPES), str)
+    return next((choice for choice in choices if choice in _JSON_TYPES), str)
 
 
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Makes a function of a dataclass of options a function of its fields, by position and keyword as the dataclass
     takes them. It raises TypeError for unknown keywords, with the nearest known one."""
-    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    known = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
         @wraps(run)
         def call(*args: P.args, **given: P.kwargs) -> R:
             for name in given:
                 if name not in known:
-                    near = "".join(f"; did you mean {each!r}?" for each in get_close_matches(name, known, 1))
+                    near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, known, 1))
                     raise TypeError(f"{run.__name__}() got an unexpected keyword argument {name!r}{near}")
             return run(kind(*args, **given))
 
@@ -102,7 +102,7 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
         del call.__wrapped__
         call.__signature__ = own  # type: ignore[attr-defined]
         call.options = kind  # type: ignore[attr-defined]
-        call.__annotations__ = {each.name: each.annotation for each in own.parameters.values()}
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in own.parameters.values()}
         return call
 
     return decorate
@@ -120,12 +120,12 @@ class Flag(NamedTuple):
 def recorded(options: Any) -> Iterator[Flag]:
     """The recorded options of a dataclass, in the order of its fields: files by their names, Python objects as
     AN_OBJECT."""
-    for each, spec in options_of(options):
+    for entry, spec in options_of(options):
         if not spec.recorded:
             continue
-        value, key = getattr(options, each.name), spec.key or each.name
+        value, key = getattr(options, entry.name), spec.key or entry.name
         if spec.group is None:
-            yield Flag(key, spec.flags[0], _plain(value, spec), _plain(each.default, spec))
+            yield Flag(key, spec.flags[0], _plain(value, spec), _plain(entry.default, spec))
         else:
             yield Flag(key, spec.flags[0], value is not None, False)
             yield from recorded(spec.group() if value is None else value)
@@ -142,13 +142,13 @@ def _plain(value: Any, spec: Option) -> Any:
 
 def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON Schema of the recorded options, by key."""
-    hints, found = get_type_hints(kind), dict[str, Any]()
-    for each, spec in options_of(kind):
+    hints, properties = get_type_hints(kind), dict[str, Any]()
+    for entry, spec in options_of(kind):
         if spec.recorded:
-            own = spec.schema or _schema(bool if spec.group else hints[each.name], spec)
-            found[spec.key or each.name] = {**own, "description": f"{spec.flags[0]}: {spec.help}"}
-            found |= {} if spec.group is None else schema_of(spec.group)
-    return found
+            own = spec.schema or _schema(bool if spec.group else hints[entry.name], spec)
+            properties[spec.key or entry.name] = {**own, "description": f"{spec.flags[0]}: {spec.help}"}
+            properties |= {} if spec.group is None else schema_of(spec.group)
+    return properties
 
 
 def _schema(hint: Any, spec: Option) -> dict[str, Any]:
@@ -168,6 +168,6 @@ def _schema(hint: Any, spec: Option) -> dict[str, Any]:
     return whole | ({"enum": names} if names else {})
 
 
-def required(each: Field[Any], spec: Option) -> bool:
+def required(entry: Field[Any], spec: Option) -> bool:
     """Whether the command line needs an option."""
-    return each.default is MISSING if spec.needed is None else spec.needed
+    return entry.default is MISSING if spec.needed is None else spec.needed

@@ -25,19 +25,19 @@ class Answer:
 
 def answer(study: Study) -> Answer | None:
     """None for a study without a front or without accuracies."""
-    found = choice(study)
-    if found is None:
+    chosen = choice(study)
+    if chosen is None:
         return None
-    which = "Smallest" if not found.size.maximize else f"Highest {found.size.figure.removesuffix('_mhz')}"
-    beside = [("Next smaller: ", found.smaller), ("Next more accurate: ", found.better)]
+    which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
+    beside = [("Next smaller: ", chosen.smaller), ("Next more accurate: ", chosen.better)]
     return Answer(
-        (_of(found, f"{which} within a standard error of the best: ", found.taken), *_compared(study, found)),
-        tuple(_of(found, head, trial) for head, trial in beside if trial is not None),
+        (_of(chosen, f"{which} within a standard error of the best: ", chosen.taken), *_compared(study, chosen)),
+        tuple(_of(chosen, head, trial) for head, trial in beside if trial is not None),
     )
 
 
-def _of(found: Choice, head: str, trial: Trial) -> Words:
-    return (head, trial, f", {_figures(found, trial)}.")
+def _of(chosen: Choice, head: str, trial: Trial) -> Words:
+    return (head, trial, f", {_figures(chosen, trial)}.")
 
 
 def as_text(words: Words) -> str:
@@ -49,27 +49,29 @@ def unpruned_name(study: Study) -> str:
     return MODEL_AS_IT_IS if study.asked.get("model") or not study.asked.get("train") else WITHOUT_PRUNING
 
 
-def _compared(study: Study, found: Choice) -> list[Words]:
-    unpruned = found.unpruned
+def _compared(study: Study, chosen: Choice) -> list[Words]:
+    unpruned = chosen.unpruned
     if unpruned is None:
         return []
     name = unpruned_name(study)
-    if unpruned is found.taken:
+    if unpruned is chosen.taken:
         return [(f"It is {name}.",)]
-    times = found.times_smaller()
+    times = chosen.times_smaller()
     more = f" {times_text(times)} times smaller." if times is not None and times >= 1.05 else ""
-    return [(f"{name[0].upper()}{name[1:-1]}, ", unpruned, f"): {_figures(found, unpruned)}.{more}")]
+    return [(f"{name[0].upper()}{name[1:-1]}, ", unpruned, f"): {_figures(chosen, unpruned)}.{more}")]
 
 
 def times_text(times: float) -> str:
     return f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
 
 
-def _figures(found: Choice, trial: Trial) -> str:
+def _figures(chosen: Choice, trial: Trial) -> str:
     """The trial's size, and its accuracies."""
-    value = trial.figure(found.size.figure)
-    about = "about " if trial.known_by(found.size.figure) == "estimate" else ""
-    parts = [] if value is None or found.size.figure == "accuracy" else [about + figure_text(value, found.size.figure)]
+    value = trial.figure(chosen.size.figure)
+    about = "about " if trial.known_by(chosen.size.figure) == "estimate" else ""
+    parts = (
+        [] if value is None or chosen.size.figure == "accuracy" else [about + figure_text(value, chosen.size.figure)]
+    )
     if trial.validation is not None:
         test = "" if trial.test is None else f" (test {100 * trial.test.value:.1f} %)"
         parts.append(f"{100 * trial.validation.value:.1f} %{test}")

@@ -23,8 +23,8 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
         same = row["equal_to"]
         remark = f"equal to {same}" if same is not None else ""
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
-    counts, found = figures["trials"], answer(study)
-    lines = [] if found is None else [visible(as_text(words)) for words in (*found.first, *found.beside)]
+    counts, advice = figures["trials"], answer(study)
+    lines = [] if advice is None else [visible(as_text(words)) for words in (*advice.first, *advice.beside)]
     if any(row["equal_to"] is not None for row in figures["front"]):
         lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
     lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]

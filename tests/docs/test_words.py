@@ -1,11 +1,14 @@
 """Code and pages speak plainly: words and beginnings that they do without."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+VAGUE = {"one", "each", "found"}  # names that say nothing of what they hold
+CONSTANTS = "kernel.py"  # of the simulator: one, two, three are numbers of 64 bits
 UNWANTED = re.compile(r'\btold\b|\bby heart\b|\bso many\b|\bdear(?:er|est)?\b|"""Of\b')
 
 
@@ -22,3 +25,13 @@ def test_words_that_pages_do_without():
     lines = [(path, line) for path in pages for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(lines) > 1000
     assert not [f"{path.relative_to(ROOT)}: {line.strip()}" for path, line in lines if UNWANTED.search(line)]
+
+
+@pytest.mark.parametrize("folder", ["forestc", "hw_sim"])
+def test_local_names_say_what_they_hold(folder):
+    paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if path.name != CONSTANTS]
+    nodes = [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    assert len(nodes) > 1000
+    attributes = {id(node.target) for _, node in nodes if isinstance(node, ast.AnnAssign)}
+    vague = [(path, node) for path, node in nodes if isinstance(node, ast.Name) and node.id in VAGUE]
+    assert not [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in vague if id(node) not in attributes]

@@ -85,7 +85,9 @@ def test_whole_numbers_saturate_at_the_outer_thresholds():
             continue
         thresholds, span = result.conditions.thresholds(index), word_range(feature.number, feature.missing)
         assert thresholds.min() - 1 >= span.low and thresholds.max() <= span.high
-        assert max(thresholds.max(), 1 - thresholds.min()) > span.high // 2  # no bit that only values beyond all thresholds would need
+        assert (
+            max(thresholds.max(), 1 - thresholds.min()) > span.high // 2
+        )  # no bit that only values beyond all thresholds would need
         assert np.array_equal(words[:, index], np.clip(numbers[:, 0], span.low, span.high))
         sides = words[:, index, None] < thresholds
         assert np.array_equal(sides, numbers[:, :1] < thresholds)

@@ -215,9 +215,9 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     highs.passModel(lp)
     start = np.zeros(rows + many)
     missed = np.ones(rows)
-    for each in search.best[1]:
-        start[rows + each] = 1.0
-        missed[columns[each].rows] = 0.0
+    for place in search.best[1]:
+        start[rows + place] = 1.0
+        missed[columns[place].rows] = 0.0
     start[:rows] = missed
     known = highspy.HighsSolution()
     known.col_value = start
@@ -227,4 +227,4 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     proved = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
     if not len(values) or not math.isfinite(highs.getInfo().objective_function_value):
         return list(search.best[1]), False
-    return [int(each) for each in np.flatnonzero(values[rows:] > 0.5)], proved
+    return [int(place) for place in np.flatnonzero(values[rows:] > 0.5)], proved

@@ -155,7 +155,7 @@ def _run(some: Any, work: int, members: int) -> None:
 
 @compiled()
 def _threshold_values(
-    votes: Any, gain: Any, sums: Any, steps: Any, smooth: float, at: Any, found: Any, first: int, past: int
+    votes: Any, gain: Any, sums: Any, steps: Any, smooth: float, at: Any, pattern: Any, first: int, past: int
 ) -> None:
     """Patterns.values_after for the members first .. past - 1. at: zeros, one more than the largest sum."""
     for member in range(first, past):
@@ -169,12 +169,12 @@ def _threshold_values(
         for threshold in range(len(at) - 1, -1, -1):
             best = max(best, above + smooth * at[threshold])
             above += at[threshold]
-        found[member] = best
+        pattern[member] = best
 
 
 @compiled()
-def _wins(one: float, one_class: int, other: float, other_class: int, last: bool) -> bool:
-    return one > other or (one == other and (one_class > other_class) == last)
+def _wins(first: float, one_class: int, other: float, other_class: int, last: bool) -> bool:
+    return first > other or (first == other and (one_class > other_class) == last)
 
 
 @compiled()

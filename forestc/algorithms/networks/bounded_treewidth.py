@@ -133,17 +133,17 @@ def _solved(
     return proof
 
 
-def network_of(found: Found, cells: Cells, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
+def network_of(best: Found, cells: Cells, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
     """The network with its tables."""
     return BayesianNetwork(
         states=tuple(int(size) for size in sizes),
-        parents=found.parents,
-        tables=tuple(count_table(cells, sizes, child, parents) for child, parents in enumerate(found.parents)),
+        parents=best.parents,
+        tables=tuple(count_table(cells, sizes, child, parents) for child, parents in enumerate(best.parents)),
         ess=ess,
-        score=found.score,
+        score=best.score,
         bound=bound,
-        optimal=found.score >= bound - 1e-9 * max(1.0, abs(bound)),
-        order=found.order,
+        optimal=best.score >= bound - 1e-9 * max(1.0, abs(bound)),
+        order=best.order,
     )
 
 

@@ -49,14 +49,14 @@ class Runs:
         self._better = better
         self._lock = Lock()
 
-    def take_in(self, found: Found) -> None:
+    def take_in(self, best: Found) -> None:
         """Keeps a network if it is better; of equal scores the same one in whatever order the runs end."""
         with self._lock:
-            if found > self.best:
-                risen = found.score > self.best.score
-                self.best = found
+            if best > self.best:
+                risen = best.score > self.best.score
+                self.best = best
                 if risen and self._better is not None:
-                    self._better(found)
+                    self._better(best)
 
     def run(self, jobs: Sequence[Callable[[Scorer], None]]) -> Found:
         """Runs jobs in threads, each with a scorer of its own; the best network. Ctrl-C ends them early."""

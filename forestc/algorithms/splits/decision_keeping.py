@@ -60,21 +60,21 @@ class Kept:
 
 
 def keep_decisions(
-    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, found: Pruned, wanted: Wanted
+    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: Wanted
 ) -> Kept | None:
-    """What `prune` found, changed until it decides every row as wanted; None if that can't be done. found stays as it
+    """What `prune` found, changed until it decides every row as wanted; None if that can't be done. draft stays as it
     is. outcomes: of all conditions on these rows.
 
     Time O(rows * trees * VISITS), at most MOST_VISITS rows looked at, for the leaves; O(depth * rows * trees) for the
     splits; O(violated rows * conditions) for each level of the added trees.
     """
     rows = len(wanted.label)
-    before = found.state
+    before = draft.state
     alive, condition = before.alive.copy(), before.condition.copy()
     uses = np.bincount(condition[alive], minlength=len(splits.cost))
     leaf, flipped = leaves_on(shape, before, outcomes), before.flipped.copy()
-    state = State(leaf, found.value.copy(), before.group.copy(), alive, condition, flipped, uses)
-    bias = found.bias.copy()
+    state = State(leaf, draft.value.copy(), before.group.copy(), alive, condition, flipped, uses)
+    bias = draft.bias.copy()
     leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
     scores = integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
     decided = Decided(wanted.label, scores, wanted.last)
@@ -100,6 +100,6 @@ def keep_decisions(
     unread = added_conditions[~read[added_conditions]]
     cost = cost_of(shape, state) + float(splits.cost[unread].sum()) + sum(map(wanted.cost, added))
     pruned = replace(
-        found, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
+        draft, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )
     return Kept(pruned, tuple(added), cost, wrong)

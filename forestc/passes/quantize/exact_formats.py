@@ -44,9 +44,9 @@ def choose_exact(
     key = feature.raw.bits if isinstance(feature.raw, Float) else 64
     if way != "ordered":
         most = MAX_WORD_BITS if way == "fixed" else min(key - 1, MAX_WORD_BITS)
-        found = _fixed(thresholds, values, inside, feature, missing, min(most, input_bits or most))
-        if found is not None:
-            return found
+        narrow = _fixed(thresholds, values, inside, feature, missing, min(most, input_bits or most))
+        if narrow is not None:
+            return narrow
         if way == "fixed" or (input_bits or key) < key:
             raise OptionError(
                 f"no fixed-point format of {input_bits or most} bits keeps every value of {feature.name!r} on its side "
@@ -114,11 +114,11 @@ def _fixed(
         wanted = integer_type(freedom, missing)
         if wanted is not None and wanted.bits <= most:
             return Format(wanted, _scattered(thresholds, own, inside, np.ceil(t), wanted, missing), WHOLE)
-    found = fewest_bits(freedom, missing, most)
-    if found is None:
+    narrow = fewest_bits(freedom, missing, most)
+    if narrow is None:
         return None
-    assert isinstance(found.number, Fixed)
-    return Format(found.number, _scattered(thresholds, own, inside, found.words, found.number, missing), EXACT)
+    assert isinstance(narrow.number, Fixed)
+    return Format(narrow.number, _scattered(thresholds, own, inside, narrow.words, narrow.number, missing), EXACT)
 
 
 def _scattered(

@@ -58,8 +58,8 @@ def fitting_rows(source: Forest, shaped: Forest, rows: Rows, noise: float = 0.0)
         )
     if not outputs_follow(shaped):
         raise OptionError("quantize: fit=true needs trees with consecutive outputs", do="remove it")
-    each = 2 if noise else 1
-    stride = max(1, -(-count_rows(rows) * len(shaped.trees) * each // MOST_LEAVES))
+    copies = 2 if noise else 1
+    stride = max(1, -(-count_rows(rows) * len(shaped.trees) * copies // MOST_LEAVES))
     random = np.random.default_rng(0)
     leaves, labels, first = [], [], 0
     for batch in rows.batches():
@@ -75,9 +75,9 @@ def fitting_rows(source: Forest, shaped: Forest, rows: Rows, noise: float = 0.0)
         unknown = truth < 0  # no label, or none of the model's classes
         if unknown.any():
             truth = np.where(unknown, answers_to(source, batch.X[chosen]), truth)
-        labels += [truth.astype(np.int64)] * each
+        labels += [truth.astype(np.int64)] * copies
     label = np.concatenate(labels)
-    return FittingRows(np.concatenate(leaves, axis=1), label, len(label) // each)
+    return FittingRows(np.concatenate(leaves, axis=1), label, len(label) // copies)
 
 
 def fitted(
@@ -96,8 +96,8 @@ def fitted(
     """
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)
-    found, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
-    parts = np.split(found, trees.start[1:-1])
+    fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
+    parts = np.split(fitted_leaves, trees.start[1:-1])
     return [part.reshape(own.shape) for part, own in zip(parts, values, strict=True)], moved + zero
 
 

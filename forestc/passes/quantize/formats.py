@@ -66,9 +66,9 @@ def choose(
         if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
             return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
     if way != "ordered" and seen:
-        found = fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
-        if found is not None:
-            return found
+        narrow = fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
+        if narrow is not None:
+            return narrow
         if input_bits is not None or way == "fixed":
             return _narrowed(freedom, missing, input_bits or MOST_INTEGER_BITS)
     bits = raw.bits if isinstance(raw, Float) else 64

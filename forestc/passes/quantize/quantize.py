@@ -205,24 +205,24 @@ class Quantize:
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
-        bits, found = [width for width, _ in tried], [leaves for _, leaves in tried]
-        measured = _measure(source, shaped, found, rows, values=self.scores is not None)
-        fine = list(range(len(found)))
+        bits, leaves_tried = [width for width, _ in tried], [leaves for _, leaves in tried]
+        measured = _measure(source, shaped, leaves_tried, rows, values=self.scores is not None)
+        fine = list(range(len(leaves_tried)))
         if self.scores is not None and measured.rows:
             allowed = max(self.scores, min(measured.values))  # if scores can't be kept, the pipeline raises
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         ties_left = forest.decides and self.leaf_bits == "auto" and not measured.paths_changed
         if ties_left and measured.changed[best] and Settling.applies(forest):
-            found.append(Settling(TIE_BITS, MOST_LEAF_BITS, None, rows, shaped).leaves(source, forest)[0])
-            bits.append(max(1, max(int(values.max(initial=0)) for values in found[-1].values).bit_length()))
-            measured = _measure(source, shaped, found, rows, values=self.scores is not None)
+            leaves_tried.append(Settling(TIE_BITS, MOST_LEAF_BITS, None, rows, shaped).leaves(source, forest)[0])
+            bits.append(max(1, max(int(values.max(initial=0)) for values in leaves_tried[-1].values).bit_length()))
+            measured = _measure(source, shaped, leaves_tried, rows, values=self.scores is not None)
             if not measured.changed[-1] or measured.change[best] > self._most(forest):
-                best = len(found) - 1
+                best = len(leaves_tried) - 1
         change, kept = measured.change[best], measured.rows > 0
         promises: list[Promise] = [FewChanges(self._most(forest))]
         if ties_left and change > self._most(forest):  # more bits can't help
-            margin = math.inf if forest.parts else 2 * with_error(forest, found[best]).error
+            margin = math.inf if forest.parts else 2 * with_error(forest, leaves_tried[best]).error
             promises = [KeepsAllButTies(measured.changed[best], margin)]
         if measured.rows and not measured.paths_changed:
             promises.append(KeepsPaths(decisions=False))
@@ -230,10 +230,10 @@ class Quantize:
             promises = [KeepsDecisions() if measured.paths_changed else KeepsPaths()]
         if self.tolerance is not None:
             judge, limit = required(judge, self), float(self.tolerance)
-            fewest = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
+            fewest = next((c for c in fine if judge.of(with_leaves(shaped, leaves_tried[c])).within(limit)), None)
             if fewest is not None or self.leaf_bits != "auto":
                 best, promises = best if fewest is None else fewest, [Within(limit), *promises[1:]]
-        result, change = with_leaves(shaped, found[best]), measured.change[best]
+        result, change = with_leaves(shaped, leaves_tried[best]), measured.change[best]
         report = {
             "leaf_bits": bits[best],
             **_inputs_report(forest, formats, missing),
@@ -244,7 +244,7 @@ class Quantize:
             ),
         }
         if isinstance(promises[0], Within):
-            report["chosen_on_held_out"] = len(found) > 1
+            report["chosen_on_held_out"] = len(leaves_tried) > 1
         if self.scores is not None:
             promises.append(ScoresWithin(self.scores))
         return PassResult(result, tuple(promises), report)
@@ -404,7 +404,7 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Row
     paths = total_rows = 0
     low, high = math.inf, -math.inf
     finished = [with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
-    moved = [LargestError(forest, one) for one in finished]
+    moved = [LargestError(forest, largest) for largest in finished]
     for batch in rows.batches() if rows is not None else ():
         truth = evaluate_quickly(forest, encode(forest, batch.X))
         words = encode(shaped, batch.X)
@@ -435,4 +435,4 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Row
         return _Measured([math.nan] * len(candidates), changed_rows, 0, 0, [])
     spread = score_range(low, high)
     change = [count / total_rows for count in changed_rows] if forest.decides else [e / spread for e in errors]
-    return _Measured(change, changed_rows, paths, total_rows, [one.share for one in moved])
+    return _Measured(change, changed_rows, paths, total_rows, [largest.share for largest in moved])

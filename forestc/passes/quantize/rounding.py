@@ -80,8 +80,8 @@ def _all_curved(forest: Forest) -> bool:
 
 def _averageable(forest: Forest, part: Part) -> bool:
     """Whether the part's values for all classes can be averaged in steps."""
-    each = [one.kind in CURVED for one in part.link.each]
-    wide = part.width == len(forest.classes) and part.link.kind in AVERAGED and part.link.slope > 0 and all(each)
+    curved = [curve.kind in CURVED for curve in part.link.each]
+    wide = part.width == len(forest.classes) and part.link.kind in AVERAGED and part.link.slope > 0 and all(curved)
     return wide or (part.decision.kind == "threshold" and part.width == 1 and part.link.kind in CURVED)
 
 

@@ -159,7 +159,7 @@ class ShareThresholds:
                 narrow = forest.features[index].number == FLOAT32
                 thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
 
-            each(share, len(forest.features))
+            in_threads(share, len(forest.features))
         result = with_thresholds(forest, thresholds)
         report = self._report(task, seen, result, rows)
         promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
@@ -212,7 +212,7 @@ class ShareThresholds:
                 bits = comparator_bits(form.number, form.words)
                 figures[:, index, side] = len(free.thresholds), bits, word_bits(form.number)
 
-        each(measure, len(forest.features))
+        in_threads(measure, len(forest.features))
         conditions, bits, inputs = figures.sum(axis=1).tolist()
         if any(tree.sets for tree in forest.trees):
             conditions = [len(forest.conditions.comparators), len(result.conditions.comparators)]
@@ -231,7 +231,7 @@ class ShareThresholds:
         }
 
 
-def each(work: Callable[[int], None], count: int) -> None:
+def in_threads(work: Callable[[int], None], count: int) -> None:
     """Runs work(0) .. work(count - 1) in threads on all cores; the compiled code in it releases the GIL."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(work, range(count)))

@@ -201,8 +201,8 @@ def _axis(
 
 def _said(study: Study) -> list[Trial]:
     """The trials that the answer speaks of."""
-    found = choice(study)
-    trials = () if found is None else (found.taken, found.unpruned, found.smaller, found.better, found.best)
+    chosen = choice(study)
+    trials = () if chosen is None else (chosen.taken, chosen.unpruned, chosen.smaller, chosen.better, chosen.best)
     return [trial for trial in trials if trial is not None]
 
 

@@ -129,8 +129,10 @@ def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
 
 def firmware_results(design: Design) -> list[Block]:
     """All that `measure` found, processor by processor."""
-    found = [result for result in design.results() if result.command == "measure"]
-    return [one for result in found for one in measure_tables(str(design.manifest["name"]), result.figures, texts)]
+    measured = [result for result in design.results() if result.command == "measure"]
+    return [
+        block for result in measured for block in measure_tables(str(design.manifest["name"]), result.figures, texts)
+    ]
 
 
 def measured_processors(design: Design) -> set[str]:

@@ -82,12 +82,12 @@ def _lead(study: Study) -> str:
 
 
 def _answer(study: Study, links: Links) -> list[Block]:
-    found = answer(study)
-    if found is None:
+    advice = answer(study)
+    if advice is None:
         why = "no trial keeps all limits" if study.complete else "no trial is complete"
         blocks: list[Block] = [Text(f"The front is empty: {why}.", "answer")] if not study.front else []
     else:
-        parts = [(found.first, "answer"), (found.beside, "beside")]
+        parts = [(advice.first, "answer"), (advice.beside, "beside")]
         blocks = [Text(_linked(words, links), tone) for words, tone in parts if words]
     notes = study.asked.get("notes")
     blocks += [Text(f"Note: {visible(str(note))}.", "note") for note in (notes if isinstance(notes, list) else ())]
@@ -133,9 +133,9 @@ def _head(figure: str) -> str:
 def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
     blocks: list[Block] = []
     if study.front:
-        found = choice(study)
-        if found is not None and found.taken.command:
-            blocks.append(Code(visible(found.taken.command), f"The command that compiles trial {found.taken.number}"))
+        chosen = choice(study)
+        if chosen is not None and chosen.taken.command:
+            blocks.append(Code(visible(chosen.taken.command), f"The command that compiles trial {chosen.taken.number}"))
         blocks.append(_front_table(study, links))
     if peers:
         figures = list(dict.fromkeys(key for peer in peers for key in peer.figures))

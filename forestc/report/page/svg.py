@@ -36,10 +36,10 @@ def shortened_condition(text: str, most: int = LONGEST) -> str:
     """A condition with the feature's name shortened, so that what it is compared with stays."""
     text = visible(text)
     for sign in (" < ", " is one of ", " in ["):
-        name, found, rest = text.rpartition(sign)
-        room = most - len(found) - len(rest)
-        if found and len(text) > most and room >= FEWEST:
-            return shortened(name, room) + found + rest
+        name, separator, rest = text.rpartition(sign)
+        room = most - len(separator) - len(rest)
+        if separator and len(text) > most and room >= FEWEST:
+            return shortened(name, room) + separator + rest
     return shortened(text, most)
 
 
