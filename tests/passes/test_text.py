@@ -1,0 +1,165 @@
+"""Text in, text out: what each pass makes of small trees."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from forestc.forest.text import parse_forest, print_forest
+from forestc.passes.extract_rules.extract_rules import ExtractRules
+from forestc.passes.judge import Judge
+from forestc.passes.prune_splits.prune_splits import PruneSplits
+from forestc.passes.prune_trees.prune_trees import PruneTrees
+from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
+from forestc.passes.simplify import Simplify
+from forestc.rows.batches import ArrayRows
+
+HEAD = """forest "t"
+source "" "" ""
+columns 2
+feature "a" {number} column 0 raw float32
+feature "b" {number} column 1 raw float32
+aggregate sum float64 bias-first
+bias {zero}
+link identity
+decision threshold {middle} on scores
+classes ["no", "yes"]
+"""
+FLOATS = HEAD.format(number="float32", zero="0.0", middle="0.5")
+WORDS = HEAD.format(number="uint4", zero="0", middle="2") + "scale 1.0\n"
+GRID = np.array([[a, b] for a in range(16) for b in range(16)], dtype=np.float32)
+LARGE = ArrayRows(GRID, (GRID[:, 0] >= 8).astype(np.int64))  # class yes: a is at least 8
+
+
+def passed(step, *trees, head=FLOATS, rows=None):
+    """The lines of `a`, of the decision, the scale and the trees, as the pass leaves them."""
+    text = head + "".join(
+        "tree outputs 0\n" + "".join(f"{i}: {node}\n" for i, node in enumerate(tree.split(" | "))) for tree in trees
+    )
+    forest = parse_forest(text)
+    judge = Judge(forest, LARGE) if rows is LARGE else None
+    lines = print_forest(step.run(forest, rows, judge).forest).splitlines()
+    kept = [line for line in lines if re.match(r'feature "a"|bias|decision|scale|aggregate (?!sum)|tree|\d+:', line)]
+    return "\n".join(re.sub(" column 0 raw float32| on scores| outputs 0", "", line) for line in kept) + "\n"
+
+
+def test_simplify_removes_a_condition_that_its_parent_implies():
+    assert (
+        passed(Simplify(), "0 < 4.0 ? 1 : 2 | 0 < 6.0 ? 3 : 4 | leaf 1.0 | leaf 0.0 | leaf 5.0")
+        == """\
+feature "a" float32
+bias 0.0
+decision threshold 0.5
+tree
+0: 0 < 4.0 ? 1 : 2
+1: leaf 0.0 id 3
+2: leaf 1.0
+"""
+    )
+
+
+def test_simplify_joins_equal_leaves_and_drops_features_that_are_not_read():
+    assert (
+        passed(Simplify(), "0 < 4.0 ? 1 : 2 | 1 < 6.0 ? 3 : 4 | leaf 1.0 | leaf 1.0 | leaf 1.0")
+        == """\
+bias 0.0
+decision threshold 0.5
+tree
+0: leaf 1.0 id 3
+"""
+    )
+
+
+def test_share_thresholds_takes_the_threshold_of_the_fewest_bits_between_the_same_rows():
+    rows = ArrayRows(np.array([[1, 0], [2, 0], [9, 0]], dtype=np.float32))
+    trees = "0 < 4.0 ? 1 : 2 | leaf 0.0 | leaf 1.0", "0 < 5.25 ? 1 : 2 | leaf 0.0 | leaf 1.0"
+    shared = "tree\n0: 0 < 8.0 ? 1 : 2\n1: leaf 0.0\n2: leaf 1.0\n"
+    head = 'feature "a" float32\nbias 0.0\ndecision threshold 0.5\n'
+    assert passed(ShareThresholds(), *trees, rows=rows) == head + 2 * shared
+
+
+@pytest.mark.parametrize(
+    "values, number, word",
+    [
+        ((1.5, 2.5, 9.5), "ufixed<1,-3>", 1),  # a multiple of 8 lies between them
+        ((3.5, 4.125, 4.5), "ufixed<4,1>", 9),  # none of 1 lies between 4.125 and 4.5
+        ((1, 4, 9), "uint3", 5),  # whole numbers stay exact, also those that are not among the rows
+    ],
+)
+def test_quantize_gives_a_feature_the_bits_that_its_rows_need(values, number, word):
+    rows = ArrayRows(np.array([[value, 0] for value in values], dtype=np.float32))
+    assert (
+        passed(Quantize(), "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 1.0", rows=rows)
+        == f"""\
+feature "a" {number}
+bias 0
+decision threshold 1
+scale 1.0
+tree
+0: 0 < {word} ? 1 : 2
+1: leaf 0
+2: leaf 1
+"""
+    )
+
+
+def test_quantize_without_rows_compares_floats_by_their_order():
+    key = int(np.float32(4.25).view(np.int32))
+    assert (
+        passed(Quantize(input="ordered", leaf_bits=2), "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 1.0")
+        == f"""\
+feature "a" ordered32
+bias 0
+decision threshold 2
+scale {1 / 3}
+tree
+0: 0 < {key} ? 1 : 2
+1: leaf 0
+2: leaf 3
+"""
+    )
+
+
+PAIR = "0 < 8 ? 1 : 2 | leaf 0 | leaf 3", "1 < 3 ? 1 : 2 | leaf 0 | leaf 1"
+
+
+def test_prune_trees_leaves_out_the_tree_that_decides_nothing():
+    assert (
+        passed(PruneTrees(), *PAIR, head=WORDS, rows=LARGE)
+        == """\
+feature "a" uint4
+bias 1
+decision threshold 2
+scale 1.0
+tree
+0: 0 < 8 ? 1 : 2
+1: leaf 0
+2: leaf 3
+"""
+    )
+
+
+@pytest.mark.parametrize("keep", ["accuracy", "decisions"])
+def test_prune_splits_reads_one_condition_where_one_decides(keep):
+    text = passed(PruneSplits(keep=keep), *PAIR, head=WORDS, rows=LARGE)
+    assert set(re.findall(r"\d < \d+", text)) == {"0 < 8"}
+
+
+def test_extract_rules_is_the_rule_that_the_labels_follow():
+    assert (
+        passed(ExtractRules(), *PAIR, head=WORDS, rows=LARGE)
+        == """\
+feature "a" uint4
+aggregate max float64 bias-first
+bias 0
+decision threshold 1
+scale 1.0
+tree
+0: 0 < 8 ? 1 : 2
+1: leaf 0
+2: leaf 1
+"""
+    )
