@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, Within
+from forestc.forest.evaluate import decide
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
@@ -128,7 +131,10 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         targets = forest.targets
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
-            label = prioritized(lowering.builder, part.decision, extremes) if extremes else None
+            if extremes:
+                label = prioritized(lowering.builder, part.decision, extremes)
+            else:
+                label = None if forest.parts and forest.combine.kind != "each" else lowering.lone_label(part)
             label = lowering.label(part.decision, sums[here], offsets[here]) if label is None else label
             lowering.builder.output(label_port(index, len(targets)), label)
     if wanted in ("scores", "both"):
@@ -330,7 +336,8 @@ class _Lowering:
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
             here = slice(part.start, part.stop)
-            label = self.label(part.decision, sums[here], self.offsets[here])
+            label = self.lone_label(part)
+            label = self.label(part.decision, sums[here], self.offsets[here]) if label is None else label
             self.labels.append(self.place(label))
             word = width_for(0, weight)
             for index, ballot in enumerate(ballots):
@@ -496,6 +503,21 @@ class _Lowering:
             best = candidate if best is None else builder.mux(builder.compare(best, candidate), best, candidate)
         assert best is not None
         return [self.plus(best, 0, largest, least)], [0]
+
+    def lone_label(self, part: Part) -> Net | None:
+        """The class index of a part that one tree decides: the tree with a class at each leaf, without sums and
+        comparisons. None for other parts."""
+        outputs = range(part.start, part.stop)
+        places = [place for place, tree in enumerate(self.forest.trees) if not set(outputs).isdisjoint(tree.outputs)]
+        if len(places) != 1:
+            return None
+        tree = self.forest.trees[places[0]]
+        scores = np.tile(self.forest.bias[part.start : part.stop], (len(tree.values), 1)).astype(np.int64)
+        for column, output in enumerate(tree.outputs):
+            if output in outputs:
+                scores[:, output - part.start] += tree.values[:, column].astype(np.int64)
+        most = 1 if part.decision.kind == "threshold" else scores.shape[1] - 1
+        return self.mux_tree(places[0], decide(part.decision, scores, scores).tolist(), width_for(0, most))
 
     def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:
         """The class index that sums decide. Their offsets are not yet added."""

@@ -20,15 +20,16 @@ link identity
 decision {decision}
 classes {classes}
 scale 1.0
-tree outputs 0
+tree outputs {outputs}
 """
-VALUE = {"decision": "none on scores", "classes": "[]", "bias": 0}
-CLASSES = {"decision": "threshold 2 on scores", "classes": '["no", "yes"]', "bias": 0}
+VALUE = {"decision": "none on scores", "classes": "[]", "bias": 0, "outputs": 0}
+CLASSES = {"decision": "threshold 2 on scores", "classes": '["no", "yes"]', "bias": 0, "outputs": 0}
 
 
 def lowered(nodes, latency=0, **head):
     """The cells and outputs, without the three inputs %2 to %4."""
-    text = HEAD.format(**head) + "".join(f"{i}: {node}\n" for i, node in enumerate(nodes.split(" | ")))
+    trees = ("".join(f"{i}: {node}\n" for i, node in enumerate(tree.split(" | "))) for tree in nodes.split(" || "))
+    text = HEAD.format(**head) + f"tree outputs {head.get('outputs', 0)}\n".join(trees)
     lines = print_netlist(lower(parse_forest(text), LoweringOptions(latency))).splitlines()
     assert [line.split(" : ")[0] for line in lines[1:4]] == ['%2 = input "x0"', '%3 = input "x1"', '%4 = input "x2"']
     return "\n".join(lines[4:]) + "\n"
@@ -84,18 +85,46 @@ output "out_valid" = %9  valid 0
 
 def test_two_classes_are_one_comparison():
     assert (
-        lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 | leaf 0 | leaf 3", **CLASSES)
+        lowered("0 < 9 ? 1 : 2 | leaf 0 | leaf 2 || 1 < 4 ? 1 : 2 | leaf 0 | leaf 1", **CLASSES)
         == """\
 %5 = const 0 : u2
-%6 = const 3 : u2
-%7 = less %3, 4 : u1  @0.1
-%8 = mux %7, %5, %6 : u2  @0.1
-%9 = const 2 : u2
-%10 = less %2, 9 : u1  @0.0
-%11 = mux %10, %8, %9 : u2  @0.0
-%12 = less_chained %11, 2 : u1
+%6 = const 2 : u2
+%7 = less %2, 9 : u1  @0.0
+%8 = mux %7, %5, %6 : u2  @0.0
+%9 = less %3, 4 : u1  @1.0
+%10 = not %9 : u1  @1.0
+%11 = table 0, 1 %8, 1 %10 : u2
+%12 = less %11, 2 : u1
 %13 = not %12 : u1
 output "label" = %13  label 0
+"""
+    )
+
+
+def test_a_lone_tree_has_classes_as_leaves():
+    two = lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 | leaf 0 | leaf 3", **CLASSES)
+    assert (
+        two
+        == """\
+%5 = less %3, 4 : u1  @0.1
+%6 = less %2, 9 : u1  @0.0
+%7 = not %5 : u1  @0.1
+%8 = not %6 : u1  @0.0
+%9 = or %7, %8 : u1  @0.0
+output "label" = %9  label 0
+"""
+    )
+    head = {"decision": "argmax on scores", "classes": '["no", "yes", "both"]', "bias": "0 1 0", "outputs": "0 1 2"}
+    assert (
+        lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 1 3 | leaf 2 1 0 | leaf 1 0 2", **head)
+        == """\
+%5 = less %3, 4 : u1  @0.1
+%6 = less %2, 9 : u1  @0.0
+%7 = const 0 : u2
+%8 = const 2 : u2
+%9 = mux %5, %7, %8 : u2  @0.1
+%10 = mux %6, %9, %8 : u2  @0.0
+output "label" = %10  label 0
 """
     )
 

@@ -10,10 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from forestc.checks.proof.parts import UnprovedError
-from forestc.forest.ir import Decision
+from forestc.forest.ir import Decision, Forest, Part, Tree
 from forestc.netlist.ir import Compare, Const, Mux, Net, Netlist, Register
 
 Form = tuple[tuple[tuple[Net, int], ...], int]  # a sum: (net, how often) ascending, and a constant
+
+
+def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
+    """The tree that alone gives a part its scores, and for each node that is a leaf the class that the part decides
+    there; None if several trees do."""
+    feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
+    if len(feeding) != 1:
+        return None
+    (tree,) = feeding
+    classes = []
+    for leaf in tree.leaf.tolist():
+        scores = [int(bias) for bias in forest.bias[part.start : part.stop]]
+        for output, value in zip(tree.outputs, tree.values[leaf].tolist(), strict=True):
+            if part.start <= output < part.stop:
+                scores[output - part.start] += int(value)
+        if part.decision.kind == "threshold":
+            classes.append(int(scores[-1] >= int(part.decision.threshold)))
+        else:
+            best = [kind for kind, score in enumerate(scores) if score == max(scores)]
+            classes.append(best[-1] if part.decision.ties == "last" else best[0])
+    return tree, classes
 
 
 def is_argmax(

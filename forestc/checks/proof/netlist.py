@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from forestc.checks.proof.decision import Form, is_argmax
+from forestc.checks.proof.decision import Form, is_argmax, lone_tree
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
@@ -106,9 +106,11 @@ class _NetlistProof:
                     part.proved += 1
         if labels:
             with self.part("decision", len(labels)) as part:
+                combined = bool(self.forest.parts) and self.forest.combine.kind != "each"
                 for net, target in zip(labels, targets, strict=True):
                     here = expected if len(targets) == 1 else expected[target.start : target.stop]
-                    self.decided(net, target.decision, here)
+                    if combined or not self.is_lone_tree(net, target):
+                        self.decided(net, target.decision, here)
                     part.proved += 1
 
     def settle(self, words: Counterexample | None) -> None:
@@ -398,8 +400,18 @@ class _NetlistProof:
         label = self.witness.labels[index] if index < len(self.witness.labels) else -1
         if label == -1:
             raise UnprovedError(f"no net holds the label of part {index}")
-        self.decided(label, part.decision, sums)
+        if not self.is_lone_tree(label, part):
+            self.decided(label, part.decision, sums)
         return label
+
+    def is_lone_tree(self, label: Place, part: Part) -> bool:
+        """Whether one tree alone decides the part, and the label is proved to be its class."""
+        lone = lone_tree(self.forest, part)
+        if lone is None:
+            return False
+        solver, word = Solver(self.forest, self.netlist), self.type_of(label)
+        wanted = solver.tree(*lone, word)
+        return max(lone[1]) <= word.high and solver.differ(wanted, solver.place(label, {})) is None
 
     def ballot(self, label: Place, vote: tuple[int, int], weight: int) -> Place:
         """The place of a part's vote for a class, which is proved to be `weight` if the label is that class, else 0.
