@@ -1,6 +1,7 @@
 """The effect of each step of lowering on size and speed: an ablation, one step at a time.
 
     python benchmarks/lowering.py --data DIR --json FILE
+    python benchmarks/lowering.py --data DIR --trees lone --json FILE
 
 | without                    | what                                                                                    |
 |----------------------------|-----------------------------------------------------------------------------------------|
@@ -12,9 +13,11 @@
 | three at a time            | three words are added one after the other; without it all are added in pairs            |
 | comparators bit by bit     | `x < constant` as and/or of bits rather than `<`                                        |
 | cells that share a LUT     | registers are placed as if cells behind one another that fit into a LUT were one level  |
+| classes at leaves          | of a lone tree: multiplexers of classes, rather than of what classes are compared by    |
 
 Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, and eight trees a class that
-`regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits). Sets: two that
+`regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits); `--trees lone` one
+tree of scikit-learn of depth 8. Sets: two that
 scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
 quantized forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: on ecp5-85k, the
 median of three seeds of nextpnr, of the steps that move registers in designs of at most 1,000 cells: models in three
@@ -41,6 +44,7 @@ import numpy as np
 from data import read
 from designs import given
 from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, save, show
 
 import forestc
@@ -88,9 +92,10 @@ def main() -> None:
     parser = arguments(str(__doc__))
     parser.add_argument("--data", type=Path, metavar="DIR", help="NAME.csv.gz")
     parser.add_argument("--amaranth", action="store_true", help="sizes of the Verilog that Amaranth writes")
+    parser.add_argument("--trees", default="-O1,grown", metavar="LIST", help="of -O1, grown and lone")
     options = parser.parse_args()
     sets = [*BUNDLED, *(OVERLAPPING if options.data else ())]
-    jobs = [(name, kind) for name in sets for kind in ("-O1", "grown")]
+    jobs = [(name, kind) for name in sets for kind in options.trees.split(",")]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2) as pool:
         for found in pool.map(lines, jobs, repeat(options.data), repeat(options.amaranth)):
@@ -107,6 +112,8 @@ def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for step in steps():
         some = [row for row in rows if row["without"] == step]
+        if not some:
+            continue
         line: dict[str, Any] = {"without": step}
         for key in ("xcup", "ecp5", "ice40", "MHz"):
             ratios = [row[key] / whole[row["data"], row["trees"]][key] for row in some if row[key]]
@@ -125,6 +132,7 @@ def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
         "three at a time": lambda: patch.object(sums, "_in_threes", partial(sums._narrowest_first, tables=False)),
         "comparators bit by bit": lambda: patch.object(NetlistBuilder, "less", chained),
         "cells that share a LUT": lambda: patch.object(timing.Timing, "_table", a_level_each),
+        "classes at leaves": lambda: patch.object(Lowering, "lone_label", lambda *_: None),
     }
 
 
@@ -183,12 +191,14 @@ def lines(job: tuple[str, str], data: Path | None, amaranth: bool) -> list[dict[
     model, forest, X = forests(name, kind, data)
     found: list[dict[str, Any]] = []
     for step, change in steps().items():
+        if step != "nothing" and (step == "classes at leaves") != (kind == "lone"):
+            continue
         with change():
             found.append({"data": name, "trees": kind, "without": step, **sizes(forest, amaranth)})
             for target, device in ESTIMATED.items():
                 guess = estimate(lower(forest, LoweringOptions(family=TARGETS[target])), device)["lut"]
-                found[-1][f"{target}_estimate"] = guess if step == "nothing" else ""
-            placed = step in MOVED and found[0]["ecp5"] <= MOST_PLACED
+                found[-1][f"{target}_estimate"] = guess if step == "nothing" or kind == "lone" else ""
+            placed = kind != "lone" and step in MOVED and found[0]["ecp5"] <= MOST_PLACED
             found[-1]["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
     return found
 
@@ -200,7 +210,11 @@ def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, ND
     X, y = read(name, data)
     order = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
     X, y = X[order], y[order]
-    model = forestc.load(XGBClassifier(n_estimators=6, max_depth=4, n_jobs=1, random_state=0).fit(X, y))
+    if kind == "lone":
+        trained: Any = DecisionTreeClassifier(max_depth=8, random_state=0)
+    else:
+        trained = XGBClassifier(n_estimators=6, max_depth=4, n_jobs=1, random_state=0)
+    model = forestc.load(trained.fit(X, y))
     rows = ArrayRows(X, y)
     forest, _ = run_passes(model, passes_from(PASSES), rows)
     if kind == "grown":
