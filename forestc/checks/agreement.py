@@ -20,18 +20,28 @@ CLOSE = 0.01  # error of a score, as a share of the range of scores, up to which
 class Agreement:
     """rows: number of rows compared. agreement: share of rows with the same decision; for regression, share of rows
     whose scores are all within 1 % of the range of the model's scores. model, compiled: accuracy, or for regression R
-    squared; None without labels. largest_error: of a score, in the model's units; None for classification."""
+    squared; None without labels. largest_error: of a score, in the model's units; None for classification. foreign:
+    rows with a label that is no class of the model, which count as decided wrongly."""
 
     rows: int
     agreement: float
     model: float | None
     compiled: float | None
     largest_error: float | None
+    foreign: int = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What users should know about the labels."""
+        if not self.foreign:
+            return ()
+        what = f"{self.foreign:,} of {self.rows:,} rows have a label that is no class of the model"
+        return (f"{what}: they count as decided wrongly",)
 
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     """Compares two forests on rows. Goes through them once, for regression twice."""
-    same, worst, labeled = 0, 0.0, False
+    same, worst, labeled, foreign = 0, 0.0, False, 0
     regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
     accuracy = Accuracy(model.decides), Accuracy(model.decides)
@@ -48,12 +58,13 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
             same += int(rows_same.all(axis=1).sum())
         if batch.truth is not None:
             labeled = True
+            foreign += 0 if regression else int((batch.truth.reshape(len(batch.X), -1) < 0).any(axis=1).sum())
             for measured, forest, answer in zip(accuracy, (model, compiled), answers, strict=True):
                 measured.add(answers_of(forest, answer), batch.truth)
     if not count:
         return Agreement(0, 1.0, None, None, None)
     shares = [measured.share if labeled else None for measured in accuracy]
-    return Agreement(count, same / count, shares[0], shares[1], worst if regression else None)
+    return Agreement(count, same / count, shares[0], shares[1], worst if regression else None, foreign)
 
 
 def _answers(forest: Forest, batch: Batch) -> Evaluation:

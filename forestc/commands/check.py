@@ -114,11 +114,12 @@ def check(options: CheckOptions) -> CheckResult:
         agreed = agreement(design.model, design.forest, opened)
     proof = prove_design(design, progress, native=options.native) if options.prove else None
     changed = design.changed_files()
-    notes = tuple(
+    left_out = (
         f"{name}: left out {outcome.left_out} rows that the types of its inputs do not hold, as {outcome.unfit}"
         for name, outcome in by_engine.items()
         if outcome.left_out
     )
+    notes = (*left_out, *(agreed.notes if agreed else ()))
     progress("coverage")
     covered = coverage.covered(drawn)
     figures = _figures(by_engine, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}

@@ -192,7 +192,7 @@ def compile(options: CompileOptions) -> Compiled:
             simulate_some(passed.forest, netlist, some())
     shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
-    level, notes = passed.ground.plan.as_dict(), list(passed.notes)
+    level, notes = passed.ground.plan.as_dict(), [*passed.notes, *agreed.notes]
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,

@@ -147,6 +147,10 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
         indices = [place[label] for label in labels]
     else:
         indices = list(map(place_of, labels))
+    foreign = np.flatnonzero(np.array(indices, dtype=np.int64) < 0).tolist()
+    missing = next((row for row in foreign if _is_missing(labels[row])), None)
+    if missing is not None:
+        raise RowsError("a label is missing", where=f"{where}, row {start + missing}", do="remove the rows without one")
     if labels and max(indices) < 0:
         raise RowsError(
             f"no label is a class of the model: {str(labels[0])[:40]!r}",
@@ -171,6 +175,10 @@ def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArra
             do="write a column for each class, with 1 in the rows of that class and 0 in the others",
         )
     return np.asarray(np.argmax(table, axis=1), dtype=np.int64)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label != label or (isinstance(label, str) and not label.strip())
 
 
 def _as_number(label: Any) -> float | None:

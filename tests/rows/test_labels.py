@@ -172,3 +172,29 @@ def test_names_that_do_not_fit_the_classes_are_refused(iris, two):
         name_classes(load(two), ["a", "b"])
     with pytest.raises(OptionError, match="the model has no classes"):
         name_classes(load(RandomForestRegressor(2).fit(X, Y)), ["a", "b"])
+
+
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_a_missing_label_is_refused_with_its_row(iris, missing):
+    labels = KIND.astype(object)
+    labels[7] = missing
+    with pytest.raises(RowsError, match="a label is missing.* row 7"):
+        truth_in(rows_from(IRIS, load(iris), labels.tolist()))
+
+
+def test_an_empty_label_of_a_file_is_refused(iris, tmp_path):
+    frame = two_frame()[[*FIELDS, "name"]]
+    frame.loc[3, "name"] = ""
+    path, *_ = save(frame, tmp_path)
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(IRIS, NAMES[KIND])
+    with pytest.raises(RowsError, match="a label is missing.* row 3"):
+        truth_in(rows_from(path, load(model), "name"))
+
+
+def test_labels_that_are_no_class_are_counted_and_said(iris, tmp_path):
+    labels = KIND.copy()
+    labels[:5] = 9
+    compiled = forestc.compile(iris, IRIS, tmp_path / "out", label=labels, targets=["c"])
+    said = "5 of 150 rows have a label that is no class of the model: they count as decided wrongly"
+    assert said in compiled.figures["notes"]
+    assert said in forestc.check(tmp_path / "out", IRIS, label=labels).notes
