@@ -124,12 +124,14 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
             notes.append(
                 f"{name}: {taken['max_of_all']} instructions are above the computed worst case: report this bug"
             )
+    budget = _budget(design, cpu, main)
     figures = {
         "cpu": cpu,
         "entry": wanted[0].name,
         **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles", "expected")},
         "worst_case": bound,
-        "over_budget": _over(design, cpu, main),
+        "budget": budget,
+        "over_budget": ", ".join(f"{name} {used:,} of {most:,}" for name, (used, most) in budget.items() if used > most),
         "differences": sum(counts) if counts else None,
         "first_difference": next((figures["first"] for figures in measured.values() if figures["first"]), ""),
         "entries": measured,
@@ -154,19 +156,18 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
     return None if estimate is None else estimate.worst
 
 
-def _over(design: Design, cpu: str, figures: Mapping[str, Any]) -> str:
-    """How the first entry exceeds the budgets that the design was compiled with; "" if it keeps them."""
+def _budget(design: Design, cpu: str, figures: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """By name, what the first entry takes of each budget that the design was compiled with, and the budget."""
     budget = design.c_options.budget
     if budget.cpu != cpu:
-        return ""
+        return {}
     taken = figures["cycles"] or figures["instructions"]
     used = {
         "flash": figures["flash"],
         "ram": figures["ram"] + (figures["stack"] or 0),
         "instructions": 0 if taken is None else taken["max_of_all"],
     }
-    over = [f"{name} {used[name]:,} of {limit:,}" for name, limit in budget.limits.items() if used[name] > limit]
-    return ", ".join(over)
+    return {name: (used[name], most) for name, most in budget.limits.items()}
 
 
 def need_libraries(cpu: Cpu) -> None:

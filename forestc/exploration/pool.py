@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -66,9 +67,16 @@ def failed(job: Job, reason: str) -> Trial:
     return replace(job.trial, state="failed", reason=reason if job.stage == "estimate" else f"{job.stage}: {reason}")
 
 
+def _said_unless_interrupted(failure: Any) -> None:
+    """A signal may come while compiled code calls back, from where no exception leads out: `_end` waits, then kills."""
+    if not isinstance(failure.exc_value, Interrupted):
+        sys.__unraisablehook__(failure)
+
+
 def _work(pipe: Any) -> None:
     """A worker: takes the bench, then jobs, until the other end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
+    sys.unraisablehook = _said_unless_interrupted
     with suppress(EOFError, OSError, Interrupted), interruptible():
         bench: Bench = pickle.loads(pipe.recv_bytes())
         pipe.send(_READY)

@@ -93,6 +93,9 @@ def add_result(
         return f"{MEASURED} was not written ({error.strerror}): {folder}"
 
 
+_PAIR = {"a": int, "b": int}  # what is used, and the budget
+
+
 def _well_formed(result: Result) -> bool:
     texts = (result.command, result.on, result.date, result.forestc, result.hash)
     figures = result.figures
@@ -107,9 +110,12 @@ def _well_formed(result: Result) -> bool:
                 isinstance(entry, dict)
                 and _has(entry, _ENTRY)
                 and all(map(_is_count, (entry["instructions"], entry["cycles"])))
+                and _is_bound(entry)
                 for entry in figures["entries"].values()
             )
             and all(map(_is_count, (figures["instructions"], figures["cycles"])))
+            and _is_bound(figures)
+            and all(_has(dict(zip("ab", pair, strict=True)), _PAIR) for pair in figures.get("budget", {}).values())
         )
     placed = figures.get("placed")
     return (
@@ -128,6 +134,10 @@ def _has(figures: Any, form: Mapping[str, Any]) -> bool:
     return sized and all(
         isinstance(figures[key], kind) and not isinstance(figures[key], bool) for key, kind in form.items()
     )
+
+
+def _is_bound(figures: Mapping[str, Any]) -> bool:
+    return figures.get("worst_case") is None or _has(figures, {"worst_case": int})
 
 
 def _is_count(counts: Any) -> bool:

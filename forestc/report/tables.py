@@ -323,14 +323,16 @@ def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]
         ("deepest stack seen, bytes", *("-" if e["stack_seen"] is None else f"{e['stack_seen']:,}" for e in entries)),
         (f"instructions, mean of {on}", *counted("instructions", "mean")),
         (f"instructions, most of {on}", *counted("instructions", "max")),
-        ("instructions, most of all inputs", *counted("instructions", "max_of_all")),
+        ("instructions, most of all that were run", *counted("instructions", "max_of_all")),
         (f"cycles, mean of {on}", *counted("cycles", "mean")),
         (f"cycles, most of {on}", *counted("cycles", "max")),
-        ("cycles, most of all inputs", *counted("cycles", "max_of_all")),
+        ("cycles, most of all that were run", *counted("cycles", "max_of_all")),
         ("expected under the input model", *("-" if e["expected"] is None else f"{e['expected']:,}" for e in entries)),
         ("computed worst case", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
+    for budget, (used, most) in figures.get("budget", {}).items():
+        rows.append((f"budget of {budget}", f"{used:,} of {most:,}", *[""] * (len(figures["entries"]) - 1)))
     title = f"{name} on {figures['cpu']}, -O{figures['optimize']} ({', '.join(figures['tools'])})"
     return [made(title, ("what", *figures["entries"]), [row for row in rows if set(row[1:]) != {"-"}])]
 
