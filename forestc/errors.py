@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class ForestcError(Exception):
     """An error that the user can fix. `str(error)` is the line that the command line prints.
@@ -59,3 +62,10 @@ class InternalError(ForestcError):
     """A malformed IR: a bug in forestc, not in the model. Exit status 3."""
 
     exit_status = 3
+
+
+def known_names(given: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known: the nearest one, and all of them."""
+    names = list(known)
+    near = "".join(f"did you mean {name!r}? " for name in get_close_matches(str(given), names, 1))
+    return f"{near}known: {', '.join(names)}"

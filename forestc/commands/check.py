@@ -20,7 +20,7 @@ from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
 from forestc.checks.vectors import Vectors, vectors
-from forestc.errors import CheckError, MissingToolError, OptionError
+from forestc.errors import CheckError, MissingToolError, OptionError, known_names
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.inputs.model import InputModel
 from forestc.inputs.stimuli import stimuli
@@ -61,7 +61,7 @@ def check(options: CheckOptions) -> CheckResult:
     rows, inputs, engines, progress = options.rows, options.inputs, options.engines, options.progress
     for name in engines or ():
         if name not in ENGINES:
-            raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
+            raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
     if options.prove:
         _ = design.netlist  # a design without one is refused here
         need_provers(design, options.native)

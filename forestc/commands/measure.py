@@ -23,7 +23,7 @@ from forestc.checks.vectors import Vectors, unfit, vectors
 from forestc.commands.drawn import rows_or_drawn
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
-from forestc.errors import MissingToolError, OptionError
+from forestc.errors import MissingToolError, OptionError, known_names
 from forestc.firmware import avr
 from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, made_entry
@@ -70,7 +70,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     }
     for what, (name, names) in known.items():
         if name not in names:
-            raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(names)}")
+            raise OptionError(f"unknown {what} {name!r}", do=known_names(name, names))
     processor = CPUS[cpu]
     need_libraries(processor)
     tool, simavr = find_compiler(processor, compiler), find("simavr")
@@ -125,13 +125,14 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
                 f"{name}: {taken['max_of_all']} instructions are above the computed worst case: report this bug"
             )
     budget = _budget(design, cpu, main)
+    over = [f"{name} {used:,} of {most:,}" for name, (used, most) in budget.items() if used > most]
     figures = {
         "cpu": cpu,
         "entry": wanted[0].name,
         **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles", "expected")},
         "worst_case": bound,
         "budget": budget,
-        "over_budget": ", ".join(f"{name} {used:,} of {most:,}" for name, (used, most) in budget.items() if used > most),
+        "over_budget": ", ".join(over),
         "differences": sum(counts) if counts else None,
         "first_difference": next((figures["first"] for figures in measured.values() if figures["first"]), ""),
         "entries": measured,

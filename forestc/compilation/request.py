@@ -15,7 +15,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import fitted
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 from forestc.lowering.trees import LoweringOptions
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import AN_OBJECT, Flag, recorded
@@ -144,10 +144,10 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     if not targets:
-        raise OptionError("no target is given", do=f"known: {', '.join(TARGETS)}")
+        raise OptionError("no target is given", do=known_names("", TARGETS))
     for target in targets:
         if target not in TARGETS:
-            raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
+            raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if {"verilog", "vhdl"} & set(targets):
         fitted()  # a damaged table of costs is refused here
     if given.stream is not None and "verilog" not in targets:

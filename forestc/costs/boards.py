@@ -83,7 +83,7 @@ FPGAS: tuple[Board, ...] = (
     Board(("tang-nano-9k", "tang-nano-20k"), "Tang Nano 9K, 20K", "Gowin GW1NR-9, GW2AR-18", remark=_GOWIN),
 )  # fmt: skip
 BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
-FLAGS: Mapping[Kind, str] = {"cpu": "--cpu", "device": "--device"}
+FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "--device, to compile or synth"}
 
 
 def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
@@ -103,8 +103,9 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
             return target
         raise OptionError(f"no {kind} of forestc's stands for {board.title} ({board.chip})", do=board.remark)
     for other, others in BOARDS.items():
-        if any(name in board.names for board in others):
-            raise OptionError(f"{given!r} is no {kind}, but a {other}", do=f"give it as {FLAGS[other]}")
+        if stranger := next((board for board in others if name in board.names), None):
+            do = f"give it as {FLAGS[other]}" if stranger.cpu or stranger.device else stranger.remark
+            raise OptionError(f"{given!r} is no {kind}, but a {other}", do=do)
     names = [*known, *boards]
     near = [candidate for candidate in names if name and candidate.startswith(name)] + get_close_matches(
         name, names, 3, 0.6

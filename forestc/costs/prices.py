@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from forestc.costs.devices import FAMILIES
 from forestc.costs.firmware import DEFAULT_CPU, firmware_costs
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 
 DEFAULT_COST = "lut6"
 SUM_BITS = 3  # adder bits per bit of a tree's leaves: its share of an adder tree, whose sums get wider
@@ -103,7 +103,7 @@ def prices(cost: str) -> Prices:
     known = [DEFAULT_COST, *_SPLIT_AND_SUM_BIT]
     known += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
     if cost not in known:
-        raise OptionError(f"unknown cost {cost!r}", do=f"known: {', '.join(known)}")
+        raise OptionError(f"unknown cost {cost!r}", do=known_names(cost, known))
     family = FAMILIES[cost]
     split, sum_bit = _SPLIT_AND_SUM_BIT[cost]
     return Prices(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 from forestc.exploration.study import Goal, Limit
 
 Needs = Literal["", "device", "cpu"]
@@ -86,7 +86,9 @@ def spelled(limit: Limit) -> str:
 def _figure(name: str, what: str, device: str | None, cpu: str | None) -> str:
     figure = ALIASES.get(name, name)
     if figure not in FIGURES:
-        raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(FIGURES)}")
+        raise OptionError(
+            f"unknown {what} {name!r}", do=known_names(name, sorted({*ALIASES, *FIGURES} - {*ALIASES.values()}))
+        )
     needs = FIGURES[figure].needs
     if (needs == "device" and not device) or (needs == "cpu" and not cpu):
         raise OptionError(f"{figure} is a figure of a {'processor' if needs == 'cpu' else needs}", do=f"add --{needs}")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.costs.prices import prices
-from forestc.errors import ModelError, OptionError, RowsError
+from forestc.errors import ModelError, OptionError, RowsError, known_names
 from forestc.exploration.asked import FEW_ROWS, FOLDS, HELD_OUT, Asked
 from forestc.exploration.space import compile_space, cost_of, first_value
 from forestc.forest.ir import Forest
@@ -159,7 +159,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
     if not callable(asked.train):
         for name in asked.train:
             if name not in TRAINERS:
-                raise OptionError(f"unknown trainer {name!r}", do=f"known: {', '.join(TRAINERS)}")
+                raise OptionError(f"unknown trainer {name!r}", do=known_names(name, TRAINERS))
     table = read_table(asked.rows, asked.label, regression=asked.regression)
     X, y, held_out = table.X, table.y, HELD_OUT
     folds: tuple[Fold, ...] = ()

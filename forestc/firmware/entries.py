@@ -14,7 +14,7 @@ from forestc.backends.c.values import Shown, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
 from forestc.checks.vectors import Vectors, taken
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -84,7 +84,7 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
 def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     """The entry of this name. Raises OptionError for one that the header does not offer."""
     if name not in ENTRIES:
-        raise OptionError(f"unknown entry {name!r}", do=f"known: {', '.join(ENTRIES)}")
+        raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
     inputs = inputs_of(design.forest, design.c_options.inputs, design.c_options.types)
     if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ModelError, OptionError, known_names
 from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, Within
 from forestc.forest.evaluate import decide
 from forestc.forest.ir import LEAF, Decision, Forest, Part
@@ -49,7 +49,7 @@ class LoweringOptions:
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
         if self.family not in DELAYS:
-            raise OptionError(f"unknown delay family {self.family!r}", do=f"known: {', '.join(DELAYS)}")
+            raise OptionError(f"unknown delay family {self.family!r}", do=known_names(self.family, DELAYS))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ModelError, OptionError, known_names
 from forestc.forest.ir import Forest
 from forestc.parameters import Parameter
 from forestc.passes.judge import Judge
@@ -120,7 +120,7 @@ def parse_passes(text: str, table: dict[str, type[Pass]]) -> list[Pass]:
             end += 1
         name = text[at:end].strip()
         if name not in table:
-            raise OptionError(f"unknown pass {name!r}", do=f"known: {', '.join(table)}")
+            raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
         options: dict[str, Any] = {}
         if end < len(text) and text[end] == "{":
             options, end = _parse_options(text, end + 1, name)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 from forestc.passes.base import Pass
 
 _ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")  # several options may share a meaning
@@ -22,7 +22,7 @@ def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
     """One pass as a dict: name, for, promises, and options, each with name, type, default and meaning. Raises
     OptionError for an unknown pass."""
     if name not in table:
-        raise OptionError(f"unknown pass {name!r}", do=f"known: {', '.join(table)}")
+        raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
     kind = table[name]
     purpose, promises, *rest = (inspect.getdoc(kind) or "").split("\n\n")
     options = {option.name: option for option in fields(kind)}  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -89,8 +90,10 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
     return replace(forest, classes=tuple(map(str, names)))
 
 
-def some_names(names: Sequence[str]) -> str:
-    """The first few, for a message."""
+def some_names(names: Sequence[str], wanted: str = "") -> str:
+    """The first few, for a message; before them that which is nearest to a name that is not there."""
+    near = get_close_matches(wanted, names, 1) if len(names) > 8 else []
+    names = [*near, *(name for name in names if name not in near)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 

@@ -26,6 +26,7 @@ from forestc.errors import RowsError
 from forestc.forest.ir import Forest
 from forestc.rows.batches import ArrayRows, Batch, Rows
 from forestc.rows.columns import Places, find_columns, some_names, unique_names
+from forestc.rows.csv_faults import csv_faults
 from forestc.rows.encode import numeric
 from forestc.rows.frames import frame_labels, frame_numbers, mixed_categories
 from forestc.rows.labels import (
@@ -251,7 +252,7 @@ def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: st
 def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
     named = {feature.name for feature in forest.features if feature.named}
     headed = has_header(path, label, named, [text for feature in forest.features for text in feature.labels])
-    with readable(path, "not a readable CSV file"):
+    with readable(path, "not a readable CSV file"), csv_faults(path, headed):
         schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
     wanted, truth, names = _columns(schema.names, forest, label, str(path), headed)
     labels = _labels(forest)
@@ -266,8 +267,11 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
     }
     types |= dict.fromkeys(truth, pa.string())
 
+    numbers = [name for name, kind in types.items() if pa.types.is_floating(kind)]
+
     def opened() -> Iterator[pa.RecordBatch]:
-        return iter(pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types)))
+        with csv_faults(path, headed, numbers):
+            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types))
 
     return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
 

@@ -60,7 +60,7 @@ def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> st
     if label in names:
         return label
     if headed and not re.fullmatch(r"-?\d+", label):
-        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names)}")
+        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names, label)}")
     return names[label_position(label, len(names), where)]
 
 

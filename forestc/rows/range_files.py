@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.errors import RowsError
+from forestc.errors import RowsError, known_names
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.columns import adopt_names, find_columns, some_names
@@ -200,7 +200,7 @@ def _csv_lines(text: str, where: str) -> list[_Line]:
 def _refuse_keys(keys: Iterable[str], where: str) -> None:
     for key in keys:
         if key not in KEYS:
-            raise RowsError(f"unknown column or key {key!r}", where=where, do=f"known: {', '.join(KEYS)}")
+            raise RowsError(f"unknown column or key {key!r}", where=where, do=known_names(key, KEYS))
 
 
 def _range_of(feature: Feature, line: _Line) -> Range:

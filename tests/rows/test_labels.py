@@ -178,7 +178,7 @@ def test_names_that_do_not_fit_the_classes_are_refused(iris, two):
 def test_a_missing_label_is_refused_with_its_row(iris, missing):
     labels = KIND.astype(object)
     labels[7] = missing
-    with pytest.raises(RowsError, match="a label is missing.* row 7"):
+    with pytest.raises(RowsError, match=r"a label is missing.* row 7"):
         truth_in(rows_from(IRIS, load(iris), labels.tolist()))
 
 
@@ -187,7 +187,7 @@ def test_an_empty_label_of_a_file_is_refused(iris, tmp_path):
     frame.loc[3, "name"] = ""
     path, *_ = save(frame, tmp_path)
     model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(IRIS, NAMES[KIND])
-    with pytest.raises(RowsError, match="a label is missing.* row 3"):
+    with pytest.raises(RowsError, match=r"a label is missing.* row 3"):
         truth_in(rows_from(path, load(model), "name"))
 
 

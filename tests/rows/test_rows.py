@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 from models import trained
 from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
 from forestc.errors import OptionError, RowsError
@@ -260,3 +261,18 @@ def test_names_that_lightgbm_wrote_with_underscores_are_found(tmp_path):
         (batch,) = rows_from(rows, forest).batches()
         assert np.array_equal(evaluate(forest, batch.X).decision, model.predict(X))
     assert np.array_equal(evaluate(forest, shuffled).decision, model.predict(X))
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.csv.gz"])
+@pytest.mark.parametrize(
+    "line, fault",
+    [("1,2", "2 cells, and the first line has 3; .*, line 5001"), ("x,2,3", "column 'a' holds 'x', .*, line 5001")],
+)
+def test_a_faulty_line_of_a_csv_file_is_named(tmp_path, name, line, fault):
+    lines = ["a,b,c", *["1,2,3"] * 9000]
+    lines[5000] = line
+    text = "\n".join(lines).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    model = load(DecisionTreeClassifier(random_state=0).fit([[1, 2, 3], [2, 2, 3], [2, 3, 4]], [0, 1, 0]))
+    with pytest.raises(RowsError, match=fault):
+        read(open_rows(tmp_path / name, model))

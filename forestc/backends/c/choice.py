@@ -14,7 +14,7 @@ from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
 from forestc.backends.c.types import adds
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
 from forestc.options.compile import CLayout
 
@@ -41,7 +41,7 @@ class Budget:
             return
         known = firmware_costs()
         if self.cpu and self.cpu not in known:
-            raise OptionError(f"unknown cpu {self.cpu!r}", do=f"known: {', '.join(known)}")
+            raise OptionError(f"unknown cpu {self.cpu!r}", do=known_names(self.cpu, known))
         for name, limit in self.limits.items():
             if not self.cpu:
                 raise OptionError(f"{name}={limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import ForestcError
+from forestc.errors import ForestcError, known_names
 
 MOST_BYTES, MOST_PEERS = 1 << 20, 500  # of a file: limits for files of unknown origin
 KNOWN = ("accuracy", "lut", "ff", "latency_cycles", "fmax_mhz", "flash", "ram", "instructions")
@@ -81,7 +81,7 @@ def _peer(row: Mapping[str, Any], known: Collection[str], where: str) -> Peer:
     figures = {key: value for key, value in row.items() if key != "name"}
     unknown = [key for key in figures if key not in known]
     if unknown:
-        raise ForestcError(f"unknown figure {unknown[0][:40]!r}", where=where, do=f"known: {', '.join(known)}")
+        raise ForestcError(f"unknown figure {unknown[0][:40]!r}", where=where, do=known_names(unknown[0], known))
     return Peer(
         name.strip(), {key: _number(value, key, where) for key, value in figures.items() if value not in ("", None)}
     )
