@@ -22,7 +22,8 @@ class Failure:
 
     @staticmethod
     def of(error: ForestcError) -> Failure:
-        return Failure(type(error).__name__, error.what, error.where, error.do, error.exit_status)
+        do = "; ".join(part for part in (error.do, *_notes(error)) if part)
+        return Failure(type(error).__name__, error.what, error.where, do, error.exit_status)
 
     def tell(self, as_json: bool) -> None:
         """Writes one line to standard error; standard output is for results."""
@@ -33,9 +34,14 @@ class Failure:
             sys.stderr.write(f"forestc: {'; '.join(part for part in parts if part)}\n")
 
 
-def interrupted(status: int) -> Failure:
-    """The failure of a program ended by a signal. status: 128 plus the signal's number."""
-    return Failure("Interrupted", "interrupted", status=status)
+def interrupted(status: int, signalled: BaseException | None = None) -> Failure:
+    """The failure of a program ended by a signal, with the notes of what it left. status: 128 plus the signal's
+    number."""
+    return Failure("Interrupted", "interrupted", do="; ".join(_notes(signalled)), status=status)
+
+
+def _notes(error: BaseException | None) -> tuple[str, ...]:
+    return tuple(getattr(error, "__notes__", ()))
 
 
 def one_line(text: str) -> str:

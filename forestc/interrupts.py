@@ -24,8 +24,11 @@ class CtrlC(KeyboardInterrupt):
 def ctrl_c_ends() -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
-        raise Interrupted(signal.SIGINT) from None
+    except KeyboardInterrupt as error:
+        ended = Interrupted(signal.SIGINT)
+        for note in getattr(error, "__notes__", ()):
+            ended.add_note(note)
+        raise ended from None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -81,9 +81,9 @@ def main(arguments: list[str] | None = None) -> None:
         with interruptible():
             app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
     except Interrupted as signalled:
-        failure = interrupted(signalled.status)
-    except KeyboardInterrupt:
-        failure = interrupted(128 + signal.SIGINT)
+        failure = interrupted(signalled.status, signalled)
+    except KeyboardInterrupt as signalled:
+        failure = interrupted(128 + signal.SIGINT, signalled)
     except ForestcError as error:
         if debug:
             raise

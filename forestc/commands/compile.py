@@ -160,7 +160,8 @@ def quantize(
 
 @takes(CompileOptions)
 def compile(options: CompileOptions) -> Compiled:
-    """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written.
+    """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written; if the
+    synthesis fails or is interrupted, all else is, and the error says so.
 
     The parameters are the fields of `forestc.options.compile.CompileOptions`. With a device the design is also
     synthesized, placed and routed for it, as `synth` does: see `figures["synthesis"]`. A model without column names
@@ -225,7 +226,11 @@ def compile(options: CompileOptions) -> Compiled:
         design = write(figures, made)
     if device is not None and not options.no_synth:
         # _lower has compared it with the estimate already
-        synthesis = synth(design, device, native=options.native, try_anyway=True, record=False, progress=progress)
+        try:
+            synthesis = synth(design, device, native=options.native, try_anyway=True, record=False, progress=progress)
+        except BaseException as error:
+            error.add_note(f"{folder} is whole but for the synthesis: forestc synth {folder} --device {device}")
+            raise
         figures = replace(figures, synthesis=synthesis)
         design = write(figures, {**made, "synthesis": synthesis_record(synthesis)})
         clock.seconds |= synthesis["seconds"]

@@ -12,6 +12,7 @@ from rich.text import Text
 from forestc.checks.result import CheckResult
 from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.forest.summary import shown
+from forestc.passes.judge import ERRORS
 
 T = TypeVar("T")
 MOST_COMPARATORS = 20  # in the table of those that change most
@@ -129,15 +130,17 @@ def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> lis
         (
             trial["family"] + " (taken)" * trial["chosen"],
             f"{trial['size']:,.0f}",
-            f"{100 * trial['accuracy']:.2f} %",
+            f"{100 * trial['accuracy']:.2f} of {100 * (trial['accuracy'] + trial['lost']):.2f} %",
             f"{100 * trial['lost']:+.2f} ± {100 * trial['standard_error']:.2f}",
             "" if trial["good"] else "no",
         )
         for trial in level["table"]
     ]
     first = level["table"][0]
-    title = f"what -{level['level']} tried: {level['tried']} settings, judged on {level['judged_on']}"
-    return [made(title, ("way", level["unit"], first["measure"], "lost, in points", "within tolerance"), rows)]
+    how = f"judged on {level['judged_on']}; {ERRORS} errors count"
+    title = f"what -{level['level']} tried: {level['tried']} settings, {how}"
+    heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
+    return [made(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
 
 
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
