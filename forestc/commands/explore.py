@@ -228,7 +228,9 @@ def _validation(material: Material) -> str:
             else how
         )
     judged = len(material.folds[0].judged)
-    return f"{judged} rows that neither training nor passes saw" if not same_rows(material) else f"{judged} rows"
+    if same_rows(material):
+        return f"{judged} rows"
+    return f"{judged} rows that training did not see, nor passes but those that -O2 and -O3 choose on them"
 
 
 def command_of(asked: Asked, folder: Path) -> str | None:

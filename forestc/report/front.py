@@ -32,7 +32,9 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]
     lines += _unfinished(figures)
-    lines += [f"designs: {figures['out']}/trials/NNNN/design", f"charts: forestc report {figures['out']} -o study.html"]
+    designs = any(trial.has_design for trial in study.trials)
+    lines += [f"designs: {figures['out']}/trials/NNNN/design"] * designs
+    lines += [f"charts: forestc report {figures['out']} -o study.html"]
     return [table, *map(Text, lines)]
 
 
