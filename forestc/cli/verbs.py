@@ -64,7 +64,7 @@ def _print(call: Call) -> None:
 
 
 def _compile(call: Call) -> None:
-    """Compiles a model to equivalent Verilog, C and HLS C++."""
+    """Compiles a model to equivalent Verilog, VHDL, C, HLS C++ and Amaranth."""
     from forestc.commands.compile import compile
     from forestc.report.tables import compile_tables
 
