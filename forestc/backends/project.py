@@ -112,7 +112,7 @@ def emit(
         "core": sources["core"],
         "files": LANGUAGES[language],
         "top": f"{module}_registered",
-        "wrapper": [sources[role] for role in ("axi_stream", "axi_lite") if role in sources],
+        "wrapper": [sources[role] for role in ("axi_lite", "axi_stream") if role in sources],
         "bench": [sources[role] for role in ("testbench", "vectors") if role in sources],
         "cocotb": [sources[role] for role in ("cocotb", "words", "raw_rows") if role in sources],
         "version": __version__,
