@@ -1,5 +1,5 @@
-"""The AXI4-Stream backend: a wrapper of the core in its language, AXI4-Lite registers, an IP-XACT component of both, a C
-header for drivers, and test benches: of cocotb, and in VHDL."""
+"""The AXI4-Stream backend: a wrapper of the core in its language, AXI4-Lite registers, an IP-XACT component of both, a
+C header for drivers, and test benches: for cocotb, and in VHDL."""
 
 from __future__ import annotations
 
@@ -183,7 +183,9 @@ def _pieces(stream: Stream) -> Iterator[_Piece]:
     """The pieces of m_axis_tdata, lowest first: sign-extended results and zeros."""
     at = 0
     lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
-    for low, word, offset, bits in lanes if stream.result.align else [(0, WordType(stream.y_bits, False), 0, stream.y_bits)]:
+    if not stream.result.align:
+        lanes = [(0, WordType(stream.y_bits, False), 0, stream.y_bits)]
+    for low, word, offset, bits in lanes:
         if offset > at:
             yield _Piece(at, offset - at)
         yield _Piece(offset, word.width, low)
