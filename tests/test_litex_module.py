@@ -108,7 +108,9 @@ def exchanged(dut, netlist, words, seed):
             yield dut.sink.valid.eq(0)
 
     def take():
-        for _ in range(20 * (len(words) + netlist.latency)):
+        quiet = 0  # clocks since a result; at the end a while longer, for what should not come
+        while quiet < 20 + netlist.latency:
+            quiet += 1
             yield dut.source.ready.eq(random.random() < 0.5)
             yield
             if (yield dut.source.ready) and (yield dut.source.valid):
@@ -116,6 +118,7 @@ def exchanged(dut, netlist, words, seed):
                 for field in outputs:
                     row.append((yield getattr(dut.source, field.name)))
                 got.append((row, (yield dut.source.last)))
+                quiet = 0
 
     run_simulation(dut, [send(), take()])
     return got
@@ -123,20 +126,19 @@ def exchanged(dut, netlist, words, seed):
 
 @pytest.mark.parametrize("latency", [0, 1, 3])
 def test_no_row_is_lost_between_the_streams(latency, need_litex):
-    for seed in range(2):
-        forest = random_forest(seed + latency, True)
-        netlist = lowered(forest, latency)
-        words = words_of(forest, np.zeros((1, forest.columns)), 60)
-        got = exchanged(litex_module.streamed(netlist), netlist, words, seed)
-        wanted = expected(forest, netlist, words).tolist()
-        assert got == [(row, int(place % 5 == 0)) for place, row in enumerate(wanted)]
+    forest = random_forest(latency, True)
+    netlist = lowered(forest, latency)
+    words = words_of(forest, np.zeros((1, forest.columns)), 60)[::3]
+    got = exchanged(litex_module.streamed(netlist), netlist, words, latency)
+    wanted = expected(forest, netlist, words).tolist()
+    assert got == [(row, int(place % 5 == 0)) for place, row in enumerate(wanted)]
 
 
 @pytest.mark.parametrize("latency", [0, 2])
 def test_every_kind_of_cell_is_simulated(latency, need_litex):
     for seed in range(3):
         netlist, random = all_kinds(Random(seed), latency), Random(seed)
-        rows = [[random.randint(f.word.low, f.word.high) for f in input_fields(netlist)] for _ in range(30)]
+        rows = [[random.randint(f.word.low, f.word.high) for f in input_fields(netlist)] for _ in range(12)]
         words = np.array(rows, dtype=np.int64)
         got = exchanged(litex_module.streamed(netlist), netlist, words, seed)
         assert [row for row, _ in got] == by_cells(netlist, words).tolist()
