@@ -142,7 +142,9 @@ def main() -> None:
     root = Path(__file__).parents[1]
     files = ("forestc/backends/hdl.py", "forestc/backends/verilog.py", "forestc/backends/vhdl.py")
     files += ("hdl_templates/vhdl/core.vhd.j2", "hdl_templates/vhdl/bench.vhd.j2", "forestc/checks/proof/vhdl.py")
-    files += tuple(f"hdl_templates/vhdl/{name}.vhd.j2" for name in ("axi_stream", "axi_lite", "axi_stream_bench"))
+    files += tuple(
+        f"hdl_templates/vhdl/{name}.vhd.j2" for name in ("read_word", "axi_stream", "axi_lite", "axi_stream_bench")
+    )
     counted = [{"file": file, "lines": len((root / file).read_text().splitlines())} for file in files]
     show("LUTs by yosys", lines, options.json, edits=[found], streams=rows, lines_of_the_backend=counted)
     if found["missed"] or any(row["test"] != "PASS" for row in rows):
