@@ -1,27 +1,38 @@
-"""The VHDL beside the Verilog: LUTs by yosys, of the VHDL through GHDL's synthesis, and planted edits that are found.
+"""The VHDL beside the Verilog: LUTs by yosys, of the VHDL through GHDL's synthesis; planted edits that are found; rows
+through the stream wrapper in VHDL.
 
 The designs are the two shipped models and kinds of the tests, pipelined and not. An edit changes one thing in the
 architecture of a small random design: an operator, a bit of a literal, an index, an initial value. It is found if the
-proof does not hold; what the proof finds equal for every input must also pass the test bench. Needs ghdl.
+proof does not hold; what the proof finds equal for every input must also pass the test bench. The rows are random words
+for a small forest on the iris data, sent by the generated test bench under GHDL with valid and ready random, each
+result compared in its place, with the number of its row. Needs ghdl.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from streams import write_vectors
 from tools import arguments, show
 
 import forestc
 from forestc.backends import hdl, verilog, vhdl
+from forestc.checks.engines import GhdlStreamEngine
 from forestc.checks.proof.vhdl import synthesized
 from forestc.costs.devices import DEVICES, family_of
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
+from forestc.options.stream import StreamOptions
+from forestc.toolchain.run import run_tool
 from forestc.toolchain.yosys import synthesize
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -87,20 +98,56 @@ def edits(count: int, seed: int) -> dict[str, int]:
     return figures
 
 
+def streamed(vectors: int, tdata: int, latency: int, seed: int) -> dict[str, Any]:
+    """Rows through the wrapper: what the test bench in VHDL counts, and the seconds of the simulation."""
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        stream = StreamOptions(tdata_bits=tdata, user_bits=32, registers=True)
+        design = forestc.compile(
+            model, X, folder / "iris", label=y, targets="vhdl", latency=latency, outputs="both", name="iris",
+            stream=stream,
+        ).design  # fmt: skip
+        write_vectors(design, folder / "vectors.txt", vectors, seed)
+        engine = GhdlStreamEngine(design, folder)
+        start = time.perf_counter()
+        said = run_tool([*engine.command, f"-gseed={seed}"], folder, seconds=36_000).decode()
+        seconds = time.perf_counter() - start
+        form = (
+            r"^(PASS|FAIL) .*?(\d+) vectors, of (\d+) sent; (\d+) wrong, (\d+) unstable, (\d+) short rows, "
+            r"stalls (\d+) in (\d+) out, (\d+) clocks$"
+        )
+        if (found := re.search(form, said, re.MULTILINE)) is None:
+            raise SystemExit(f"the test bench gave no verdict: {said[-2000:]}")
+        received, sent, wrong, unstable, short, stalls_in, stalls_out, clocks = map(int, found.groups()[1:])
+        described = design.manifest["stream"]
+    line = {"tdata": described["tdata_bits"], "beats": described["beats"], "latency": latency, "sent": sent}
+    line |= {"received": received, "lost": sent - received, "wrong or out of order": wrong, "unstable": unstable}
+    line |= {"short_rows": short, "stalls_in": stalls_in, "stalls_out": stalls_out, "clocks": clocks}
+    return line | {"seconds": seconds, "rows_per_s": round(sent / seconds), "test": found[1]}
+
+
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--edits", type=int, default=200)
     parser.add_argument("--devices", nargs="+", default=["xcup", "ecp5-85k"])
+    parser.add_argument("--vectors", type=int, default=1_000_000, help="rows through the stream wrapper")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    rows = [streamed(*case, options.seed + 1) for case in ((options.vectors, 0, 3), (options.vectors // 4, 8, 0))]
+    print(*rows, sep="\n", flush=True)
     lines = [line for device in options.devices for line in sizes(device)]
     found = edits(options.edits, options.seed)
     root = Path(__file__).parents[1]
     files = ("forestc/backends/hdl.py", "forestc/backends/verilog.py", "forestc/backends/vhdl.py")
     files += ("hdl_templates/vhdl/core.vhd.j2", "hdl_templates/vhdl/bench.vhd.j2", "forestc/checks/proof/vhdl.py")
+    files += tuple(
+        f"hdl_templates/vhdl/{name}.vhd.j2" for name in ("read_word", "axi_stream", "axi_lite", "axi_stream_bench")
+    )
     counted = [{"file": file, "lines": len((root / file).read_text().splitlines())} for file in files]
-    show("LUTs by yosys", lines, options.json, edits=[found], lines_of_the_backend=counted)
-    if found["missed"]:
+    show("LUTs by yosys", lines, options.json, edits=[found], streams=rows, lines_of_the_backend=counted)
+    if found["missed"] or any(row["test"] != "PASS" for row in rows):
         sys.exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Runs generated VHDL under GHDL, in both standards and with every warning."""
+"""Runs generated VHDL under GHDL, in both standards and with every warning; proves its stream wrapper by yosys."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from forestc.errors import ToolError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, evaluate, reads
 from forestc.rows.batches import ArrayRows
+from forestc.toolchain.yosys import run_yosys
 
 STANDARDS = ("93", "08")
 # -Wall of later versions, warning by warning
@@ -80,6 +81,71 @@ def by_cells(netlist: Netlist, words: NDArray[Any]) -> NDArray[Any]:
 def words_of(forest: Forest, rows: NDArray[Any], count: int) -> NDArray[Any]:
     """Words of given rows, on thresholds, and random ones."""
     return np.concatenate([part.words for part in vectors(forest, ArrayRows(rows), count, 0)])
+
+
+# --- the stream wrapper -----------------------------------------------------------------------------------
+
+_FLAT = """
+{read}
+hierarchy -check -top {top}
+proc -norom
+memory_map
+flatten
+# nothing but registers at the rising edge of aclk, which the comparison does not look at
+design -save named
+opt_clean -purge
+select -assert-any t:$dff
+select -assert-none t:$*ff* t:$dlatch* %u t:$sr %u t:$mem* %u t:$dff %d t:$dffe %d
+select -assert-none t:$dff* r:CLK_POLARITY=0 %i
+select -assert-none t:$dff* %ci1:+[CLK] t:* %d w:aclk %d
+design -load named
+opt_clean
+# registers start as they like: what follows holds from equal values on, which a reset gives
+setattr -unset init w:*
+rename -top {name}
+write_rtlil {name}.il
+"""
+_SAME = """
+read_rtlil gold.il
+read_rtlil gate.il
+# refuses different ports, which later commands would ignore
+miter -equiv gold gate ports
+delete ports
+equiv_make gold gate equiv
+cd equiv
+opt_expr
+wreduce
+opt_merge
+opt_clean
+equiv_simple -undef
+equiv_induct -undef
+equiv_status -assert
+"""
+
+
+def wrappers_differ(top: str, verilog_files: dict[str, str], vhdl_files: dict[str, str]) -> str:
+    """Where yosys does not find a module in Verilog and that in VHDL, as GHDL synthesizes it, equal; "" if it does.
+
+    Registers of the same name are taken for equal, with any values; it is proved that they are after every clock, for
+    all inputs, and that the outputs are. files: {path: text}, in the order of their use.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path, text in (verilog_files | vhdl_files).items():
+            (folder / path).write_text(text)
+        command = ["ghdl", "--synth", "--std=93", "--out=verilog", *vhdl_files, "-e", top]
+        made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+        (folder / "synthesized.v").write_text(made)
+        sides = (("gold", list(verilog_files)), ("gate", ["synthesized.v"]))
+        script = _SAME
+        for side, files in reversed(sides):
+            read = "\n".join(f"read_verilog {file}" for file in files)
+            script = f"{_FLAT.format(read=read, top=top, name=side)}\ndesign -reset\n{script}"
+        try:
+            run_yosys(script, folder)
+        except ToolError as error:
+            return error.where
+    return ""
 
 
 # --- planted edits ----------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""The AXI4-Stream backend: a wrapper of the Verilog core, AXI4-Lite registers, an IP-XACT component of both, a C header
-for drivers, and a cocotb test bench."""
+"""The AXI4-Stream backend: a wrapper of the core in its language, AXI4-Lite registers, an IP-XACT component of both, a
+C header for drivers, and test benches: for cocotb, and in VHDL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,9 @@ from forestc.backends import quantizer
 from forestc.backends.hdl import module_name
 from forestc.backends.lanes import Layout, layout_of
 from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.project import LANGUAGES
 from forestc.forest.ir import Forest
-from forestc.netlist.ir import Netlist
+from forestc.netlist.ir import Netlist, WordType
 from forestc.options.stream import StreamOptions
 from forestc.version import __version__
 from hdl_templates import render
@@ -73,18 +74,22 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
     )
 
 
-def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str) -> dict[str, tuple[str, str]]:
-    """{role: (relative path, text)} of the wrapper, the register block if wanted, the IP-XACT component, the C header
-    for drivers, the Python module that makes words, and the cocotb test bench.
+def emit(
+    forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, language: str = "verilog"
+) -> dict[str, tuple[str, str]]:
+    """{role: (relative path, text)} of the wrapper, the register block if wanted, the IP-XACT component, in VHDL a test
+    bench, the C header for drivers, the Python module that makes words, and the cocotb test bench.
 
-    design_hash: the manifest's, 64 hexadecimal digits. Same input, same bytes.
+    design_hash: the manifest's, 64 hexadecimal digits. language: of the core, verilog or vhdl. Same input, same bytes.
     """
-    stream = stream_of(netlist, options)
+    stream, spelling, files = stream_of(netlist, options), _SPELLINGS[language], LANGUAGES[language]
     module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
     view = {
         **vars(stream),
-        **_wiring(stream),
+        **_wiring(stream, spelling),
+        "files": files,
+        "language": language,
         "result_bits": stream.result_bits,
         "padded_bits": stream.padded_bits,
         "core_version": __version__,
@@ -93,31 +98,37 @@ def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: 
         "identity": constants,
         "counted": COUNTERS,
         "offsets": offsets,
-        "constants": [(f"5'd{offset // 4}", name, f"32'h{constants[name]:08x}") for name, offset in _map(constants)],
-        "counters": [(f"5'd{offset // 4}", name) for name, offset in _map(COUNTERS)],
-        "control": f"5'd{offsets[CONTROL] // 4}",
+        "constants": [
+            (spelling.place(offset), name, spelling.value(constants[name])) for name, offset in _map(constants)
+        ],
+        "counters": [(spelling.place(offset), name) for name, offset in _map(COUNTERS)],
+        "control": spelling.place(offsets[CONTROL]),
     }
-    verilog = {"axi_stream": (f"{module}_axis.v", render("verilog/axi_stream.v.j2", **view))}
-    if stream.registers:
-        verilog["axi_lite"] = (f"{module}_axi_lite.v", render("verilog/axi_lite.v.j2", **view))
-    view["sources"] = [f"{module}.v", *(path for path, _ in verilog.values())]
+    parts = {"axi_stream": "axis", **({"axi_lite": "axi_lite"} if stream.registers else {})}
+    written = {
+        role: (f"{module}_{part}.{files.suffix}", render(f"{language}/{role}.{files.suffix}.j2", **view))
+        for role, part in parts.items()
+    }
+    view["sources"] = [f"{module}.{files.suffix}", *(path for path, _ in reversed(written.values()))]
     view["members"] = [(lane, lane.field.identifier) for lane in stream.row.lanes]
+    written["ip_xact"] = ("component.xml", render("synth/component.xml.j2", **view))
+    if language == "vhdl":
+        written["stream_testbench"] = (f"{module}_axis_tb.vhd", render("vhdl/axi_stream_bench.vhd.j2", **view))
     return {
-        **verilog,
-        "ip_xact": ("component.xml", render("synth/component.xml.j2", **view)),
+        **{f"{files.prefix}{role}": file for role, file in written.items()},
         "driver": (f"{module}_axis.h", render("c/driver.h.j2", **view)),
         "words": (f"{words}.py", quantizer.emit(forest, netlist, stream.row, stream.result)),
         "cocotb": (f"test_{module}_axis.py", render("cocotb/test_axis.py.j2", **view)),
     }
 
 
-def _wiring(stream: Stream) -> dict[str, Any]:
+def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
     """Template variables for ports and the places of fields.
 
     gathered: the parts of a row that make up x, highest first; empty if the row is x. unused: the parts that nothing
-    reads. spread: the parts of m_axis_tdata, highest first. row_places, result_places: for the test bench.
+    reads. spread: what makes m_axis_tdata of a result. row_places, result_places: for test benches.
     """
-    wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": _spread(stream)}
+    wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": spelling.spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
         places = {"row_places": ((0, x, 0),), "result_places": ((0, y, False, 0, y),)}
@@ -126,8 +137,8 @@ def _wiring(stream: Stream) -> dict[str, Any]:
     result = [(lane.field.offset, *lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     return {
         **wiring,
-        "gathered": [f"row[{at + bits - 1}:{at}]" for _, bits, at in reversed(row)],
-        "unused": [f"row[{first + bits - 1}:{first}]" for first, bits in stream.row.gaps],
+        "gathered": [spelling.part("row", at, bits) for _, bits, at in reversed(row)],
+        "unused": [spelling.part("row", first, bits) for first, bits in stream.row.gaps],
         "row_places": tuple(row),
         "result_places": tuple(result),
     }
@@ -157,21 +168,90 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
     }
 
 
-def _spread(stream: Stream) -> list[str]:
-    """The parts of m_axis_tdata, highest first: sign-extended results and zeros."""
+@dataclass(frozen=True)
+class _Piece:
+    """Bits offset .. offset + bits - 1 of m_axis_tdata: those of the result from `low` on; repeated, its bit `low`;
+    zeros if low is None."""
+
+    offset: int
+    bits: int
+    low: int | None = None
+    repeated: bool = False
+
+
+def _pieces(stream: Stream) -> Iterator[_Piece]:
+    """The pieces of m_axis_tdata, lowest first: sign-extended results and zeros."""
+    at = 0
+    lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     if not stream.result.align:
-        padding = stream.result_bits - stream.y_bits
-        return [*([f"{padding}'d0"] if padding else []), "result"]
-    parts, at = [], 0
-    for lane in stream.result.lanes:
-        low, width = lane.field.offset, lane.field.word.width
-        gap, top = lane.offset - at, low + width - 1
-        filled = f"{{{lane.spare}{{result[{top}]}}}}" if lane.field.word.signed else f"{lane.spare}'d0"
-        parts += [*([f"{gap}'d0"] if gap else []), f"result[{top}:{low}]", *([filled] if lane.spare else [])]
-        at = lane.offset + lane.bits
-    return [*([f"{stream.result_bits - at}'d0"] if stream.result_bits > at else []), *reversed(parts)]
+        lanes = [(0, WordType(stream.y_bits, False), 0, stream.y_bits)]
+    for low, word, offset, bits in lanes:
+        if offset > at:
+            yield _Piece(at, offset - at)
+        yield _Piece(offset, word.width, low)
+        if bits > word.width:
+            top = low + word.width - 1 if word.signed else None
+            yield _Piece(offset + word.width, bits - word.width, top, repeated=True)
+        at = offset + bits
+    if stream.result_bits > at:
+        yield _Piece(at, stream.result_bits - at)
 
 
+@dataclass(frozen=True)
+class _Spelling:
+    """How a language spells the wrapper. part: of a name, the first bit and the bits. place, value: of a register, from
+    its byte offset and from its value. spread: as in `_wiring`."""
+
+    part: Callable[[str, int, int], str]
+    place: Callable[[int], str]
+    value: Callable[[int], str]
+    spread: Callable[[Stream], list[str]]
+
+
+def _in_verilog(stream: Stream) -> list[str]:
+    """The operands of a concatenation, the highest first."""
+
+    def operand(piece: _Piece) -> str:
+        if piece.low is None:
+            return f"{piece.bits}'d0"
+        if piece.repeated:
+            return f"{{{piece.bits}{{result[{piece.low}]}}}}"
+        return f"result[{piece.low + piece.bits - 1}:{piece.low}]" if stream.result.align else "result"
+
+    return [operand(piece) for piece in reversed([*_pieces(stream)])]
+
+
+def _in_vhdl(stream: Stream) -> list[str]:
+    """An assignment for each piece. The result stands above its tuser and tlast."""
+    above = stream.user_bits + 1
+
+    def value(piece: _Piece) -> str:
+        if piece.low is None:
+            return "(others => '0')"
+        low = above + piece.low
+        return f"(others => popped({low}))" if piece.repeated else _downto("popped", low, piece.bits)
+
+    return [f"{_downto('m_axis_tdata', piece.offset, piece.bits)} <= {value(piece)};" for piece in _pieces(stream)]
+
+
+def _downto(name: str, at: int, bits: int) -> str:
+    return f"{name}({at + bits - 1} downto {at})"
+
+
+_SPELLINGS: Mapping[str, _Spelling] = {
+    "verilog": _Spelling(
+        part=lambda name, at, bits: f"{name}[{at + bits - 1}:{at}]",
+        place=lambda offset: f"5'd{offset // 4}",
+        value=lambda value: f"32'h{value:08x}",
+        spread=_in_verilog,
+    ),
+    "vhdl": _Spelling(
+        part=_downto,
+        place=lambda offset: f'"{offset // 4:05b}"',
+        value=lambda value: f'X"{value:08x}"',
+        spread=_in_vhdl,
+    ),
+}
 _REGISTERED = ("s_axis_tready", "m_axis_tlast", "m_axis_tuser", "m_axis_tvalid")
 
 

@@ -48,13 +48,20 @@ def compared(
 
     bit: of a place of the word, inverted or not. operators: and, or.
     """
+    text = ""
+    for index, (place, inverted, operator) in enumerate(steps(word, threshold)):
+        read = bit(place, inverted)
+        inner = f"({text})" if index > 1 else text
+        text = f"{read} {operators[operator]} {inner}" if text else read
+    return text
+
+
+def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
+    """The bits of a word that a comparison with a constant reads, the innermost first: (place, whether it is inverted,
+    how it is joined to what is before it, 0: and, 1: or)."""
     pattern = threshold & ((1 << word.width) - 1)
     if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
         pattern ^= 1 << (word.width - 1)
     low = (pattern & -pattern).bit_length() - 1
-    text = ""
-    for place in range(low, word.width):
-        read = bit(place, not (word.signed and place == word.width - 1))
-        inner = f"({text})" if place > low + 1 else text
-        text = f"{read} {operators[pattern >> place & 1]} {inner}" if text else read
-    return text
+    sign = word.width - 1 if word.signed else -1
+    return [(place, place != sign, pattern >> place & 1) for place in range(low, word.width)]

@@ -40,7 +40,8 @@ class Sources:
     """How tools take files of a language.
 
     suffix: of files. prefix: of the roles of its scripts. vivado: the command that reads a file. quartus: the
-    assignment that names one. fusesoc: the type of a file. simulator: FuseSoC's, for the test bench.
+    assignment that names one. fusesoc: the type of a file. ip_xact: the language and the type of a file in IP-XACT.
+    simulator: for the test bench, as FuseSoC and cocotb call it.
     """
 
     suffix: str
@@ -48,12 +49,15 @@ class Sources:
     vivado: str
     quartus: str
     fusesoc: str
+    ip_xact: tuple[str, str]
     simulator: str
 
 
 LANGUAGES: Mapping[str, Sources] = {
-    "verilog": Sources("v", "", "read_verilog", "VERILOG_FILE", "verilogSource-2005", "icarus"),
-    "vhdl": Sources("vhd", "vhdl_", "read_vhdl", "VHDL_FILE", "vhdlSource-93", "ghdl"),
+    "verilog": Sources(
+        "v", "", "read_verilog", "VERILOG_FILE", "verilogSource-2005", ("Verilog", "verilogSource"), "icarus"
+    ),
+    "vhdl": Sources("vhd", "vhdl_", "read_vhdl", "VHDL_FILE", "vhdlSource-93", ("VHDL", "vhdlSource"), "ghdl"),
 }
 _TEMPLATES = {
     "vivado": ("vivado.tcl", "synth/vivado.tcl.j2"),
@@ -100,8 +104,8 @@ def emit(
     """{role: (path, text)}, for the folder of the files of a language.
 
     sources: role to file name of the files in this folder, the prefix of the language left out: core and, if present,
-    testbench, vectors, axi_stream, axi_lite, cocotb, words, raw_rows. language: verilog or vhdl. Parts and clock are
-    variables in the scripts, which arguments set. Same input, same bytes.
+    testbench, vectors, axi_stream, axi_lite, stream_testbench, cocotb, words, raw_rows. language: verilog or vhdl.
+    Parts and clock are variables in the scripts, which arguments set. Same input, same bytes.
     """
     options = options or ProjectOptions()
     module = module_name(netlist)
@@ -112,8 +116,9 @@ def emit(
         "core": sources["core"],
         "files": LANGUAGES[language],
         "top": f"{module}_registered",
-        "wrapper": [sources[role] for role in ("axi_stream", "axi_lite") if role in sources],
+        "wrapper": [sources[role] for role in ("axi_lite", "axi_stream") if role in sources],
         "bench": [sources[role] for role in ("testbench", "vectors") if role in sources],
+        "stream_bench": sources.get("stream_testbench"),
         "cocotb": [sources[role] for role in ("cocotb", "words", "raw_rows") if role in sources],
         "version": __version__,
         "clocked": bool(netlist.latency),

@@ -10,7 +10,7 @@ from forestc.backends import amaranth, axi_stream, c, hls, packages, project, ve
 from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 
-STREAM = ("axi_stream", "ip_xact", "driver", "words", "cocotb", "raw_rows")
+STREAM = ("driver", "words", "cocotb", "raw_rows")  # once, beside the first language's files
 
 
 def _hardware(options: Mapping[str, Any]) -> list[str]:
@@ -26,7 +26,10 @@ def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[st
 def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
     if not options.get("stream"):
         return ()
-    return (*STREAM, "axi_lite") if options["stream"]["registers"] else STREAM
+    roles = ["axi_stream", "ip_xact", *(["axi_lite"] if options["stream"]["registers"] else [])]
+    prefixes = [project.LANGUAGES[language].prefix for language in _hardware(options)]
+    bench = ["vhdl_stream_testbench"] if "vhdl" in options["targets"] else []
+    return (*(prefix + role for prefix in prefixes for role in roles), *bench, *STREAM)
 
 
 def _placed(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
@@ -75,9 +78,15 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     return _named("amaranth", ("amaranth",), amaranth.emit(source.netlist))
 
 
-def _stream(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash)
-    return [*_placed("verilog", files), Artifact("raw_rows", "verilog/rows.txt", source.raw_rows())]
+def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
+    """The wrapper of each language of the core. What is the same for all is written with the first."""
+    artifacts: dict[str, Artifact] = {}
+    languages = [file.role for file in before if file.role in project.LANGUAGES]
+    for language in languages:
+        files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash, language)
+        for file in _placed(language, files):
+            artifacts.setdefault(file.role, file)
+    return [*artifacts.values(), Artifact("raw_rows", f"{languages[0]}/rows.txt", source.raw_rows())]
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:

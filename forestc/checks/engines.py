@@ -178,12 +178,14 @@ class VerilatorEngine(Engine):
 class BenchEngine(Engine):
     """A core and its generated self-checking test bench under a simulator.
 
-    roles: of the core and the bench. programs: of the simulator, whose name is title. Subclasses build with these and
-    give the command that runs the bench.
+    roles: of the files, the bench last; those that the design does not have are left out. ending: of the bench's name.
+    programs: of the simulator, whose name is title. Subclasses build with these and give the command that runs the
+    bench.
     """
 
     sample: ClassVar[int] = 2000
-    roles: ClassVar[tuple[str, str]]
+    roles: ClassVar[tuple[str, ...]]
+    ending: ClassVar[str] = "_tb"
     programs: ClassVar[tuple[str, ...]]
     title: ClassVar[str]
 
@@ -193,8 +195,8 @@ class BenchEngine(Engine):
             raise MissingToolError(f"{self.title} is not on the PATH", do=f"install {self.programs[0]}")
         self.netlist, self.folder = design.netlist, folder
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
-        self.bench = f"{hdl.module_name(self.netlist)}_tb"
-        sources = [copied(design, role, folder) for role in self.roles]
+        self.bench = hdl.module_name(self.netlist) + self.ending
+        sources = [copied(design, role, folder) for role in self.roles if role in design.manifest["files"]]
         self.command = self.build(programs, sources)
         self.tool = version(programs[0])
 
@@ -226,7 +228,7 @@ class IcarusEngine(BenchEngine):
     name: ClassVar[str] = "icarus"
     role: ClassVar[str] = "testbench"
     stands_in_for: ClassVar[str] = "verilator"
-    roles: ClassVar[tuple[str, str]] = ("verilog", "testbench")
+    roles: ClassVar[tuple[str, ...]] = ("verilog", "testbench")
     programs: ClassVar[tuple[str, ...]] = ("iverilog", "vvp")
     title: ClassVar[str] = "Icarus Verilog"
 
@@ -241,7 +243,7 @@ class GhdlEngine(BenchEngine):
 
     name: ClassVar[str] = "ghdl"
     role: ClassVar[str] = "vhdl"
-    roles: ClassVar[tuple[str, str]] = ("vhdl", "vhdl_testbench")
+    roles: ClassVar[tuple[str, ...]] = ("vhdl", "vhdl_testbench")
     programs: ClassVar[tuple[str, ...]] = ("ghdl",)
     title: ClassVar[str] = "GHDL"
     standard: ClassVar[str] = "93"
@@ -260,7 +262,7 @@ class NvcEngine(BenchEngine):
     name: ClassVar[str] = "nvc"
     role: ClassVar[str] = "vhdl_testbench"
     stands_in_for: ClassVar[str] = "ghdl"
-    roles: ClassVar[tuple[str, str]] = ("vhdl", "vhdl_testbench")
+    roles: ClassVar[tuple[str, ...]] = ("vhdl", "vhdl_testbench")
     programs: ClassVar[tuple[str, ...]] = ("nvc",)
     title: ClassVar[str] = "NVC"
 
@@ -268,6 +270,28 @@ class NvcEngine(BenchEngine):
         (nvc,) = programs
         run_tool([nvc, "--std=1993", "-a", *sources, "-e", self.bench], self.folder, seconds=3600)
         return [nvc, "--std=1993", "--ieee-warnings=off", "-r", self.bench]
+
+
+STREAM_ROLES = ("vhdl", "vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
+
+
+class GhdlStreamEngine(GhdlEngine):
+    """The stream wrapper in VHDL and its self-checking test bench under GHDL: valid and ready are random."""
+
+    name: ClassVar[str] = "ghdl_stream"
+    role: ClassVar[str] = "vhdl_axi_stream"
+    roles: ClassVar[tuple[str, ...]] = STREAM_ROLES
+    ending: ClassVar[str] = "_axis_tb"
+
+
+class NvcStreamEngine(NvcEngine):
+    """The same under NVC."""
+
+    name: ClassVar[str] = "nvc_stream"
+    role: ClassVar[str] = "vhdl_stream_testbench"
+    stands_in_for: ClassVar[str] = "ghdl_stream"
+    roles: ClassVar[tuple[str, ...]] = STREAM_ROLES
+    ending: ClassVar[str] = "_axis_tb"
 
 
 class CEngine(Engine):
@@ -471,7 +495,8 @@ class WordsEngine(Engine):
 
 
 _ALL = (
-    NetlistEngine, IcarusEngine, VerilatorEngine, GhdlEngine, NvcEngine, CEngine, WordsEngine, HlsEngine, AmaranthEngine
+    NetlistEngine, IcarusEngine, VerilatorEngine, GhdlEngine, NvcEngine, GhdlStreamEngine, NvcStreamEngine, CEngine,
+    WordsEngine, HlsEngine, AmaranthEngine,
 )  # fmt: skip
 ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _ALL}
 ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

@@ -150,8 +150,8 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if {"verilog", "vhdl"} & set(targets):
         fitted()  # a damaged table of costs is refused here
-    if given.stream is not None and "verilog" not in targets:
-        raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
+    if given.stream is not None and not {"verilog", "vhdl"} & set(targets):
+        raise OptionError("a stream wrapper needs the core", do="add the target verilog or vhdl")
 
 
 def _c_options(given: CompileOptions) -> COptions:

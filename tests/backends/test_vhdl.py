@@ -16,7 +16,8 @@ from random_netlists import all_kinds
 from vhdl_tools import STANDARDS, analyzed, benched, by_cells, edited, ghdl, survives, words_of
 
 import forestc
-from forestc.backends import vhdl
+from forestc.backends import axi_stream, vhdl
+from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.names import identifier
 from forestc.backends.ports import input_fields
 from forestc.checks.engines import ENGINES
@@ -132,11 +133,20 @@ def test_hostile_names_of_features_are_harmless(standard, tmp_path, need_tool):
         assert prove_vhdl(netlist, text.encode()).proved
 
 
+def all_files(forest, latency):
+    """{path: text} of the core, its stream wrapper and their test benches, in the order of their use."""
+    netlist = lowered(forest, latency)
+    options = StreamOptions(tdata_bits=8 * bool(latency), registers=True)
+    files = axi_stream.emit(forest, netlist, options, "0" * 64, "vhdl")
+    roles = ("vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
+    return vhdl.emit(netlist) | dict(files[role] for role in roles)
+
+
 def own_names():
     """Every word of the VHDL files: of the language, its packages and the files themselves."""
     words = set()
     for latency in (0, 3):
-        for text in vhdl.emit(lowered(replace(SMALL, name="zebra"), latency)).values():
+        for text in all_files(replace(SMALL, name="zebra"), latency).values():
             words |= set(re.findall(r"[A-Za-z]\w*", re.sub(r'--[^\n]*|"[^"\n]*"', " ", text)))
     return sorted(word for word in words if not word.startswith("zebra"))
 
@@ -149,13 +159,14 @@ def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, 
     assert {"m_signal", "m_std_logic", "m_read", "m_ieee", "m_label", "digits"} <= set(names)
     files = []
     for place, name in enumerate(names.values()):
-        for path, text in vhdl.emit(lowered(replace(SMALL, name=name), 3 * (place % 2))).items():
+        for path, text in all_files(replace(SMALL, name=name), 3 * (place % 2)).items():
             (tmp_path / path).write_text(text)
             files.append(path)
     analyzed(tmp_path, files, standard)
     for place, name in enumerate(names.values()):
         if place % 8 == 0:
             ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_tb")
+            ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_axis_tb")
 
 
 # --- the proof and the bench find what is wrong -----------------------------------------------------------

@@ -23,7 +23,7 @@ from forestc.forest.text import print_forest
 from forestc.manifest.content import sealed
 
 # the design has no stream, and so no words; NVC runs what GHDL runs, and distributions do not have it
-ALL = [name for name in ENGINES if name not in ("words", "nvc")]
+ALL = [name for name in ENGINES if name not in ("words", "nvc", "ghdl_stream", "nvc_stream")]
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +329,10 @@ def test_the_roles_of_all_targets_are_those_that_the_options_imply(compiled, tmp
 
 
 def test_unknown_engines_are_refused(folder):
-    with pytest.raises(OptionError, match="unknown engine 'vcs'; known: netlist, icarus, verilator, ghdl, nvc, c"):
+    with pytest.raises(
+        OptionError,
+        match="unknown engine 'vcs'; known: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c",
+    ):
         run(folder, engines=["vcs"])
 
 

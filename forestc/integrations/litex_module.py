@@ -1,0 +1,180 @@
+"""A compiled design as a module of LiteX: its logic in Migen, made from the netlist, between two streams or behind
+registers."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add, and_, or_
+from pathlib import Path
+from typing import Any, assert_never
+
+from forestc.backends.logic import lookup_of, steps
+from forestc.backends.names import net_name
+from forestc.backends.ports import Field, input_fields, output_fields
+from forestc.errors import MissingExtraError
+from forestc.manifest.design import Design, open_design
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Net, Netlist, WordType
+
+
+def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
+    """A compiled design as a new module of LiteX (`LiteXModule`), to be used as a submodule.
+
+    It has the streams `sink`, of features, and `source`, of results, whose `first` and `last` are those of the rows.
+    A row goes in each clock cycle as long as results are taken; results keep the order of the rows.
+
+    csrs: with registers instead of streams, for a processor: one for each feature's word, `start`, which sends them as
+    a row when it is written, `done`, and one for each result, which holds the last row's. `identity` reads the first 32
+    bits of the design's hash. Raises ForestcError for a folder that can't be read, or if LiteX is not installed.
+    """
+    opened = design if isinstance(design, Design) else open_design(design)
+    try:
+        import litex.gen  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("LiteX", "litex") from None
+    made = streamed(opened.netlist)
+    return _registers(made, opened.netlist, str(opened.manifest["hash"])) if csrs else made
+
+
+def streamed(netlist: Netlist) -> Any:
+    """The module of LiteX with the streams of a netlist."""
+    from litex.gen import LiteXModule
+    from litex.soc.interconnect.stream import Endpoint
+    from migen import If, Mux, Signal
+
+    made = LiteXModule()
+    made.sink, made.source = sink, source = (
+        Endpoint(_layout(input_fields(netlist))),
+        Endpoint(_layout(output_fields(netlist))),
+    )
+    held_valid = Signal()  # a result that was there before it could be taken
+    run = Signal()  # the pipeline moves as one
+    words = {field.identifier: getattr(sink, field.identifier) for field in input_fields(netlist)}
+    made.core, results = core(netlist, words | {"in_valid": sink.valid}, run)
+    results["out_valid"] = results.get("out_valid", sink.valid)
+    for name in ("first", "last"):
+        results[name] = getattr(sink, name)
+        for _ in range(netlist.latency):
+            later = Signal()
+            made.sync += If(run, later.eq(results[name]))
+            results[name] = later
+    done = results.pop("out_valid")
+    made.comb += [run.eq(~held_valid), sink.ready.eq(run), source.valid.eq(held_valid | done)]
+    kept = []
+    for name, value in results.items():
+        held = Signal.like(getattr(source, name))
+        kept.append(held.eq(value))
+        made.comb += getattr(source, name).eq(Mux(held_valid, held, value))
+    made.sync += If(held_valid, held_valid.eq(~source.ready)).Else(*kept, held_valid.eq(done & ~source.ready))
+    return made
+
+
+def _registers(inner: Any, netlist: Netlist, design_hash: str) -> Any:
+    """A module with registers around the streams of `inner`."""
+    from litex.gen import LiteXModule
+    from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
+    from migen import If, Signal
+
+    made = LiteXModule()
+    made.stream = inner
+    waiting = Signal()  # a row that is not in yet
+    made.start, made.done = CSR(name="start"), CSRStatus(name="done", description="1: the results are of the last row.")
+    made.identity = CSRStatus(32, reset=int(design_hash[:8], 16), name="identity", description="Of the design's hash.")
+    made.comb += [inner.sink.valid.eq(waiting), inner.sink.first.eq(1), inner.sink.last.eq(1), inner.source.ready.eq(1)]
+    for field in input_fields(netlist):
+        word = CSRStorage(field.word.width, name=field.identifier, description=field.port.meaning or "A word.")
+        setattr(made, field.identifier, word)
+        made.comb += getattr(inner.sink, field.identifier).eq(word.storage)
+    taken = []
+    for field in output_fields(netlist):
+        status = CSRStatus(field.word.width, name=field.name, description="A result.")
+        setattr(made, field.name, status)
+        taken.append(status.status.eq(getattr(inner.source, field.name)))
+    made.sync += [
+        If(inner.sink.ready, waiting.eq(0)),
+        If(inner.source.valid, *taken, made.done.status.eq(1)),
+        If(made.start.re, waiting.eq(1), made.done.status.eq(0)),
+    ]
+    return made
+
+
+def core(netlist: Netlist, words: dict[str, Any], run: Any) -> tuple[Any, dict[str, Any]]:
+    """The logic of a netlist as a module of Migen, and {port: signal} of its outputs.
+
+    words: {port: signal} of its inputs. run: a signal that is 1 in each clock cycle in which registers take new values.
+    """
+    from migen import Constant, If, Module, Signal
+
+    logic, nets, updates = Module(), [], []
+    resets: set[Net] = set()  # registers of in_valid, which a reset clears; the words of rows need no reset
+    for net, cell in enumerate(netlist.cells):
+        word = netlist.types[net]
+        shape = (word.width, word.signed)
+        match cell:
+            case ir.Const(value):
+                nets.append(Constant(value, shape))
+            case ir.Input(port):
+                nets.append(words[net_name(net, cell)])
+                if port.kind == "valid":
+                    resets.add(net)
+            case ir.Register(a):
+                if a in resets:
+                    resets.add(net)
+                nets.append(Signal(shape, name=net_name(net, cell), reset_less=net not in resets))
+                updates.append(nets[net].eq(nets[a]))
+            case _:
+                nets.append(Signal(shape, name=net_name(net, cell)))
+                logic.comb += nets[net].eq(_value(cell, nets, netlist))
+    if updates:
+        logic.sync += If(run, *updates)
+    return logic, {port.name: nets[net] for port, net in netlist.outputs}
+
+
+def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
+    """The value of a combinational cell."""
+    from migen import Array, Cat, Constant, Mux
+
+    match cell:
+        case ir.Less(a, threshold, chained):
+            return nets[a] < threshold if chained else _below(nets[a], netlist.types[a], threshold)
+        case ir.InSet(a, members):
+            return reduce(or_, (nets[a] == member for member in members))
+        case ir.Not(a):
+            return ~nets[a]
+        case ir.And(a, b):
+            return nets[a] & nets[b]
+        case ir.Or(a, b):
+            return nets[a] | nets[b]
+        case ir.Mux(select, a, b):
+            return Mux(nets[select], nets[a], nets[b])
+        case ir.Add(operands):
+            return reduce(add, (nets[a] for a in operands))
+        case ir.Table(words):
+            lookup = lookup_of(cell, netlist.types)
+            bits = [lookup.values(place) for place in range(cell.width)]
+            sums = [sum((bit >> index & 1) << place for place, bit in enumerate(bits)) for index in range(lookup.size)]
+            return Array(Constant(value, cell.width) for value in sums)[Cat(*(nets[a] for a, _ in words))]
+        case ir.Shift(a):
+            return Cat(Constant(0, 1), nets[a])
+        case ir.Extend(a):
+            return nets[a]
+        case ir.Compare(a, b):
+            return nets[a] < nets[b]
+        case ir.Const() | ir.Input() | ir.Register():
+            raise ValueError(f"{type(cell).__name__} has no expression")
+        case _:
+            assert_never(cell)
+
+
+def _below(net: Any, word: WordType, threshold: int) -> Any:
+    """Whether a word is below a constant, bit by bit."""
+    value = None
+    for place, inverted, operator in steps(word, threshold):
+        bit = ~net[place] if inverted else net[place]
+        value = bit if value is None else (or_ if operator else and_)(bit, value)
+    return value
+
+
+def _layout(fields: list[Field]) -> list[tuple[str, tuple[int, bool]]]:
+    """The payload of a stream."""
+    return [(field.identifier, (field.word.width, field.word.signed)) for field in fields] or [("unused", (1, False))]
