@@ -143,7 +143,7 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "-o", "x", "--ranges", "rows.csv"], 1, "rows.csv, line 1; write a CSV file with"),
         (["compyle"], 2, "No such command 'compyle'. Did you mean 'compile'?; see forestc --help"),
         (["check", "out", "--sed", "1"], 2, "see forestc check --help"),
-        (["passes", "simplfy"], 2, "unknown pass 'simplfy'; known: simplify"),
+        (["passes", "simplfy"], 2, "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify"),
         (["check", "ill.json", "--rows", "rows.csv"], 1, "has no readable manifest.json"),
         (["inspect", "rows.csv"], 2, "unknown kind of model file '.csv'"),
         (["inspect", "broken.json"], 1, "not readable JSON"),

@@ -290,7 +290,9 @@ def _run_passes(read: _Read, wanted: Request) -> _Passed:
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
     noted = [step.report["note"] for step in steps if "note" in step.report]
-    notes = (*read.notes, *ground.plan.notes, *leaves, *noted)
+    instead = wanted.named is not None and wanted.level is not None
+    replaced = [f"the passes that were named run instead of those of -O{wanted.level}"] * instead
+    notes = (*read.notes, *replaced, *ground.plan.notes, *leaves, *noted)
     rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
     return _Passed(forest, tuple(steps), ground, rows, notes)
 

@@ -152,10 +152,7 @@ def level_number(level: int | str | None) -> int | None:
 
 
 def check_tolerance(level: int | None, tolerance: float | None, named: object) -> None:
-    """Raises OptionError for a level that searches beside named passes, which would replace all that it does, and for a
-    tolerance outside 0 to 1 or without such a level."""
-    if level in SEARCHING and named is not None:
-        raise OptionError(f"-O{level} chooses passes, and passes are named", do="remove the level, or the passes")
+    """Raises OptionError for a tolerance outside 0 to 1, or without a level that searches."""
     if tolerance is None:
         return
     if level not in SEARCHING or named is not None:
