@@ -116,7 +116,7 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
         "register_map": REGISTERS,
         "registered": ("bresp", "bvalid", "rdata", "rresp", "rvalid"),
         "rounds": levels_of(capacity.outputs),
-        "score_names": [f"c0_{output}" for output in reversed(range(capacity.outputs))],
+        "score_names": [f"v0_{k} ? c0_{k} : {capacity.score_bits}'d0" for k in reversed(range(capacity.outputs))],
         "version": __version__,
     }
 
