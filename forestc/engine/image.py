@@ -1,22 +1,7 @@
 """Images: an integer forest as the content of an engine.
 
-An image is a sequence of 32-bit words, little-endian in a file:
-
-| words      | content                                                                                            |
-|------------|----------------------------------------------------------------------------------------------------|
-| 0          | "FENG"                                                                                             |
-| 1          | format of nodes and images: 1                                                                      |
-| 2          | the capacity's number                                                                              |
-| 3          | words of the image, the last one included                                                          |
-| 4 .. 11    | the model's hash                                                                                   |
-| 12         | slots that are used                                                                                |
-| 13         | [1:0] decision: 0 none, 1 threshold, 2 argmax; [2] the last of equals wins; [15:8] the last output; [23:16] the output that the threshold is for |
-| 14         | the threshold, signed                                                                              |
-| 15         | 0                                                                                                  |
-| then       | of each output the bias, signed                                                                    |
-| then       | of each slot [7:0] steps, [15:8] first output, [23:16] outputs less 1, [24] whether sums begin with the bias |
-| then       | of each walker the number of nodes, then those nodes; a node of more than 32 bits takes two words, the low one first |
-| last       | the CRC-32 of all words before                                                                     |
+An image is a sequence of 32-bit words, little-endian in a file: a header, biases, a table of slots, the nodes of each
+walker, and a CRC. docs/explanation/engine.md states every bit.
 """
 
 from __future__ import annotations
@@ -45,8 +30,8 @@ class DoesNotFitError(ForestcError):
 
 @dataclass(frozen=True)
 class Slot:
-    """What all walkers do at once. trees: of each walker the index of a tree, -1 for none. steps: of the deepest. first,
-    count: the outputs that they add to. initial: whether the sums begin with the bias."""
+    """What all walkers do at once. trees: of each walker the index of a tree, -1 for none. steps: of the deepest.
+    first, count: the outputs that they add to. initial: whether the sums begin with the bias."""
 
     trees: tuple[int, ...]
     steps: int
@@ -102,12 +87,10 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
         raise DoesNotFitError(
             f"a walker needs {max(used):,} nodes, and has {capacity.nodes:,}",
             where=f"{sum(used):,} of {capacity.walkers * capacity.nodes:,} nodes in all",
-            do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine with "
-            f"--nodes {_doubled(capacity, max(used)):,}",
+            do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine "
+            f"with --nodes {_doubled(capacity, max(used)):,}",
         )
-    table = [
-        slot.steps | slot.first << 8 | (slot.count - 1) << 16 | slot.initial << 24 for slot in slots
-    ]
+    table = [slot.steps | slot.first << 8 | (slot.count - 1) << 16 | slot.initial << 24 for slot in slots]
     bias = np.zeros(capacity.outputs, dtype=np.int64)
     bias[: forest.n_outputs] = forest.bias
     kind, ties, judged, threshold = _decision(forest)
@@ -126,7 +109,15 @@ def model_hash(forest: Forest) -> bytes:
     digest = hashlib.sha256(repr((forest.features, forest.n_outputs, forest.decision, forest.bias.tolist())).encode())
     for tree in forest.trees:
         digest.update(repr((tree.outputs, tree.sets)).encode())
-        for array in (tree.feature, tree.threshold, tree.set_index, tree.left, tree.right, tree.missing_left, tree.leaf):
+        for array in (
+            tree.feature,
+            tree.threshold,
+            tree.set_index,
+            tree.left,
+            tree.right,
+            tree.missing_left,
+            tree.leaf,
+        ):
             digest.update(np.ascontiguousarray(array).astype("<i8").tobytes())
         digest.update(np.ascontiguousarray(tree.values).astype("<i8").tobytes())
     return digest.digest()
@@ -145,7 +136,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
     if not fitting:
         need = min(map(len, arrangements))
         raise DoesNotFitError(
-            f"{len(blocks):,} trees take {need:,} turns of {capacity.walkers} walkers, and there are {capacity.slots:,}",
+            f"{len(blocks):,} trees take {need:,} turns of {capacity.walkers} walkers; there are {capacity.slots:,}",
             do=f"keep {capacity.walkers * capacity.slots:,} trees with prune-trees, or write an engine with "
             f"--trees {len(blocks)}",
         )
@@ -205,8 +196,8 @@ def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[n
 
 
 def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The beats (rows, beats) of rows of words (rows, features): the columns from the first one on, 0 where the model has
-    no feature."""
+    """The beats (rows, beats) of rows of words (rows, features): the columns from the first one on, 0 where the model
+    has no feature."""
     raised = np.zeros((len(words), capacity.beats * capacity.lanes), dtype=np.uint64)
     raised[:, columns_of(forest)] = to_raised(forest, words, capacity.word_bits).astype(np.uint64)
     shifts = (np.arange(capacity.lanes) * capacity.word_bits).astype(np.uint64)
@@ -215,8 +206,8 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
 
 
 def columns_of(forest: Forest) -> NDArray[np.int64]:
-    """(features,) The place of each in an engine's rows: the column of the source's rows, so that models of the same rows
-    agree. Raises ModelError where two features are of one column."""
+    """(features,) The place of each in an engine's rows: the column of the source's rows, so that models of the same
+    rows agree. Raises ModelError where two features are of one column."""
     columns = np.array([feature.column for feature in forest.features] or [0], dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
@@ -242,7 +233,11 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
         raise ModelError(f"an engine computes no {forest.combine.kind} of several models", where=where, do=do)
     if forest.aggregate.kind != "sum":
         raise ModelError(f"an engine adds trees; it has no {forest.aggregate.kind} of them", where=where, do=do)
-    if forest.decision.kind == "argmax" and forest.decision.on == "values" and forest.link.kind not in ("identity", "order"):
+    if (
+        forest.decision.kind == "argmax"
+        and forest.decision.on == "values"
+        and forest.link.kind not in ("identity", "order")
+    ):
         raise ModelError("an engine decides by scores, and this model by values after its link", where=where, do=do)
     if forest.decision.kind == "none" and not capacity.scores:
         raise DoesNotFitError(

@@ -128,3 +128,8 @@ def emit(capacity: Capacity) -> str:
     texts = [render(f"engine/{part}.v.j2", **view) for part in parts]
     head = render("engine/head.v.j2", **view)
     return "\n".join([head + "`default_nettype none", *texts, "`default_nettype wire\n"])
+
+
+def emit_bench(capacity: Capacity) -> str:
+    """A self-checking test bench for rows and images in files beside it."""
+    return render("engine/bench.v.j2", **view_of(capacity), most_clocks=capacity.most_clocks)

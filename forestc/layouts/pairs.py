@@ -1,8 +1,8 @@
 """The layout `pairs`: nodes with one pointer each, siblings beside each other.
 
 A tree becomes a graph of blocks. A block is a sequence of nodes that lie beside each other; a node points to the block
-of its children, or is a leaf. As a node's content does not depend on where it lies, a node may be in several blocks, and
-several nodes may point to one block.
+of its children, or is a leaf. As a node's content does not depend on where it lies, a node may be in several blocks,
+and several nodes may point to one block.
 
 | kind | goes to the child                                          | stands for                                 |
 |------|------------------------------------------------------------|--------------------------------------------|
@@ -12,9 +12,9 @@ several nodes may point to one block.
 | LEAF | none                                                       | a pair of output and value                 |
 
 The words of features count from 0: `to_raised` subtracts the smallest word of a feature's type. The highest number that
-a word can hold means missing, except in categories, whose own code for it is one more element of a set. A leaf that adds
-to several outputs is a sequence of pairs, of which all but the last have the flag: a node LESS with the operand 0, which
-no word is below, leads there. Conditions that always or never hold are left out.
+a word can hold means missing, except in categories, whose own code for it is one more element of a set. A leaf that
+adds to several outputs is a sequence of pairs, of which all but the last have the flag: a node LESS with the operand 0,
+which no word is below, leads there. Conditions that always or never hold are left out.
 """
 
 from __future__ import annotations
