@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends import amaranth, axi_stream, c, engine, hls, project, verilog
 from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
+from forestc.errors import InternalError
 
 PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
 STREAM = ("axi_stream", "ip_xact", "driver", "words", "cocotb", "raw_rows")
@@ -74,6 +75,12 @@ def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
     return _placed("verilog", project.emit(source.netlist, beside, source.project))
 
 
+def _engine(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    if source.engine is None:
+        raise InternalError("an engine is wanted, and its capacity is not known")
+    return _named("engine", engine.ROLES, engine.emit(source.forest, source.engine, source.words()))
+
+
 HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
 _ALL = (
     Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
@@ -82,10 +89,12 @@ _ALL = (
     Backend("hls", _of_target("hls", *HLS), _hls, "hls"),
     Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
     Backend("stream", _stream_roles, _stream),
+    Backend("engine", _of_target("engine", *engine.ROLES), _engine, "engine"),
     Backend("project", _of_target("verilog", *PROJECT), _project),
 )
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in _ALL}
 TARGETS = tuple(backend.target for backend in _ALL if backend.target is not None)
+FROM_THE_FOREST = {"c", "engine"}  # targets that need no netlist
 
 
 def implied_roles(options: Mapping[str, Any]) -> set[str]:

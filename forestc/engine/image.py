@@ -28,6 +28,10 @@ class DoesNotFitError(ForestcError):
     """A forest that an engine has no room for."""
 
 
+class TooManyNodesError(DoesNotFitError):
+    """A walker has no room for the nodes of its trees."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """What all walkers do at once. trees: of each walker the index of a tree, -1 for none. steps: of the deepest.
@@ -66,7 +70,8 @@ class Image:
 def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> Image:
     """The image of a quantized forest.
 
-    Raises ModelError for a forest that no engine computes, DoesNotFitError for one that this capacity has no room for.
+    Raises ModelError for a forest that no engine computes, OptionError for words that are too wide, DoesNotFitError for
+    what else this capacity has no room for.
     Time O(nodes).
     """
     _check_kind(forest, capacity)
@@ -84,7 +89,7 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
         section = nodes.astype("<u8").view("<u4").reshape(-1, 2)[:, : capacity.node_words]
         sections += [np.array([len(nodes)], dtype="<u4"), section.ravel()]
     if max(used) > capacity.nodes:
-        raise DoesNotFitError(
+        raise TooManyNodesError(
             f"a walker needs {max(used):,} nodes, and has {capacity.nodes:,}",
             where=f"{sum(used):,} of {capacity.walkers * capacity.nodes:,} nodes in all",
             do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine "

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, Device
 from forestc.engine.capacity import NODE_BITS, RING, Capacity, Load, Memory
+from forestc.engine.image import TooManyNodesError, image_of
 from forestc.errors import ForestcError, OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import word_range
 
 MOST_WALKERS = 256  # that are chosen; more can be asked for
 WIDEST_WORD = 16  # that is chosen
+DEFAULT_WALKERS = 16  # of an engine for one forest, where no device says how many
 SINGLE_PORT = (16384, 16)  # words and bits of such a block
 
 
@@ -121,3 +125,32 @@ def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
         return capacity.walkers * beats, capacity.walkers * nodes
     nodes = device.memory.blocks_for(capacity.banks * capacity.nodes, capacity.node_bits)
     return capacity.walkers * (beats + nodes), 0
+
+
+def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
+    """The capacity for one forest. device: whose memory says how many walkers; None for 16, or one for each tree.
+
+    Raises OptionError and ForestcError as `capacity_for` and `image_of` do.
+    """
+    known = device is not None and device in DEVICES and DEVICES[device].memory is not None
+    spans = [word_range(feature.number, feature.missing) for feature in forest.features]
+    word_bits = max((max(2, (span.top - span.low).bit_length()) for span in spans), default=2)
+    trees = max(1, len(forest.trees))
+    wanted = Wanted(
+        trees,
+        max(trees, forest.n_nodes),
+        max((feature.column + 1 for feature in forest.features), default=1),
+        forest.n_outputs,
+        None if known else min(trees, DEFAULT_WALKERS),
+        word_bits,
+        scores=True,
+        name=name,
+    )
+    while True:
+        capacity = capacity_for(wanted, device if known else None)
+        try:
+            image_of(forest, capacity)
+        except TooManyNodesError:
+            wanted = replace(wanted, nodes=2 * wanted.nodes)
+        else:
+            return capacity

@@ -42,7 +42,8 @@ class CheckOptions(DrawnRows):
     engines: Sequence[str] | None = option(
         None,
         "--engines",
-        "a list of: netlist, icarus, verilator, c, words, hls, amaranth; default: one for each file",
+        "a list of: netlist, icarus, verilator, c, words, hls, amaranth, engine, engine-icarus; "
+        "default: one for each file",
         listed=True,
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")

@@ -15,7 +15,7 @@ from forestc.backends.base import Source
 from forestc.backends.c import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.table import BACKENDS, TARGETS, implied_roles, written
-from forestc.checks.engines import ENGINES
+from forestc.checks.table import ENGINES
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 

@@ -15,7 +15,8 @@ import forestc
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.checks import engines as engines_module
-from forestc.checks.engines import ENGINES, difference
+from forestc.checks.engines import difference
+from forestc.checks.table import ENGINES
 from forestc.cli import main
 from forestc.commands.check import check
 from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
