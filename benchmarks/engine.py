@@ -73,7 +73,8 @@ def forest(seed: int, trees: int, columns: int, nodes: int, depth: int = 99) -> 
     return make_forest(
         name=f"random{seed}", features=[Feature(f"f{k}", Fixed(8), k, False, FLOAT32) for k in range(columns)],
         columns=columns, trees=[tree(random, columns, nodes, depth) for _ in range(trees)], n_outputs=1, bias=[0],
-        aggregate=Aggregate(), link=Link("identity"), decision=Decision("threshold", 0), classes=["no", "yes"], scale=1.0,
+        aggregate=Aggregate(), link=Link("identity"), decision=Decision("threshold", 0), classes=["no", "yes"],
+        scale=1.0,
     )  # fmt: skip
 
 
