@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +21,7 @@ from forestc.engine.vectors import results_of
 from forestc.engine.verilog import emit
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows.batches import ArrayRows
+from forestc.toolchain.verilator import find_verilator
 
 ANY = Capacity(3, 512, 8, 6, word_bits=11, outputs=5, scores=True)
 SMALL = Capacity(3, 512, 8, 6, word_bits=8, outputs=5, scores=True, user_bits=8)
@@ -145,3 +148,23 @@ def test_verilator_runs_swaps_and_stalls(tmp_path, need_tool):
             turn += 1
         assert fits[turn % 2] and row >= 200 * turn - RING  # rows that wait inside
     assert turn == 19 and "status 00001401" in said
+
+
+LINTED = (
+    SMALL,
+    Capacity(1, 1024, 16, 30, word_bits=16, banks=1, memory="spram"),
+    Capacity(5, 64, 4, 20, word_bits=12, outputs=3, load="axi-lite"),
+    Capacity(7, 32, 4, 2, word_bits=20, outputs=128, score_bits=12),
+)
+
+
+def test_capacities_pass_the_linters(tmp_path, need_tool):
+    need_tool("verilator")
+    found = find_verilator()
+    for capacity in LINTED:
+        (tmp_path / "engine.v").write_text(emit(capacity))
+        command = [found.binary, "--lint-only", "-Wall", "-Wno-DECLFILENAME", "--language", "1364-2005"]
+        environment = {**os.environ, "VERILATOR_ROOT": str(found.root)}
+        command += ["--top-module", "engine", "engine.v"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0 and not done.stderr, done.stderr[:800]
