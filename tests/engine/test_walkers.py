@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import replace
 
@@ -63,6 +64,9 @@ def test_trained_models_are_compiled_and_checked(kind, tmp_path, need_tool):
     model, X, y = trained(kind)
     done = forestc.compile(model, X[:200], tmp_path / "out", label=y[:200], targets="engine", name="m")
     assert done.design.engine.banks == 2 and not done.design.has_hardware
+    assert re.search(
+        r"the engine has \d+ walkers; a row takes \d+ clocks, and the image [\d,]+ bytes", done.summary(200)
+    )
     result = forestc.check(done.design, X[:200], engines=["engine-icarus"], random_rows=100)
     assert result.ok and result.engines["engine-icarus"].vectors > 300
 
