@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from forestc.commands.activity import activity
     from forestc.commands.check import check
     from forestc.commands.compile import Compiled, compile, quantize
+    from forestc.commands.engine import make_engine
     from forestc.commands.explore import explore
+    from forestc.commands.image import make_image
     from forestc.commands.inspect import inspect
     from forestc.commands.learn_inputs import model_inputs
     from forestc.commands.measure import measure
@@ -56,6 +58,8 @@ _HOMES = {
     "inspect": "forestc.commands.inspect",
     "load": "forestc.frontends",
     "InputModel": "forestc.inputs.model",
+    "make_engine": "forestc.commands.engine",
+    "make_image": "forestc.commands.image",
     "measure": "forestc.commands.measure",
     "model_inputs": "forestc.commands.learn_inputs",
     "open_design": "forestc.report.page.notebook",
@@ -88,6 +92,8 @@ __all__ = [
     "hardware",
     "inspect",
     "load",
+    "make_engine",
+    "make_image",
     "measure",
     "model_inputs",
     "open_design",

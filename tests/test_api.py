@@ -7,7 +7,7 @@ import pytest
 from models import KINDS, rows_near_thresholds, trained
 
 import forestc
-from forestc.checks.engines import ENGINES, ROLES
+from forestc.checks.table import ENGINES, ROLES
 from forestc.forest.builder import changed
 from forestc.frontends import FILES, OBJECTS
 

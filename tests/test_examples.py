@@ -84,3 +84,11 @@ def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
         "this example needs arm-none-eabi-gcc and qemu-system-arm, which are not on the PATH; "
         "on Debian: apt install gcc-arm-none-eabi qemu-system-arm\n"
     )
+
+
+def test_a_model_is_replaced_while_digits_go_through(need_tool, tmp_path):
+    need_tool("verilator")
+    command = [sys.executable, str(EXAMPLES / "engine_digits.py"), str(tmp_path)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    before, after = (float(re.search(rf"accuracy {when}: ([\d.]+)", out)[1]) for when in ("before", "after"))
+    assert before < after and "of the image sent after 200" in out

@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forestc.backends.c import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.project import ProjectOptions
+from forestc.engine.capacity import Capacity
 from forestc.errors import InternalError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
@@ -28,9 +32,10 @@ class Artifact:
 class Source:
     """The input of backends.
 
-    logic: the netlist; None where only C is wanted, which is written from the forest. vectors, raw_rows: return the
-    lines of words and of raw values for test benches; they are computed at the first call. hash: of the design, 64
-    hexadecimal digits. answers: returns the rows of the C self-test, likewise.
+    logic: the netlist; None where only C and an engine are wanted, which are written from the forest. vectors,
+    raw_rows: return the lines of words and of raw values for test benches; they are computed at the first call. hash:
+    of the design, 64 hexadecimal digits. answers: returns the rows of the C self-test, likewise. engine: the capacity
+    of an engine that is wanted. words: returns rows of words for its test bench.
     """
 
     forest: Forest
@@ -42,6 +47,8 @@ class Source:
     stream: StreamOptions = field(default_factory=StreamOptions)
     project: ProjectOptions = field(default_factory=ProjectOptions)
     answers: Callable[[], Answers] = Answers
+    engine: Capacity | None = None
+    words: Callable[[], NDArray[np.int64]] = lambda: np.empty((0, 0), dtype=np.int64)
 
     @property
     def netlist(self) -> Netlist:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from forestc.backends import amaranth, axi_stream, c, hls, packages, project, verilog, vhdl
+from forestc.backends import amaranth, axi_stream, c, engine, hls, packages, project, verilog, vhdl
 from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
+from forestc.errors import InternalError
 
 STREAM = ("driver", "words", "cocotb", "raw_rows")  # once, beside the first language's files
 
@@ -112,6 +113,12 @@ def _packages(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
     return _placed(folder, packages.emit(source.netlist))
 
 
+def _engine(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    if source.engine is None:
+        raise InternalError("an engine is wanted, and its capacity is not known")
+    return _named("engine", engine.ROLES, engine.emit(source.forest, source.engine, source.words()))
+
+
 HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
 _ALL = (
     Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
@@ -122,10 +129,12 @@ _ALL = (
     Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
     Backend("packages", lambda options: packages.ROLES if _hardware(options) else (), _packages),
     Backend("stream", _stream_roles, _stream),
+    Backend("engine", _of_target("engine", *engine.ROLES), _engine, "engine"),
     Backend("project", _project_roles, _project),
 )
 BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in _ALL}
 TARGETS = tuple(backend.target for backend in _ALL if backend.target is not None)
+FROM_THE_FOREST = {"c", "engine"}  # targets that need no netlist
 
 
 def implied_roles(options: Mapping[str, Any]) -> set[str]:

@@ -50,6 +50,11 @@ def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
     return "".join(text)
 
 
+def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
+    """(rows, features) Words for an engine's test bench. given: `few`."""
+    return np.concatenate([some.words[:BENCH_RANDOM] for some in given])
+
+
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
     """Lines of raw values and y for the stream's test bench. They hold none of the given rows."""
     outputs, text = output_fields(netlist), []

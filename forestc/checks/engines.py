@@ -492,11 +492,3 @@ class WordsEngine(Engine):
         out = run_tool([sys.executable, "-c", _TO_WORDS, self.module], self.folder, data=data)
         bits = np.array([[int(x, 16)] for x in out.split()], dtype=object)
         return difference(bits, np.array([[x] for x in pack(self.inputs, vectors.words)], dtype=object))
-
-
-_ALL = (
-    NetlistEngine, IcarusEngine, VerilatorEngine, GhdlEngine, NvcEngine, GhdlStreamEngine, NvcStreamEngine, CEngine,
-    WordsEngine, HlsEngine, AmaranthEngine,
-)  # fmt: skip
-ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _ALL}
-ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

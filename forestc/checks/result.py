@@ -7,8 +7,8 @@ from typing import Any
 
 from forestc.checks.agreement import Agreement
 from forestc.checks.coverage import Covered
-from forestc.checks.engines import ROLES
 from forestc.checks.proof import Proof
+from forestc.checks.table import ROLES
 from forestc.errors import CheckError
 from forestc.forest.summary import html_table, shown
 

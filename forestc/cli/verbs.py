@@ -29,6 +29,7 @@ from forestc.options.commands import (
     SynthOptions,
 )
 from forestc.options.compile import CompileOptions
+from forestc.options.engine import EngineOptions, ImageOptions
 from forestc.options.explore import ExploreOptions
 
 
@@ -71,6 +72,26 @@ def _compile(call: Call) -> None:
     with progress(call.json) as say:
         figures = compile(**call.given, progress=say).figures
     call.show(figures, lambda: compile_tables(figures))
+
+
+def _engine(call: Call) -> None:
+    """Writes an engine: hardware whose trees are loaded at run time."""
+    from forestc.commands.engine import make_engine
+    from forestc.report.tables import figures_table
+
+    figures = make_engine(**call.given)
+    call.show(figures, lambda: [figures_table(f"engine in {figures['out']}", figures)])
+
+
+def _image(call: Call) -> None:
+    """Turns a model into the content of an engine."""
+    from forestc.commands.image import make_image
+    from forestc.report.tables import figures_table
+
+    with progress(call.json) as say:
+        figures = make_image(**call.given, progress=say)
+    shown = {name: value for name, value in figures.items() if name != "columns"}
+    call.show(figures, lambda: [figures_table(f"image of {call.given['source']}", shown)])
 
 
 def _check(call: Call) -> None:
@@ -223,6 +244,8 @@ def add_commands(app: typer.Typer) -> None:
     command(app, InspectOptions)(_inspect)
     command(app, PrintOptions)(_print)
     command(app, CompileOptions)(_compile)
+    command(app, EngineOptions)(_engine)
+    command(app, ImageOptions)(_image)
     command(app, CheckOptions)(_check)
     command(app, SimulateOptions)(_simulate)
     command(app, SynthOptions)(_synth)

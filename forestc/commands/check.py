@@ -14,11 +14,12 @@ import numpy as np
 
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.coverage import CoverageOfVectors
-from forestc.checks.engines import ENGINES, ROLES, Difference, Engine
+from forestc.checks.engines import Difference, Engine
 from forestc.checks.proof import Proof, need_provers
 from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
+from forestc.checks.table import ENGINES, ROLES
 from forestc.checks.vectors import Vectors, vectors
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names
 from forestc.forest.evaluate import Evaluation, evaluate_words

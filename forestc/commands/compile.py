@@ -16,9 +16,10 @@ from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_told
 from forestc.backends.c import types as c_types
 from forestc.backends.c.raw import by_position, column_types
+from forestc.backends.names import identifier
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
-from forestc.checks.bench import bench_vectors, few, raw_rows, selftest_answers, simulate_some
+from forestc.checks.bench import bench_vectors, bench_words, few, raw_rows, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.synth import synth
 from forestc.compilation.figures import CompileFigures, Figures
@@ -34,6 +35,10 @@ from forestc.compilation.record import (
 )
 from forestc.compilation.request import Request
 from forestc.costs.estimate import estimates
+from forestc.engine.capacity import Capacity
+from forestc.engine.folder import open_engine
+from forestc.engine.image import image_of
+from forestc.engine.sizing import capacity_of
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
@@ -185,7 +190,8 @@ def compile(options: CompileOptions) -> Compiled:
     with clock.measure("emit"):
         printed = print_forest(passed.forest)
         some = cache(partial(few, passed.forest, passed.rows))
-        artifacts, content = _emit(passed, printed, netlist, replace(wanted, c=c), lowering, some)
+        capacity = _capacity(passed.forest, wanted)
+        artifacts, content = _emit(passed, printed, netlist, replace(wanted, c=c), lowering, capacity, some)
     with clock.measure("check"):
         agreed = agreement(read.source, passed.forest, passed.rows)
         held_out, held_agreed = _on_held_out(read, passed, wanted)
@@ -194,6 +200,7 @@ def compile(options: CompileOptions) -> Compiled:
     shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
     level, notes = passed.ground.plan.as_dict(), [*passed.notes, *agreed.notes]
+    notes += [] if capacity is None else [_engine_note(passed.forest, capacity)]
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
@@ -329,16 +336,35 @@ def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:
     return netlist, lowering
 
 
+def _capacity(forest: Forest, wanted: Request) -> Capacity | None:
+    """The capacity of the engine that is wanted: of a folder, or one for this forest."""
+    if "engine" not in wanted.targets:
+        return None
+    given = wanted.options.engine
+    if given is not None:
+        return given if isinstance(given, Capacity) else open_engine(given)
+    return capacity_of(forest, wanted.options.device, f"{identifier(forest.name)}_engine")
+
+
+def _engine_note(forest: Forest, capacity: Capacity) -> str:
+    """What users want to know of an engine first."""
+    image = image_of(forest, capacity)
+    clocks = max(image.clocks, capacity.beats)
+    size = f"the image {len(image.bytes):,} bytes"
+    return f"the engine has {capacity.walkers} walkers; a row takes {clocks} clocks, and {size}"
+
+
 def _emit(
     passed: _Passed,
     printed: str,
     netlist: Netlist | None,
     wanted: Request,
     lowering: LoweringOptions,
+    capacity: Capacity | None,
     some: Callable[[], Sequence[Vectors]],
 ) -> tuple[tuple[Artifact, ...], dict[str, Any]]:
     """The files of the backends, and the manifest without the record of how they were made. some: returns `few`."""
-    forest, options = passed.forest, wanted.of_folder(lowering)
+    forest, options = passed.forest, wanted.of_folder(lowering, capacity)
     source = Source(
         forest,
         netlist,
@@ -349,6 +375,8 @@ def _emit(
         wanted.options.stream or StreamOptions(),
         wanted.project,
         partial(selftest_answers, forest, wanted.c, passed.rows),
+        capacity,
+        lambda: bench_words(some()),
     )
     artifacts = written(source, options)
     roles = {artifact.role: artifact.path for artifact in artifacts}

@@ -10,11 +10,12 @@ from typing import Any
 
 from forestc.backends.c import COptions
 from forestc.backends.project import ProjectOptions
-from forestc.backends.table import TARGETS
+from forestc.backends.table import FROM_THE_FOREST, TARGETS
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import fitted
+from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names
 from forestc.lowering.trees import LoweringOptions
 from forestc.options.compile import CompileOptions
@@ -91,8 +92,8 @@ class Request:
 
     @property
     def has_hardware(self) -> bool:
-        """Whether anything is written from the netlist. C is not."""
-        return set(self.targets) != {"c"}
+        """Whether anything is written from the netlist. C and an engine are not."""
+        return not set(self.targets) <= FROM_THE_FOREST
 
     @property
     def has_estimate(self) -> bool:
@@ -108,8 +109,8 @@ class Request:
     def project(self) -> ProjectOptions:
         return ProjectOptions(self.options.device or "", self.options.clock_mhz)
 
-    def of_folder(self, lowering: LoweringOptions) -> dict[str, Any]:
-        """The options on which the files of the folder depend: `options` in the manifest."""
+    def of_folder(self, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
+        """The options on which the files of the folder depend: `options` in the manifest. capacity: of the engine."""
         given = self.options
         options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}
         options["outputs"] = given.outputs
@@ -122,6 +123,8 @@ class Request:
             options["device"] = given.device
         if given.clock_mhz is not None:
             options["clock_mhz"] = given.clock_mhz
+        if capacity is not None:
+            options["engine"] = capacity.as_dict()
         return options
 
     @cached_property
@@ -148,6 +151,8 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
+    if given.engine is not None and "engine" not in targets:
+        raise OptionError("an engine is given, and not wanted", do="add the target engine")
     if {"verilog", "vhdl"} & set(targets):
         fitted()  # a damaged table of costs is refused here
     if given.stream is not None and not {"verilog", "vhdl"} & set(targets):

@@ -64,6 +64,24 @@ FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
 
 
 @dataclass(frozen=True)
+class Memory:
+    """The memory of a device. blocks: of block RAM, each of any of these shapes (words, bits of a word). single: blocks
+    of 16,384 words of 16 bits with one port."""
+
+    blocks: int
+    shapes: tuple[tuple[int, int], ...]
+    single: int = 0
+
+    def blocks_for(self, words: int, bits: int) -> int:
+        """Blocks that a memory with one port to read and one to write takes."""
+        return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
+
+
+EBR = ((512, 36), (1024, 18), (2048, 9))
+BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
+
+
+@dataclass(frozen=True)
 class Family:
     """What the devices of a family have in common.
 
@@ -98,7 +116,8 @@ class Device:
 
     cells: its logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty if
     designs are synthesized but not placed. slower: compared with the device its family was timed on. shown: its
-    position among the devices that every design is estimated for; 0 if it is not among them.
+    position among the devices that every design is estimated for; 0 if it is not among them. memory: None if it is not
+    known.
     """
 
     name: str
@@ -107,6 +126,7 @@ class Device:
     nextpnr: tuple[str, ...] = ()
     slower: Slower = AS_TIMED
     shown: int = 0
+    memory: Memory | None = None
 
 
 LUT6 = Family(
@@ -174,11 +194,22 @@ DEVICES: Mapping[str, Device] = {
     for device in (
         Device("lut6", LUT6),
         Device("xcup", XCUP, shown=1),
-        Device("ice40-hx8k", ICE40, 7680, ("--hx8k", "--package", "ct256"), shown=3),
-        Device("ice40-up5k", ICE40, 5280, ("--up5k", "--package", "sg48"), Slower(2.68, 2.58, 2.91)),
-        Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), Slower(0.99, 0.94, 1.04)),
-        Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), Slower(0.98, 0.9, 1.06)),
-        Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2),
+        Device("ice40-hx8k", ICE40, 7680, ("--hx8k", "--package", "ct256"), shown=3, memory=Memory(32, BRAM)),
+        Device(
+            "ice40-up5k",
+            ICE40,
+            5280,
+            ("--up5k", "--package", "sg48"),
+            Slower(2.68, 2.58, 2.91),
+            memory=Memory(30, BRAM, 4),
+        ),
+        Device(
+            "ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), Slower(0.99, 0.94, 1.04), memory=Memory(56, EBR)
+        ),
+        Device(
+            "ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), Slower(0.98, 0.9, 1.06), memory=Memory(108, EBR)
+        ),
+        Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2, memory=Memory(208, EBR)),
     )
 }
 

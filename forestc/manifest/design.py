@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from forestc.backends.c import COptions
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
-from forestc.backends.table import TARGETS, implied_roles
+from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
+from forestc.engine.capacity import Capacity
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
@@ -83,8 +84,8 @@ class Design(Predictor):
 
     @property
     def has_hardware(self) -> bool:
-        """Whether anything in the folder was written from a netlist. C is not."""
-        return set(self.targets) != {"c"}
+        """Whether anything in the folder was written from a netlist. C and engines are not."""
+        return not set(self.targets) <= FROM_THE_FOREST
 
     @property
     def c_options(self) -> COptions:
@@ -94,6 +95,12 @@ class Design(Predictor):
     def lowering(self) -> LoweringOptions:
         options = self.manifest["options"]
         return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_FAMILY))
+
+    @property
+    def engine(self) -> Capacity:
+        """The capacity of its engine. Raises ForestcError if the folder has none."""
+        self.path("engine")
+        return Capacity.of(self.manifest["options"]["engine"])
 
     @property
     def netlist(self) -> Netlist:
@@ -164,7 +171,8 @@ class Design(Predictor):
 
     def _need_hardware(self) -> None:
         if not self.has_hardware:
-            raise ForestcError("only C was written, no hardware", where=str(self.folder), do="add --target verilog")
+            written = "only C was written, no hardware" if set(self.targets) == {"c"} else "no unrolled hardware"
+            raise ForestcError(written, where=str(self.folder), do="add --target verilog")
 
     def _fields(self, key: str) -> list[Field]:
         """The fields of a port, from the manifest."""

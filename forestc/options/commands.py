@@ -42,7 +42,8 @@ class CheckOptions(DrawnRows):
     engines: Sequence[str] | None = option(
         None,
         "--engines",
-        "a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, amaranth; "
+        "a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, amaranth, engine, "
+        "engine-icarus; "
         "default: one for each file",
         listed=True,
     )

@@ -17,7 +17,7 @@ CQuantizer = Literal["auto", "none", "float", "double"]
 CValues = Literal["none", "q15", "q31", "float"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "nodes", "masks", "mixed"]
 
-TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth")
+TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth", "engine")
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
 _LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
 
@@ -120,7 +120,7 @@ class CompileOptions:
     targets: str | Sequence[str] = option(
         ("verilog", "c"),
         "--target",
-        "output languages, a list of: verilog, vhdl, c, hls, amaranth",
+        "what is written, a list of: verilog, vhdl, c, hls, amaranth, engine",
         schema={"type": "array", "items": {"enum": [*TARGETS]}},
     )
     latency: int = option(
@@ -178,6 +178,9 @@ class CompileOptions:
     )
     stream: StreamOptions | None = option(
         None, "--stream", "also write an AXI4-Stream wrapper and its cocotb test bench", group=StreamOptions
+    )
+    engine: Any = option(
+        None, "--engine", "with the target engine: a folder of forestc engine; default: one for this model", "DIR"
     )
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
     trust_pickle: bool = trust_option()

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+import numpy as np
 import pytest
 from random_forests import random_forest
 
@@ -15,8 +16,10 @@ from forestc.backends.base import Source
 from forestc.backends.c import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.table import BACKENDS, TARGETS, implied_roles, written
-from forestc.checks.engines import ENGINES
+from forestc.checks.table import ENGINES
+from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError
+from forestc.forest.numbers import Category, Fixed
 from forestc.lowering.trees import LoweringOptions, lower
 
 HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
@@ -29,6 +32,15 @@ def options_of(name):
     return {"targets": targets, **more.get(name, {})}
 
 
+def forest_for(name, seed):
+    """A random forest; for an engine, which adds trees on narrow words, one of its kinds."""
+    if name == "engine":
+        return random_forest(
+            seed, True, ("binary", "argmax", "regression", "vector")[seed % 4], [Fixed(8), Category(11)]
+        )
+    return random_forest(seed, True)
+
+
 def source_of(forest, latency=2):
     outputs = "both" if forest.decides else "scores"
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
@@ -36,7 +48,8 @@ def source_of(forest, latency=2):
     answers = Answers(((0,) * n,), ((0.0,) * forest.columns,), ((0,) * len(forest.targets),), ((0,) * forest.n_scores,))
     return Source(
         forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", COptions(project="all"),
-        StreamOptions(registers=True), answers=lambda: answers,
+        StreamOptions(registers=True), answers=lambda: answers, engine=Capacity(3, 512, 8, 8, outputs=5, scores=True),
+        words=lambda: np.zeros((2, n), dtype=np.int64),
     )  # fmt: skip
 
 
@@ -50,7 +63,7 @@ def own(name, forest, latency=2):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_it_writes_the_roles_it_names_and_the_same_bytes_each_time(name):
     for seed in range(6):
-        forest = random_forest(seed, True)
+        forest = forest_for(name, seed)
         found = own(name, forest, seed % 3)
         assert [one.role for one in found] == list(dict.fromkeys(one.role for one in found))
         assert {one.role for one in found} == set(BACKENDS[name].roles(options_of(name)))
@@ -65,7 +78,7 @@ def test_it_writes_the_roles_it_names_and_the_same_bytes_each_time(name):
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_names_of_a_model_stay_names(name):
-    forest = random_forest(3, True)
+    forest = forest_for(name, 3)
     features = tuple(replace(feature, name=f"{HOSTILE} {index}") for index, feature in enumerate(forest.features))
     for one in own(name, replace(forest, name=HOSTILE, features=features)):
         assert re.fullmatch(r"[\w./]+", one.path)
@@ -83,7 +96,7 @@ def test_it_is_silent_where_nobody_asks_for_it(name):
 
 def test_roles_and_paths_are_told_apart():
     options = {"targets": list(TARGETS), "stream": {"registers": True}, "c": {"project": "all"}}
-    found = written(source_of(random_forest(3, True)), options)
+    found = written(source_of(forest_for("engine", 3)), options)
     assert len({one.role for one in found}) == len({one.path for one in found}) == len(found)
     assert {one.role for one in found} == implied_roles(options)
 
@@ -102,7 +115,7 @@ def test_an_engine_runs_what_it_writes(target, tmp_path):
 
 
 def test_a_target_that_is_none_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="unknown target 'chisel'; known: verilog, vhdl, c, hls, amaranth"):
+    with pytest.raises(OptionError, match="unknown target 'chisel'; known: verilog, vhdl, c, hls, amaranth, engine"):
         forestc.compile(None, None, tmp_path / "d", targets="chisel")
 
 

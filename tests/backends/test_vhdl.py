@@ -20,8 +20,8 @@ from forestc.backends import axi_stream, vhdl
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.names import identifier
 from forestc.backends.ports import input_fields
-from forestc.checks.engines import ENGINES
 from forestc.checks.proof import prove_vhdl
+from forestc.checks.table import ENGINES
 from forestc.checks.vectors import expected
 from forestc.commands.check import check
 from forestc.errors import ModelError

@@ -15,7 +15,7 @@ from vhdl_tools import STANDARDS, analyzed, ghdl, wrappers_differ
 import forestc
 from forestc.backends import axi_stream, verilog, vhdl
 from forestc.backends.axi_stream import StreamOptions
-from forestc.checks.engines import ENGINES
+from forestc.checks.table import ENGINES
 from forestc.commands.check import check
 from forestc.lowering.trees import LoweringOptions, lower
 

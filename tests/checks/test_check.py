@@ -15,7 +15,9 @@ import forestc
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.checks import engines as engines_module
-from forestc.checks.engines import ENGINES, difference
+from forestc.checks import walking
+from forestc.checks.engines import difference
+from forestc.checks.table import ENGINES
 from forestc.cli import main
 from forestc.commands.check import check
 from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
@@ -162,7 +164,10 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
     counted = sum(some.vectors.values())
     ran = {name: engine.vectors for name, engine in some.engines.items() if engine.differences is not None}
     assert {ran[name] for name in ("netlist", "verilator", "c")} == {counted} and "icarus" not in ran
-    assert some.not_run() == ["not run: icarus: verilator runs the same file; --all runs both"]
+    assert some.not_run() == [
+        "not run: icarus: verilator runs the same file; --all runs both",
+        "not run: engine-icarus: engine runs the same file; --all runs both",
+    ]
     every = check(folder, X, random_rows=500, every=True)
     assert {engine.vectors for engine in every.engines.values()} == {counted} and not every.not_run()
     monkeypatch.setattr(engines_module.verilator, "find_verilator", lambda: None)
@@ -177,7 +182,9 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
 def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp_path, capfd):
     for name in ("cxx_compiler", "c_compiler", "ap_types"):
         monkeypatch.setattr(engines_module, name, lambda: None)
-    monkeypatch.setattr(engines_module, "find", lambda *names: None)
+    monkeypatch.setattr(walking, "cxx_compiler", lambda: None)
+    for module in (engines_module, walking):
+        monkeypatch.setattr(module, "find", lambda *names: None)
     monkeypatch.setenv("COLUMNS", "60")
     np.save(tmp_path / "rows.npy", rows()[0][:20])
 

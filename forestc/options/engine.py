@@ -1,0 +1,60 @@
+"""The options of `engine` and `image`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal
+
+from forestc.options.fields import flag, option
+from forestc.options.shared import SOURCE, Progress, label_option, quiet, rows_option, trust_option
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """walkers: a number, or auto: as many as the device has memory for. word_bits: 0 for as many as fit, up to 16.
+    banks: 0 for two if the device has room for them."""
+
+    out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
+    _: KW_ONLY
+    trees: int = option(100, "--trees", "trees of the largest model", "N", least=1)
+    nodes: int = option(16384, "--nodes", "nodes of the largest model, leaves included", "N", least=1)
+    features: int = option(32, "--features", "columns of a row", "N", least=1)
+    classes: int = option(1, "--classes", "outputs of the largest model: classes, or 1 for two classes", "N", least=1)
+    device: str | None = option(None, "--device", "ecp5-85k, ice40-up5k, ..., or a board: its memory counts")
+    walkers: int | str = option(
+        "auto", "--walkers", "walkers, which go down a tree each at once; auto: the device's memory says", "N", kind=str
+    )
+    word_bits: int = option(
+        0, "--word-bits", "bits of a feature's word; default: as many as fit, up to 16", "N", least=0
+    )
+    score_bits: int = option(32, "--score-bits", "bits of a score", "N", least=8)
+    scores: bool = option(False, "--scores", "results hold scores beside the label; needed for regression")
+    banks: int = option(
+        0, "--banks", "2: a model is loaded while another one answers; default: 2 if they fit", "N", least=0
+    )
+    load: Literal["stream", "axi-lite"] = option("stream", "--load", "how images come: stream or axi-lite")
+    user_bits: int = option(1, "--tuser", "bits of tuser", "N", least=1)
+    name: str = option("engine", "--name", "name of the module")
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """model: a model, or a compiled folder, whose quantized forest is taken as it is. out: the file; nothing is written
+    without it."""
+
+    source: Any = field(metadata=SOURCE)
+    rows: Any = rows_option("CSV, Parquet, Arrow or NumPy; of a model, on which passes run; not of a folder")
+    out: Any = option(None, "-o --out", "the image to write", "FILE", needed=True)
+    _: KW_ONLY
+    engine: Any = option(None, "--engine", "a folder that forestc engine wrote", "DIR", needed=True)
+    ranges: Any = option(None, "--ranges", "instead of --rows: CSV or JSON, as of forestc compile", "FILE")
+    held_out: Any = option(
+        None, "--held-out", "rows on which passes are judged, or the share to set aside", "FILE", kind=str
+    )
+    label: Any = label_option()
+    level: int | str | None = option(None, "-O --level", "0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str)
+    tolerance: float | None = option(None, "--tolerance", "with -O2 and -O3: accuracy that may be lost", "T")
+    passes: str | Sequence[Any] | None = option(None, "--passes -p", "passes to run instead of a level's")
+    trust_pickle: bool = trust_option()
+    progress: Progress = quiet
