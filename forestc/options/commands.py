@@ -42,7 +42,7 @@ class CheckOptions(DrawnRows):
     engines: Sequence[str] | None = option(
         None,
         "--engines",
-        "a list of: netlist, icarus, verilator, c, words, hls, amaranth, engine, engine-icarus; "
+        "a list of: netlist, icarus, verilator, c, words, hls, amaranth, engine, engine-icarus, image; "
         "default: one for each file",
         listed=True,
     )
