@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from random_forests import random_forest
-from walkers import same_rows
+from walkers import beat_lines, random_image, read_results, same_rows
 
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import DoesNotFitError, image_of
@@ -41,14 +41,18 @@ from forestc.forest.numbers import Category, Fixed
 
 SECONDS = 120  # for a run, after which it hangs
 # several beats a row, and an image's node in one word
-TWO_BANKS = Capacity(3, 128, 5, 9, word_bits=8, outputs=5, scores=True, user_bits=8)
-# a node in two words, wide values, one beat at a time of two words
-ONE_BANK = Capacity(2, 2048, 8, 5, word_bits=16, outputs=3, scores=True, user_bits=8, banks=1)
-CAPACITIES = {"two banks": TWO_BANKS, "one bank": ONE_BANK}
+TWO_BANKS = Capacity(4, 128, 5, 9, word_bits=8, outputs=5, scores=True, user_bits=8)
+# a node in two words, wide values, two words a beat
+ONE_BANK = Capacity(4, 1024, 8, 9, word_bits=16, outputs=3, scores=True, user_bits=8, banks=1)
+# images through registers, an odd number of walkers
+REGISTERS = Capacity(3, 64, 3, 3, word_bits=6, outputs=2, user_bits=4, load="axi-lite")
+CAPACITIES = {"two banks": TWO_BANKS, "one bank": ONE_BANK, "registers": REGISTERS}
 TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(3), Category(11), Category(40)]
 
 # a part of the module, the line, and what became of it (regular expressions): why it changes nothing
-HARMLESS: list[tuple[str, str, str]] = []
+HARMLESS: list[tuple[str, str, str]] = [
+    ("step", r"=> .*LESS = 2'd[^0]", "LESS is read nowhere: it is what is neither MASK, JUMP nor LEAF"),
+]
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def variants(line: str) -> Iterator[tuple[str, str]]:
     for pattern, others in {
         r"&&": ["||"], r"\|\|": ["&&"], r"==": ["!="], r"!=": ["=="], r" > ": [" >= ", " < "], r" >= ": [" > "],
         r" < ": [" <= ", " >= "], r" \+ ": [" - "], r" - ": [" + "], r" \^ ": [" | "], r" >> ": [" << "],
-        r"!(?=[a-z(])": [""], r"~": [""], r"= &(?=[a-z])": ["= |"], r"posedge": ["negedge"],
+        r"!(?=[a-z(])": [""], r"~": [""], r"= &(?=[a-z])": ["= |"],
     }.items():  # fmt: skip
         for match in re.finditer(pattern, code):
             if not indexed(match) or pattern in (r" \+ ", r" - "):
@@ -139,6 +143,8 @@ def mutants() -> list[Mutant]:
                 body = line.startswith(");")
                 continue
             initial = (initial or line.strip() == "initial begin") and line.strip() != "end"
+            if ("hash" in line or "restart" in line) and name != "registers":
+                continue  # only registers show it
             if initial or line.startswith("endmodule") or (module, line) in seen or "unused" in line:
                 continue
             seen.add((module, line))
@@ -166,7 +172,8 @@ def sampled(everything: Sequence[Mutant], count: int, seed: int = 0) -> list[Mut
 @dataclass(frozen=True)
 class Trial:
     """A run of the bench. images, rows, results: its files. options: its arguments. status: at the end, but for the
-    bank in use, -1 for any. clocks: the most that rows may take; 0 for any number."""
+    bank in use. clocks: the most that rows may take; 0 for any number. hashed: the active model's hash, where it can
+    be read."""
 
     images: str
     rows: str
@@ -174,6 +181,7 @@ class Trial:
     options: tuple[str, ...]
     status: int
     clocks: int = 0
+    hashed: tuple[int, ...] = ()
 
 
 def lines_of(words: NDArray[np.uint32], last: bool = True) -> str:
@@ -236,9 +244,74 @@ def trial(
     )  # fmt: skip
 
 
+def anything(capacity: Capacity) -> list[Trial]:
+    """Images of nodes that lead anywhere, whose answers are the reader's: the longest and the shortest images, slots of
+    many steps and none, and models that change while the old one is in use."""
+    random, made = np.random.default_rng(0), list[Trial]()
+    columns = random.integers(0, 1 << capacity.word_bits, (400, capacity.beats * capacity.lanes))
+    columns[:40] = (1 << capacity.word_bits) - 1 - columns[:40] % 2 * (columns[:40] % 3)  # missing values
+
+    def run(
+        images: Sequence[NDArray[np.uint32]],
+        count: int,
+        stall: int,
+        *more: str,
+        after: Sequence[int] = (),
+        half: int = 0,
+    ) -> None:
+        rows = columns[:count] if len(made) % 2 else columns[-count:]
+        answers = zip(*read_results(capacity, images, rows), strict=True)
+        results = "".join(" ".join(f"{each:x}" for each in row) + "\n" for row in answers)
+        places = [*after, *([0] * len(images))]
+        text = "".join(f"wait {place}\n{lines_of(image)}" for image, place in zip(images, places, strict=False))
+        text += f"wait {places[len(images) - 1]}\n{lines_of(images[0][:half], last=False)}" if half else ""
+        options = (f"+models={len(images)}", f"+stall={stall}", f"+seed={stall + 1}", *more)
+        status = len(images) << 8 | bool(half) << 2 | 1
+        made.append(
+            Trial(
+                text, beat_lines(capacity, rows), results, options, status,
+                hashed=tuple(images[-1][4:12].tolist()) if capacity.load == "axi-lite" else (),
+            )
+        )  # fmt: skip
+
+    full = [random_image(capacity, seed, capacity.slots, 6 + seed) for seed in range(6)]
+    for seed, image in enumerate(full):
+        run([image], 60, seed % 2 * 5, *(["+patient"] if seed % 2 else []))
+    run([random_image(capacity, 7, 1, 0, nodes=1)], 60, 0)
+    run([random_image(capacity, 8, 1, 255, nodes=40)], 10, 0)
+    if capacity.banks == 2:
+        long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(3)]
+        run(long, 60, 0, after=(0, 10, 10))
+        small = [random_image(capacity, 30 + seed, 2, 3, nodes=16) for seed in range(5)]
+        run(small, 400, 0, after=(0, 90, 180, 270, 360))
+        for words in (1, 8, 16):
+            run(full[:1], 6, 0, half=words)
+    return made
+
+
+def registers(capacity: Capacity) -> list[Trial]:
+    """The register `control` forgets half an image, and what was wrong with one."""
+    good = random_image(capacity, 1, 2, 4)
+    columns = np.random.default_rng(1).integers(0, 1 << capacity.word_bits, (8, capacity.beats * capacity.lanes))
+    results = "".join(f"{each:x}\n" for each in read_results(capacity, [good], columns)[0])
+    rows, forget, made = beat_lines(capacity, columns), "2 00000002\n", list[Trial]()
+    wrong = lines_of(sealed(good, 1, 7))
+    for lines, status in (
+        (f"{lines_of(good[:30], last=False)}{forget}{lines_of(good)}", 0x101),
+        (f"{lines_of(good[:90], last=False)}{forget}{lines_of(good)}", 0x101),
+        (f"{lines_of(good)}{wrong}", 0x10121), (f"{lines_of(good)}{wrong}{forget}", 0x10101),
+    ):  # fmt: skip
+        made.append(Trial(f"wait 0\n{lines}", rows, results, (), status, hashed=tuple(good[4:12].tolist())))
+    return made
+
+
 def trials(name: str) -> list[Trial]:
-    """Random models of each kind, models that change in mid-stream with damaged images between them, and resets."""
+    """Images of anything, random models of each kind, models that change in mid-stream with damaged images between
+    them, and resets."""
     capacity, made = CAPACITIES[name], list[Trial]()
+    made += anything(capacity)
+    if name == "registers":
+        return made + registers(capacity)
     source = np.random.default_rng(0)
     models = same_rows(4)
     good = [image_of(model, capacity).words for model in models]
@@ -327,6 +400,9 @@ def outcome(source: str, name: str, folder: Path) -> str:
             return f"trial {place}: {text.splitlines()[-1] if text else 'no verdict'}"
         if not status or int(status[-1], 16) & 0xFFFFFFFD != each.status:
             return f"trial {place}: status {status}, should be {each.status:08x}"
+        hashed = tuple(int(each, 16) for each in re.findall(r"hash\d ([0-9a-f]{8})", text))
+        if each.hashed and hashed != each.hashed:
+            return f"trial {place}: hash {hashed}, should be {each.hashed}"
         clocks = int(re.search(r"in (\d+) clocks", text)[1])  # type: ignore[index]
         if each.clocks and clocks > each.clocks:
             return f"trial {place}: {clocks} clocks, should be {each.clocks}"
