@@ -116,6 +116,9 @@ def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: i
     for _ in range(capacity.walkers):
         kind = random.choice(4, count, p=[0.4, 0.2, 0.15, 0.25]).astype(np.uint64)
         flag, child = random.integers(0, 2, count, dtype=np.uint64), random.integers(0, count, count, dtype=np.uint64)
+        if nodes:  # of which none leads out
+            kind = np.where((kind == 2) | (nodes == 1), 3, kind).astype(np.uint64)
+            child, flag[-1] = np.minimum(child, max(0, count - 2)).astype(np.uint64), 0
         column = random.integers(0, capacity.beats * capacity.lanes, count, dtype=np.uint64)
         operand = random.integers(0, 1 << capacity.word_bits, count, dtype=np.uint64)
         node = kind | flag << np.uint64(2) | child << np.uint64(3)

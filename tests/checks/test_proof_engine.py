@@ -65,18 +65,17 @@ def test_the_step_of_the_hardware_is_proved(capacity, need_tool):
 
 
 def test_changed_steps_are_not_proved(need_tool):
-    """All but those that no input can show."""
+    """But for LESS, which the module reads nowhere: what is no other kind is LESS."""
     need_tool("yosys")
     changed = [each for each in mutants() if each.module == "step" and each.capacity == "two banks"][::6]
-    shape, refuted = Shape.of(described(CAPACITIES["two banks"])), 0
+    shape = Shape.of(described(CAPACITIES["two banks"]))
     for mutant in changed:
-        try:
+        if "LESS = 2'd1" in mutant.changed:
             prove_step(shape, mutant.source().encode(), "engine", ProofPart("step", 2))
-            assert mutant.harmless, mutant
-        except UnprovedError as error:
-            refuted += 1
-            assert not mutant.harmless and str(error)
-    assert refuted > len(changed) // 2
+            continue
+        with pytest.raises(UnprovedError):
+            prove_step(shape, mutant.source().encode(), "engine", ProofPart("step", 2))
+    assert len(changed) > 9
 
 
 def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():

@@ -1,9 +1,9 @@
 """Proves that the walks of an image equal the trees of its forest, for every word of every feature.
 
 A state is a node of the image, a node of the tree, and the words of each feature with which a row comes there. From
-both roots on, a state is split by what the image's node asks; states that meet are joined where they differ in one feature
-alone. So conditions that the image asks in several nodes, or leaves out, need no other proof. At a leaf of the image
-the tree must be at a leaf of the same values, whatever the words. All is done with the definition of a step in
+both roots on, a state is split by what the image's node asks; states that meet are joined where they differ in one
+feature alone. So conditions that the image asks in several nodes, or leaves out, need no other proof. At a leaf of
+the image the tree must be at a leaf of the same values, whatever the words. All follows the definition of a step in
 `forestc.checks.image_reader`, for whole spans of words: no word is left out.
 """
 
