@@ -1,9 +1,8 @@
 """The engine: rows a second on an ECP5 and an UltraPlus, time of an image, a million rows with models that change.
 
 Fmax is nextpnr's after place and route; on the iCE40, which has too few pins, between shift registers. Clocks a row are
-measured:
-rows, back to back, through the Verilog under Verilator, from the first result to the last. All results
-are compared with the evaluator's.
+measured: rows, back to back, through the Verilog under Verilator, from the first result to the last. All results are
+compared with the evaluator's. With --json NAME.json each case is written to NAME_CASE.json.
 
 | case  | what                                                                                                |
 |-------|-----------------------------------------------------------------------------------------------------|
@@ -18,7 +17,6 @@ Beside them stands what is published of conifer's FPU: about 1 us a row and 100 
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,7 +31,7 @@ from forestc.checks.walking import Load, Simulation, unpacked_results
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import Image, image_of, packed_rows
-from forestc.engine.sizing import Wanted, blocks_of, capacity_for
+from forestc.engine.sizing import Wanted, capacity_for
 from forestc.engine.vectors import results_of
 from forestc.engine.verilog import emit
 from forestc.forest.builder import make_forest, make_tree
@@ -44,7 +42,7 @@ from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import synthesize
 from hdl_templates import render
 
-PUBLISHED = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
+PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
 SEEDS = (1, 2, 3)
 
 
@@ -176,7 +174,6 @@ def on_device(
     ran = simulated(capacity, [model], words, rows, 0)
     hardware = placed(capacity, device, seeds)
     per_row = ran["clocks"] / (rows - 1)
-    blocks, single = blocks_of(capacity, DEVICES[device])
     bits = capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits
     rate = hardware["fmax_mhz"] * 1e6 / per_row
     return {
@@ -186,7 +183,6 @@ def on_device(
         "walkers": capacity.walkers,
         "banks": capacity.banks,
         **hardware,
-        "blocks_estimated": blocks + single,
         "clocks_stated": max(image.clocks, capacity.beats),
         "clocks_per_row": round(per_row, 3),
         "wrong": ran["wrong"],
@@ -226,6 +222,12 @@ def swaps(options: Any) -> dict[str, Any]:
     return {"case": "swaps", **simulated(capacity, models, words, 1000, 4)}
 
 
+TITLES = {
+    "ecp5": "100 trees of depth 6 on an ECP5",
+    "up5k": "20,000 nodes on an iCE40 UltraPlus",
+    "image": "the image of 200,000 nodes",
+    "swaps": "1,000,000 rows, a model that changes each 1,000",
+}
 CASES: dict[str, Callable[[Any], dict[str, Any]]] = {"ecp5": ecp5, "up5k": up5k, "image": image, "swaps": swaps}
 
 
@@ -236,19 +238,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=60_000, help="of a simulation")
     parser.add_argument("--swapped-rows", type=int, default=1_000_000)
     options = parser.parse_args()
-    rows = []
     for case in options.cases.split(","):
-        rows.append(CASES[case](options))
-        print(json.dumps(rows[-1]), flush=True)
-    devices = [row for row in rows if "device" in row]
-    others = {row["case"]: [row] for row in rows if "device" not in row}
-    show(
-        "engine: rows a second",
-        devices or rows,
-        options.json,
-        **others,
-        published=[PUBLISHED],
-    )
+        row = CASES[case](options)
+        path = None if options.json is None else options.json.with_stem(f"{options.json.stem}_{case}")
+        beside = [{name: PUBLISHED.get(name, "") for name in row}] if case == "ecp5" else []
+        show(TITLES[case], [row, *beside], path)
 
 
 if __name__ == "__main__":

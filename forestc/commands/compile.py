@@ -37,6 +37,7 @@ from forestc.compilation.request import Request
 from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import open_engine
+from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
@@ -198,6 +199,7 @@ def compile(options: CompileOptions) -> Compiled:
     shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
     level, notes = passed.ground.plan.as_dict(), list(passed.notes)
+    notes += [] if capacity is None else [_engine_note(passed.forest, capacity)]
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
@@ -335,6 +337,14 @@ def _capacity(forest: Forest, wanted: Request) -> Capacity | None:
     if given is not None:
         return given if isinstance(given, Capacity) else open_engine(given)
     return capacity_of(forest, wanted.options.device, f"{identifier(forest.name)}_engine")
+
+
+def _engine_note(forest: Forest, capacity: Capacity) -> str:
+    """What users want to know of an engine first."""
+    image = image_of(forest, capacity)
+    clocks = max(image.clocks, capacity.beats)
+    size = f"the image {len(image.bytes):,} bytes"
+    return f"the engine has {capacity.walkers} walkers; a row takes {clocks} clocks, and {size}"
 
 
 def _emit(

@@ -73,7 +73,7 @@ class Capacity:
 
     @property
     def address_bits(self) -> int:
-        """Of a node in its bank."""
+        """Bits of a node's address in its bank."""
         return bits_for(self.nodes)
 
     @property
@@ -83,12 +83,12 @@ class Capacity:
 
     @property
     def beats(self) -> int:
-        """Of a row."""
+        """Beats of a row."""
         return -(-self.features // self.lanes)
 
     @property
     def beat_index_bits(self) -> int:
-        """Of a beat's number; 0 if a row is one beat."""
+        """Bits of a beat's number; 0 if a row is one beat."""
         return (self.beats - 1).bit_length()
 
     @property
@@ -101,7 +101,7 @@ class Capacity:
 
     @property
     def beat_bits(self) -> int:
-        """Of a beat's words, without padding."""
+        """Bits of a beat's words, without padding."""
         return self.lanes * self.word_bits
 
     @property
@@ -119,12 +119,12 @@ class Capacity:
 
     @property
     def output_bits(self) -> int:
-        """Of an output's number."""
+        """Bits of an output's number."""
         return bits_for(self.outputs)
 
     @property
     def value_bits(self) -> int:
-        """Of a leaf's value, signed."""
+        """Bits of a leaf's value, signed."""
         return min(self.score_bits, self.node_bits - 3 - self.output_bits)
 
     @property
@@ -138,7 +138,7 @@ class Capacity:
 
     @property
     def result_bits(self) -> int:
-        """Of a result, padded to whole bytes."""
+        """Bits of a result, padded to whole bytes."""
         return -(-(self.label_bits + self.scores * self.outputs * self.score_bits) // 8) * 8
 
     @property

@@ -14,7 +14,7 @@ from forestc.forest.ir import Forest
 
 
 def image_lines(image: Image, after: int = 0) -> str:
-    """An image for `images.txt`, to be loaded once so many rows were taken."""
+    """An image for `images.txt`, to be loaded after that number of rows."""
     words = image.words.tolist()
     lines = [f"{int(place == len(words) - 1)} {word:08x}\n" for place, word in enumerate(words)]
     return "".join([f"wait {after}\n", *lines])

@@ -37,9 +37,11 @@ AXI_LITE = (
 
 @dataclass(frozen=True)
 class Level:
-    """A level of a tree of adders or comparators. before: words that come in. bits: of a word that goes out."""
+    """A level of a tree of adders or comparators. before: words that come in, of `narrow` bits. bits: of a word that
+    goes out."""
 
     before: int
+    narrow: int = 0
     bits: int = 0
 
     @property
@@ -51,10 +53,15 @@ def levels_of(count: int, bits: int = 0, most: int = 0) -> list[Level]:
     """From `count` words down to one; sums of words of `bits` bits grow to at most `most`."""
     levels: list[Level] = []
     while count > 1:
-        bits = min(bits + 1, most)
-        levels.append(Level(count, bits))
+        levels.append(Level(count, bits, min(bits + 1, most)))
+        bits = levels[-1].bits
         count = levels[-1].count
     return levels
+
+
+def extended(name: str, bits: int, wanted: int) -> str:
+    """A signed word with more bits."""
+    return name if bits == wanted else f"{{{{{wanted - bits}{{{name}[{bits - 1}]}}}}, {name}}}"
 
 
 def words_of(capacity: Capacity) -> tuple[int, int]:
@@ -106,6 +113,7 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
         "at": {register: f"5'd{offset // 4}" for register, offset, _ in REGISTERS},
         "axi_lite": AXI_LITE,
         "beats": capacity.beats,
+        "extended": extended,
         "format": FORMAT,
         "id": f"{capacity.id:08x}",
         "lanes": capacity.lanes,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +22,7 @@ from forestc.engine.vectors import results_of
 from forestc.engine.verilog import emit
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows.batches import ArrayRows
+from forestc.toolchain.verilator import find_verilator
 
 ANY = Capacity(3, 512, 8, 6, word_bits=11, outputs=5, scores=True)
 SMALL = Capacity(3, 512, 8, 6, word_bits=8, outputs=5, scores=True, user_bits=8)
@@ -60,6 +64,9 @@ def test_trained_models_are_compiled_and_checked(kind, tmp_path, need_tool):
     model, X, y = trained(kind)
     done = forestc.compile(model, X[:200], tmp_path / "out", label=y[:200], targets="engine", name="m")
     assert done.design.engine.banks == 2 and not done.design.has_hardware
+    assert re.search(
+        r"the engine has \d+ walkers; a row takes \d+ clocks, and the image [\d,]+ bytes", done.summary(200)
+    )
     result = forestc.check(done.design, X[:200], engines=["engine-icarus"], random_rows=100)
     assert result.ok and result.engines["engine-icarus"].vectors > 300
 
@@ -86,24 +93,21 @@ def test_models_change_in_mid_stream(variant, tmp_path, need_tool):
         assert verdict.passed and verdict.taken == 4, verdict.text
 
 
-@pytest.mark.parametrize("variant", ["two banks", "registers", "one bank"])
-def test_a_reset_forgets_half_an_image_and_keeps_the_model(variant, tmp_path, need_tool):
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_reset_drops_rows_and_half_an_image_and_keeps_the_model(variant, tmp_path, need_tool):
+    """Rows that are inside have no results, those after the reset have theirs, and no result comes from before."""
     need_tool("iverilog")
     capacity, (first, second) = VARIANTS[variant], same_rows(2)
     bench = Bench.of(capacity, tmp_path / "bench")
-    words = np.random.default_rng(1).integers(0, 256, (60, 5))
-    half = image_of(second, capacity).words[:50]
-    if variant == "registers":  # the last word of half an image would be written as the last
-        half = half[:0]
-    lines = [f"0 {word:08x}\n" for word in half.tolist()]
-    lines += ["reset 3\n", *_lines(image_of(first, capacity).words)]
-    verdict = bench.verdict("wait 0\n" + "".join(lines), [first], words, 3, 1, "+late")
-    assert verdict.passed and (verdict.taken, verdict.refused) == (1, 0), verdict.text
-    if variant == "two banks":
-        lines = [*_lines(image_of(first, capacity).words), *(f"0 {word:08x}\n" for word in half.tolist()), "reset 2\n"]
-        lines += _lines(image_of(first, capacity).words[:20])
-        verdict = bench.verdict("wait 0\n" + "".join(lines), [first], words[:1], 0, 1, "+late")
-        assert verdict.active and verdict.refused == 1, verdict.text
+    words = np.random.default_rng(1).integers(0, 256, (300, 5))
+    whole = _lines(image_of(first, capacity).words)
+    half = [f"0 {word:08x}\n" for word in image_of(second, capacity).words[:40].tolist()]
+    for clocks in (1, 2, 9):
+        lines = ["wait 0\n", *whole, "wait 60\n", f"reset {clocks}\n"]
+        # nothing was loaded since: the model answers. Then half an image, and a whole one.
+        lines += ["wait 150\n", *whole, "wait 200\n", *half, f"reset {clocks}\n", *whole]
+        verdict = bench.verdict("".join(lines), [first], words, clocks % 4, clocks)
+        assert verdict.passed and (verdict.taken, verdict.refused) == (3, 0), verdict.text
 
 
 def test_resets_of_any_length_lose_the_rows_under_way_alone(tmp_path, need_tool):
@@ -163,3 +167,23 @@ def test_verilator_runs_swaps_and_stalls(tmp_path, need_tool):
             turn += 1
         assert fits[turn % 2] and row >= 200 * turn - RING  # rows that wait inside
     assert turn == 19 and "status 00001401" in said
+
+
+LINTED = (
+    SMALL,
+    Capacity(1, 1024, 16, 30, word_bits=16, banks=1, memory="spram"),
+    Capacity(5, 64, 4, 20, word_bits=12, outputs=3, load="axi-lite"),
+    Capacity(7, 32, 4, 2, word_bits=20, outputs=128, score_bits=12),
+)
+
+
+def test_capacities_pass_the_linters(tmp_path, need_tool):
+    need_tool("verilator")
+    found = find_verilator()
+    for capacity in LINTED:
+        (tmp_path / "engine.v").write_text(emit(capacity))
+        command = [found.binary, "--lint-only", "-Wall", "-Wno-DECLFILENAME", "--language", "1364-2005"]
+        environment = {**os.environ, "VERILATOR_ROOT": str(found.root)}
+        command += ["--top-module", "engine", "engine.v"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0 and not done.stderr, done.stderr[:800]
