@@ -231,6 +231,7 @@ def refused(good: NDArray[np.uint32], capacity: Capacity) -> list[tuple[int, NDA
         (6, sealed(good, 13, decision & 0xFFFF | (decision >> 8 & 255) + 1 << 16)), (6, sealed(good, 15, 1)),
         (6, sealed(good, 15, 1 << 31)), (5, sealed(good, table, slot | 1 << 25)),
         (5, sealed(good, table, slot | 1 << 31)), (5, sealed(good, table, slot & 255 | outputs << 8)),
+        (5, sealed(good, table, slot & 255 | 1 << 15)),
         (5, sealed(good, table, slot & 255 | 1 << 8 | outputs - 1 << 16)),
         (7, sealed(good, walkers, 0)), (7, sealed(good, walkers, capacity.nodes + 1)),
         (8, flipped), (8, swapped), (9, good[:3]), (9, good[:20]), (9, good[:-1]), (9, np.append(good, good[:2])),
