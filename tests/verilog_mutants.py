@@ -50,7 +50,7 @@ TWO_BANKS = Capacity(4, 128, 5, 9, word_bits=8, outputs=5, scores=True, user_bit
 # a node in two words, wide values, two words a beat
 ONE_BANK = Capacity(4, 1024, 8, 9, word_bits=16, outputs=3, scores=True, user_bits=8, banks=1)
 # images through registers, an odd number of walkers
-REGISTERS = Capacity(3, 64, 3, 3, word_bits=6, outputs=2, score_bits=16, scores=True, user_bits=4, load="axi-lite")
+REGISTERS = Capacity(3, 64, 3, 5, word_bits=6, outputs=2, score_bits=16, scores=True, user_bits=4, load="axi-lite")
 CAPACITIES = {"two banks": TWO_BANKS, "one bank": ONE_BANK, "registers": REGISTERS}
 TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(3), Category(11), Category(40)]
 
@@ -184,8 +184,8 @@ def sampled(everything: Sequence[Mutant], count: int, seed: int = 0) -> list[Mut
 @dataclass(frozen=True)
 class Trial:
     """A run of the bench. images, rows, results: its files. options: its arguments. status: at the end, but for the
-    bank in use. clocks: the most that rows may take; 0 for any number. hashed: the active model's hash, where it can
-    be read."""
+    bank in use. clocks: the most that rows may take; 0 for any number. registers: those of the engine at the
+    end, where they can be read: (offset, value, response)."""
 
     images: str
     rows: str
@@ -193,7 +193,7 @@ class Trial:
     options: tuple[str, ...]
     status: int
     clocks: int = 0
-    hashed: tuple[int, ...] = ()
+    registers: tuple[tuple[int, int, int], ...] = ()
 
 
 def lines_of(words: NDArray[np.uint32], last: bool = True) -> str:
@@ -257,6 +257,15 @@ def trial(
     )  # fmt: skip
 
 
+def registers_of(capacity: Capacity, image: NDArray[np.uint32], status: int, rows: int, out: int) -> tuple[Any, ...]:
+    """All registers at the end. image: the active one. status: but for the bank. rows, out: the counters."""
+    values = {0: 0x474E4546, 4: 1, 8: capacity.id, 16: 0, 20: 0, 24: 0, 32: rows, 36: out}
+    values |= {64 + 4 * place: int(word) for place, word in enumerate(image[4:12])}
+    taken = status >> 8 & 255
+    values[12] = status | (taken & 1) << 1
+    return tuple((offset, values.get(offset, 0), 0 if offset in values else 2) for offset in range(0, 128, 4))
+
+
 def anything(capacity: Capacity) -> list[Trial]:
     """Images of nodes that lead anywhere, whose answers are the reader's: the longest and the shortest images, slots of
     many steps and none, and models that change while the old one is in use."""
@@ -283,7 +292,9 @@ def anything(capacity: Capacity) -> list[Trial]:
         made.append(
             Trial(
                 text, beat_lines(capacity, rows), results, options, status,
-                hashed=tuple(images[-1][4:12].tolist()) if capacity.load == "axi-lite" else (),
+                registers=registers_of(capacity, images[-1], status, count, count)
+                if capacity.load == "axi-lite" and not half
+                else (),
             )
         )  # fmt: skip
 
@@ -309,12 +320,17 @@ def registers(capacity: Capacity) -> list[Trial]:
     results = "".join(f"{each:x}\n" for each in read_results(capacity, [good], columns)[0])
     rows, forget, made = beat_lines(capacity, columns), "2 00000002\n", list[Trial]()
     wrong = lines_of(sealed(good, 1, 7))
-    for lines, status in (
-        (f"{lines_of(good[:30], last=False)}{forget}{lines_of(good)}", 0x101),
-        (f"{lines_of(good[:90], last=False)}{forget}{lines_of(good)}", 0x101),
-        (f"{lines_of(good)}{wrong}", 0x10121), (f"{lines_of(good)}{wrong}{forget}", 0x10101),
+    for lines, status, counted in (
+        (f"{lines_of(good[:30], last=False)}{forget}{lines_of(good)}", 0x101, 8),
+        (f"{lines_of(good[:90], last=False)}{forget}{lines_of(good)}", 0x101, 8),
+        (f"{lines_of(good)}{wrong}", 0x10121, 8), (f"{lines_of(good)}{wrong}{forget}", 0x10101, 8),
+        (f"3 00000000\n2 00000000\n{lines_of(good)}", 0x101, 8), (f"{lines_of(good)}wait 8\n2 00000001\n", 0x101, 0),
     ):  # fmt: skip
-        made.append(Trial(f"wait 0\n{lines}", rows, results, (), status, hashed=tuple(good[4:12].tolist())))
+        for stall in (0, 6):
+            known = registers_of(capacity, good, status, counted, 8 if counted else -1)
+            if not counted:  # some results may come later
+                known = tuple(each for each in known if each[0] != 36)
+            made.append(Trial(f"wait 0\n{lines}", rows, results, (f"+stall={stall}",), status, registers=known))
     return made
 
 
@@ -414,9 +430,10 @@ def outcome(source: str, name: str, folder: Path) -> str:
             return f"trial {place}: {said[0]}"
         if not status or int(status[-1], 16) & 0xFFFFFFFD != each.status:
             return f"trial {place}: status {status}, should be {each.status:08x}"
-        hashed = tuple(int(each, 16) for each in re.findall(r"hash\d ([0-9a-f]{8})", text))
-        if each.hashed and hashed != each.hashed:
-            return f"trial {place}: hash {hashed}, should be {each.hashed}"
+        for offset, value, response in each.registers:
+            wanted = f"register {offset:02x} {value:08x} {response:02b}"
+            if wanted not in text:
+                return f"trial {place}: not {wanted}"
         clocks = int(re.search(r"in (\d+) clocks", text)[1])  # type: ignore[index]
         if each.clocks and clocks > each.clocks:
             return f"trial {place}: {clocks} clocks, should be {each.clocks}"

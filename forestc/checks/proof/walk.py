@@ -71,7 +71,7 @@ class Columns:
         top, known = (1 << shape.word) - 1, dict[int, Spans]()
         for feature in forest.features:
             span = word_range(feature.number, feature.missing)
-            values = ((0, span.high - span.low + 1),)
+            values: Spans = ((0, span.high - span.low + 1),)
             if span.missing is not None:
                 missing = span.missing - span.low if isinstance(feature.number, Category) else top
                 values = joined((*values, (missing, missing + 1)))
