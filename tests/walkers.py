@@ -99,7 +99,7 @@ def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: i
     nodes: of each walker, by default as many as there is room for."""
     random = np.random.default_rng(seed)
     count, outputs = nodes or capacity.nodes, capacity.outputs
-    last = outputs - 1 if seed % 2 else int(random.integers(outputs))
+    last = outputs - 1 if seed % 2 or seed % 3 == 2 else int(random.integers(outputs))
     head = [0x474E4546, 1, capacity.id, 0, *random.integers(0, 1 << 32, 8).tolist(), slots]
     judged = int(random.integers(last + 1)) if seed % 4 != 1 else last
     head += [seed % 3 | int(random.integers(2)) << 2 | last << 8 | judged << 16, 0, 0]
