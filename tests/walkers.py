@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from random_forests import random_forest
 
+from forestc.checks.image_reader import read_image
 from forestc.engine.capacity import Capacity
+from forestc.engine.folder import described
 from forestc.engine.image import image_of
-from forestc.engine.vectors import result_lines, row_lines
+from forestc.engine.vectors import packed_results, result_lines, row_lines
 from forestc.engine.verilog import emit, emit_bench
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category, Fixed, NumberType
@@ -89,6 +92,64 @@ class Bench:
             text.startswith("PASS"), text, int(clocks[1]) if clocks else 0, bool(status & 1), status >> 4 & 15,
             status >> 8 & 255, status >> 16 & 255,
         )  # fmt: skip
+
+
+def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: int = 0) -> NDArray[np.uint32]:
+    """An image of nodes of all kinds that lead anywhere, with the CRC for it. slots, steps: how many, and of each.
+    nodes: of each walker, by default as many as there is room for."""
+    random = np.random.default_rng(seed)
+    count, outputs = nodes or capacity.nodes, capacity.outputs
+    last = outputs - 1 if seed % 2 or seed % 3 == 2 else int(random.integers(outputs))
+    head = [0x474E4546, 1, capacity.id, 0, *random.integers(0, 1 << 32, 8).tolist(), slots]
+    judged = int(random.integers(last + 1)) if seed % 4 != 1 else last
+    head += [seed % 3 | int(random.integers(2)) << 2 | last << 8 | judged << 16, 0, 0]
+    wide = seed % 2
+    bias = random.integers(-(1 << 31), 1 << 31, outputs) if wide else random.integers(-2, 3, outputs)
+    head[14] = int(bias[judged] if wide else random.integers(-9, 9)) & 0xFFFFFFFF
+    table = []
+    for slot in range(slots):
+        first = int(random.integers(outputs)) if slot else 0
+        more = int(random.integers(outputs - first)) if slot else outputs - 1
+        table.append(steps | first << 8 | more << 16 | (slot == 0) << 24)
+    words = [np.array([*head, *(bias & 0xFFFFFFFF).tolist(), *table], dtype=np.uint64)]
+    first_operand = 3 + capacity.address_bits + capacity.feature_bits
+    for _ in range(capacity.walkers):
+        kind = random.choice(4, count, p=[0.4, 0.2, 0.15, 0.25]).astype(np.uint64)
+        flag, child = random.integers(0, 2, count, dtype=np.uint64), random.integers(0, count, count, dtype=np.uint64)
+        if nodes:  # of which none leads out
+            kind = np.where((kind == 2) | (nodes == 1), 3, kind).astype(np.uint64)
+            child, flag[-1] = np.minimum(child, max(0, count - 2)).astype(np.uint64), 0
+        column = random.integers(0, capacity.beats * capacity.lanes, count, dtype=np.uint64)
+        operand = random.integers(0, 1 << capacity.word_bits, count, dtype=np.uint64)
+        node = kind | flag << np.uint64(2) | child << np.uint64(3)
+        node |= column << np.uint64(3 + capacity.address_bits) | operand << np.uint64(first_operand)
+        output = random.integers(0, outputs, count, dtype=np.uint64)
+        value = random.integers(0, 1 << capacity.value_bits, count, dtype=np.uint64)
+        if not wide:  # so that scores are often equal
+            value = (random.integers(-2, 3, count) & ((1 << capacity.value_bits) - 1)).astype(np.uint64)
+        leaf = kind | flag << np.uint64(2) | output << np.uint64(3) | value << np.uint64(3 + capacity.output_bits)
+        node = np.where(kind == 3, leaf, node)
+        halves = np.stack([node & np.uint64(0xFFFFFFFF), node >> np.uint64(32)], axis=1)[:, : capacity.node_words]
+        words += [np.array([count], dtype=np.uint64), halves.ravel()]
+    image = np.append(np.concatenate(words), 0).astype(np.uint32)
+    image[3] = len(image)
+    image[-1] = zlib.crc32(image[:-1].astype("<u4").tobytes())
+    return image
+
+
+def beat_lines(capacity: Capacity, columns: NDArray[np.int64]) -> str:
+    """Rows of the words of all columns, (rows, beats * lanes), for `rows.txt`."""
+    shifts = np.arange(capacity.lanes) * capacity.word_bits
+    beats = (columns.reshape(-1, capacity.lanes) << shifts).sum(axis=1)
+    return "".join(f"{beat:x}\n" for beat in beats.tolist())
+
+
+def read_results(
+    capacity: Capacity, images: Sequence[NDArray[np.uint32]], columns: NDArray[np.int64]
+) -> list[list[int]]:
+    """What the reader of images says of such rows: (images, rows) results as m_axis_tdata has them."""
+    readers = [read_image(image.tobytes(), described(capacity)) for image in images]
+    return [packed_results(capacity, reader.walked(columns)) for reader in readers]
 
 
 def same_rows(count: int) -> list[Forest]:

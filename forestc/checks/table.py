@@ -16,7 +16,7 @@ from forestc.checks.engines import (
     VerilatorEngine,
     WordsEngine,
 )
-from forestc.checks.walking import WalkersInIcarus, WalkersInVerilator
+from forestc.checks.walking import ImageInReader, WalkersInIcarus, WalkersInVerilator
 
 _ALL = (
     NetlistEngine,
@@ -32,6 +32,7 @@ _ALL = (
     AmaranthEngine,
     WalkersInIcarus,
     WalkersInVerilator,
+    ImageInReader,
 )
 ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _ALL}
 ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

@@ -1,7 +1,8 @@
-"""The engine of trees that are loaded, under two Verilog simulators."""
+"""The engine of trees that are loaded, under two Verilog simulators, and its image in a reader of its own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.checks.bench import few
 from forestc.checks.engines import Difference, Engine, copied, difference
+from forestc.checks.image_reader import image_bytes, read_image, row_words
 from forestc.checks.vectors import Vectors
 from forestc.engine.capacity import Capacity
-from forestc.engine.image import image_of, packed_rows
+from forestc.engine.folder import described
+from forestc.engine.image import Image, image_of, packed_rows
 from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
 from forestc.engine.verilog import view_of
-from forestc.errors import MissingToolError, ToolError
-from forestc.forest.evaluate import Evaluation
+from forestc.errors import CheckError, MissingToolError, ToolError
+from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
+from forestc.rows.batches import ArrayRows
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool
@@ -139,6 +145,32 @@ class WalkersInIcarus(Engine):
         place = int(first.split()[2].rstrip(":")) if first else 0
         count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
         return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+
+
+class ImageInReader(Engine):
+    """The image, read and walked by `forestc.checks.image_reader`."""
+
+    name: ClassVar[str] = "image"
+    role: ClassVar[str] = "engine_image"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        self.forest, self.capacity, self.tool = design.forest, design.engine, "image_reader"
+        content = json.loads(design.path("engine_capacity").read_text(encoding="utf-8"))
+        self.image = read_image(image_bytes(design.path("engine_image").read_text(encoding="utf-8")), content)
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        got = self.image.walked(row_words(self.forest, self.image.shape, vectors.words))
+        return difference(got, results_of(self.capacity, evaluation))
+
+
+def compare_image(forest: Forest, capacity: Capacity, image: Image) -> None:
+    """Compares an image with its quantized forest on some vectors, on thresholds and beside them, before it is written.
+    Raises CheckError if they differ."""
+    reader = read_image(image.bytes, described(capacity))
+    words = np.concatenate([some.words for some in few(forest, ArrayRows(np.empty((0, forest.columns))))])
+    got = reader.walked(row_words(forest, reader.shape, words))
+    if not np.array_equal(got, results_of(capacity, evaluate_words(forest, words))):
+        raise CheckError("the image does not equal the quantized forest", do="report this bug")
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:

@@ -64,7 +64,8 @@ def check(options: CheckOptions) -> CheckResult:
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
     if options.prove:
-        _ = design.netlist  # a design without one is refused here
+        if design.has_hardware or "engine" not in design.targets:
+            _ = design.netlist  # a design without one is refused here
         need_provers(design, options.native)
     unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
     if rows is None and unseen is None and inputs is None and not options.prove:

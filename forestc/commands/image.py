@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.checks.agreement import agreement
+from forestc.checks.walking import compare_image
 from forestc.commands.compile import quantize
 from forestc.engine.folder import open_engine
 from forestc.engine.image import image_of, model_hash
@@ -31,6 +32,8 @@ def make_image(options: ImageOptions) -> dict[str, Any]:
     capacity, progress = open_engine(options.engine), options.progress
     forest, figures = _forest(options)
     image = image_of(forest, capacity, progress)
+    progress("comparing the image with the forest")
+    compare_image(forest, capacity, image)
     if options.out is not None:
         path = Path(options.out)
         with writing(path), replacing(path) as (new,):

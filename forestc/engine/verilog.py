@@ -13,6 +13,8 @@ MAGIC = int.from_bytes(b"FENG", "little")
 HEADER_WORDS = 16
 PARTS = ("step", "walker", "sum", "loader", "engine")
 FIFO = 32  # places for results
+GROUP = 8  # walkers that a relay serves
+RELAYS = 2  # registers on the way to a walker, one of them its own
 
 # registers behind AXI4-Lite: name, byte offset, meaning
 REGISTERS = (
@@ -78,14 +80,21 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
     fewest, most = words_of(capacity)
     slot_bits = bits_for(capacity.slots)
     result = capacity.label_bits + capacity.scores * capacity.outputs * capacity.score_bits
+    beat_address = 4 + capacity.beat_index_bits
+    bus = [1, capacity.address_bits, 1, 4, 1, capacity.output_bits]  # of a row
+    bus += [1, beat_address, capacity.beat_bits]  # of a beat
+    bus += [1, bits_for(capacity.walkers), capacity.address_bits + capacity.banks - 1, capacity.node_bits]  # of a node
     return {
         **capacity.as_dict(),
         "A": capacity.address_bits,
-        "BA": 4 + capacity.beat_index_bits,
+        "BA": beat_address,
         "BEAT": capacity.beat_bits,
         "BI": capacity.beat_index_bits,
         "CB": 1 + max(5, capacity.address_bits, slot_bits, capacity.output_bits),
-        "D": ROWS + len(levels),
+        "BUS": sum(bus),
+        "D": RELAYS + ROWS + len(levels),
+        "GROUP": GROUP,
+        "GROUPS": -(-capacity.walkers // GROUP),
         "FB": capacity.feature_bits,
         "FIFO": FIFO,
         "IB": max(slot_bits, capacity.output_bits),

@@ -43,7 +43,7 @@ class CheckOptions(DrawnRows):
         None,
         "--engines",
         "a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, amaranth, engine, "
-        "engine-icarus; "
+        "engine-icarus, image; "
         "default: one for each file",
         listed=True,
     )

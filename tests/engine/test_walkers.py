@@ -110,6 +110,21 @@ def test_a_reset_drops_rows_and_half_an_image_and_keeps_the_model(variant, tmp_p
         assert verdict.passed and (verdict.taken, verdict.refused) == (3, 0), verdict.text
 
 
+def test_resets_of_any_length_lose_the_rows_under_way_alone(tmp_path, need_tool):
+    """Also a reset of a clock leaves no result on its way, no part of a row and none of an image."""
+    need_tool("iverilog")
+    bench, models = Bench.of(SMALL, tmp_path / "bench"), same_rows(4)
+    words = np.random.default_rng(2).integers(0, 256, (240, 5))
+    for stall in (0, 5):
+        lines = ["wait 0\n", *_lines(image_of(models[0], SMALL).words)]
+        for clocks, model in enumerate(models[1:], 1):
+            half = image_of(model, SMALL).words[:40].tolist()
+            lines += [f"wait {60 * clocks}\n", *(f"0 {word:08x}\n" for word in half)]
+            lines += [f"reset {clocks}\n", *_lines(image_of(model, SMALL).words)]
+        verdict = bench.verdict("".join(lines), models, words, stall, 1, "+cut=4")
+        assert verdict.passed and (verdict.taken, verdict.refused) == (4, 0), verdict.text
+
+
 def _lines(words):
     return [f"{int(place == len(words) - 1)} {word:08x}\n" for place, word in enumerate(words.tolist())]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 
+from forestc.checks.proof.engine import prove_engine
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof
 from forestc.checks.proof.verilog import prove_verilog
@@ -18,23 +19,27 @@ def need_provers(design: Design, native: bool = False) -> None:
     """Raises MissingToolError if the solver or, for a design in Verilog or VHDL, yosys or GHDL is not installed."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
-    if {"verilog", "vhdl"} & set(design.targets):
+    if {"verilog", "vhdl", "engine"} & set(design.targets):
         need_yosys(native)
     if "vhdl" in design.targets:
         need_ghdl()
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves the netlist of a compiled folder, and its Verilog and VHDL if there are any, equal to the quantized
-    forest.
+    """Proves the netlist of a compiled folder, its Verilog and VHDL if there are any, and the image of its engine equal to
+    the quantized forest.
 
     Raises MissingToolError without bitwuzla, yosys or GHDL, before the proof starts, and ToolError if
     yosys or GHDL fails.
     """
     need_provers(design, native)
-    proof = prove_netlist(design.forest, design.netlist, design.witness, progress=progress)
+    proof = Proof()
+    if design.has_hardware or "engine" not in design.targets:
+        proof = prove_netlist(design.forest, design.netlist, design.witness, progress=progress)
     if "verilog" in design.targets:
         prove_verilog(design.forest, design.netlist, design.path("verilog").read_bytes(), proof, progress, native)
     if "vhdl" in design.targets:
         prove_vhdl(design.netlist, design.path("vhdl").read_bytes(), proof, progress, native)
+    if "engine" in design.targets:
+        prove_engine(design, proof, progress, native)
     return proof

@@ -1,0 +1,351 @@
+"""A reader of engines' images, slow and plain, written from docs/explanation/engine.md alone.
+
+It shares no code with what writes images (`forestc.engine`, `forestc.layouts`): it takes the bytes of an image and the
+content of `engine.json`, and walks rows as the page says. `stepped` is the definition of a step, over numbers and,
+for the proof of the hardware, over terms of a solver.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ForestcError
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, word_range
+
+LESS, MASK, JUMP, LEAF = range(4)
+NONE, THRESHOLD, ARGMAX = range(3)
+Ints = NDArray[np.int64]
+W = TypeVar("W")
+C = TypeVar("C")
+
+REFUSED = {
+    1: "it does not begin with FENG", 2: "it has another format", 3: "it is for another capacity",
+    4: "its length is wrong", 5: "its slots are wrong", 6: "its decision is wrong", 7: "a walker's nodes are too many",
+    8: "its CRC is wrong", 9: "it ends too early or too late",
+}  # fmt: skip
+
+
+class ImageRefusedError(ForestcError):
+    """error: the number that `status[7:4]` gets."""
+
+    def __init__(self, error: int) -> None:
+        super().__init__(f"the image is refused: {REFUSED[error]}", do="write it again")
+        self.error = error
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What `engine.json` says of an engine. Bits: of an address, a column, a word, an output's number, a leaf's value,
+    a score. mask: the low bits of a word that choose a bit of a mask."""
+
+    number: int
+    walkers: int
+    nodes: int
+    slots: int
+    features: int
+    outputs: int
+    gives_scores: bool
+    address: int
+    column: int
+    word: int
+    output: int
+    value: int
+    score: int
+    mask: int
+
+    @classmethod
+    def of(cls, engine: Mapping[str, Any]) -> Shape:
+        """engine: the content of engine.json."""
+        own, widths = engine["capacity"], engine["widths"]
+        return cls(
+            int(engine["id"], 16), own["walkers"], own["nodes"], own["slots"], own["features"], own["outputs"],
+            own["scores"], widths["address_bits"], widths["feature_bits"], own["word_bits"], widths["output_bits"],
+            widths["value_bits"], own["score_bits"], own["word_bits"].bit_length() - 1,
+        )  # fmt: skip
+
+    @property
+    def node(self) -> int:
+        """Bits of a node."""
+        return 3 + self.address + self.column + self.word
+
+    @property
+    def node_words(self) -> int:
+        return 1 if self.node <= 32 else 2
+
+
+# ---- a step ---------------------------------------------------------------------------------------------
+
+
+class Algebra(Protocol[W, C]):
+    """Words of known width, and conditions: numbers, or terms of a solver."""
+
+    def bits(self, word: W, low: int, count: int) -> W: ...
+    def equal(self, word: W, value: int) -> C: ...
+    def same(self, a: W, b: W) -> C: ...
+    def below(self, a: W, b: W) -> C: ...
+    def bit(self, word: W, place: W) -> C: ...
+    def both(self, a: C, b: C) -> C: ...
+    def plus(self, a: W, b: W | int, width: int) -> W: ...
+    def choose(self, condition: C, a: W, b: W | int) -> W: ...
+    def decide(self, condition: C, a: C, b: C) -> C: ...
+
+
+def stepped(shape: Shape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
+    """The address after a step, and what the node adds to an output, as a pattern of `value` bits.
+
+    node: the node at the address. x: the word of its column. gives: whether it is a step for an output, which one.
+    """
+    kind, flag = on.bits(node, 0, 2), on.equal(on.bits(node, 2, 1), 1)
+    child = on.bits(node, 3, shape.address)
+    operand = on.bits(node, 3 + shape.address + shape.column, shape.word)
+    right = on.plus(child, 1, shape.address)
+    missing = on.equal(x, (1 << shape.word) - 1)
+    less = on.choose(on.decide(missing, flag, on.below(x, operand)), child, right)
+    mask = on.choose(on.bit(operand, on.bits(x, 0, shape.mask)), child, right)
+    jump = on.plus(child, on.bits(x, shape.mask, shape.word - shape.mask), shape.address)
+    leaf = on.equal(kind, LEAF)
+    adds = on.both(on.both(gives, leaf), on.same(on.bits(node, 3, shape.output), output))
+    after = on.choose(on.both(adds, flag), on.plus(address, 1, shape.address), address)
+    inner = on.choose(on.equal(kind, LESS), less, on.choose(on.equal(kind, MASK), mask, jump))
+    value = on.choose(adds, on.bits(node, 3 + shape.output, shape.value), 0)
+    return on.choose(leaf, after, inner), value
+
+
+class Numbers:
+    """Words as int64, conditions as bool, for many rows at once."""
+
+    def bits(self, word: Ints, low: int, count: int) -> Ints:
+        return word >> low & ((1 << count) - 1)
+
+    def equal(self, word: Ints, value: int) -> NDArray[np.bool_]:
+        return np.asarray(word == value)
+
+    def same(self, a: Ints, b: Ints) -> NDArray[np.bool_]:
+        return np.asarray(a == b)
+
+    def below(self, a: Ints, b: Ints) -> NDArray[np.bool_]:
+        return np.asarray(a < b)
+
+    def bit(self, word: Ints, place: Ints) -> NDArray[np.bool_]:
+        return np.asarray(word >> place & 1 == 1)
+
+    def both(self, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return a & b
+
+    def plus(self, a: Ints, b: Ints | int, width: int) -> Ints:
+        return np.asarray(a + b & ((1 << width) - 1))
+
+    def choose(self, condition: NDArray[np.bool_], a: Ints, b: Ints | int) -> Ints:
+        return np.where(condition, a, b)
+
+    def decide(self, condition: NDArray[np.bool_], a: NDArray[np.bool_], b: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return np.where(condition, a, b)
+
+
+NUMBERS = Numbers()
+
+
+# ---- images ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SlotRead:
+    """steps: before those for outputs. first, count: of the outputs. initial: whether their sums begin with the
+    bias."""
+
+    steps: int
+    first: int
+    count: int
+    initial: bool
+
+
+@dataclass(frozen=True)
+class ImageRead:
+    """An image that an engine accepts. nodes: of each walker. judged: the output that the threshold is for."""
+
+    shape: Shape
+    slots: tuple[SlotRead, ...]
+    bias: tuple[int, ...]
+    nodes: tuple[Ints, ...]
+    decision: int
+    last_wins: bool
+    last_output: int
+    judged: int
+    threshold: int
+
+    def walked(self, words: Ints) -> Ints:
+        """(rows, 1 or 1 + outputs) The label and the scores of rows, given as their columns' words (rows, columns).
+
+        Raises ForestcError if a row's result depends on what is not in the image.
+        """
+        shape, rows = self.shape, len(words)
+        scores: dict[int, Ints] = {}
+        for number, slot in enumerate(self.slots):
+            at = [np.full(rows, number, dtype=np.int64) for _ in self.nodes]
+            for turn in range(slot.steps + slot.count):
+                output = slot.first + turn - slot.steps
+                gives, added = turn >= slot.steps, np.zeros(rows, dtype=np.int64)
+                for walker, nodes in enumerate(self.nodes):
+                    if (at[walker] >= len(nodes)).any():
+                        raise ForestcError("a walk leaves the image", where=f"walker {walker}, slot {number}")
+                    node = nodes[at[walker]]
+                    column = NUMBERS.bits(node, 3 + shape.address, shape.column)
+                    inside = (column < words.shape[1]) & (node & 3 != LEAF)
+                    x = np.where(inside, words[np.arange(rows), np.where(inside, column, 0)], 0)
+                    always, number_of = np.full(rows, gives), np.full(rows, output)
+                    at[walker], pattern = stepped(shape, NUMBERS, node, x, at[walker], always, number_of)
+                    added += _signed(pattern, shape.value)
+                if gives:
+                    if not slot.initial and output not in scores:
+                        raise ForestcError(f"the sum of output {output} does not begin", where=f"slot {number}")
+                    before = np.full(rows, self.bias[output]) if slot.initial else scores[output]
+                    scores[output] = _signed((before + added) & ((1 << shape.score) - 1), shape.score)
+        return self._decided(scores, rows)
+
+    def _decided(self, scores: dict[int, Ints], rows: int) -> Ints:
+        used = range(self.last_output + 1)
+        if absent := [output for output in used if output not in scores]:
+            raise ForestcError(f"no slot adds to output {absent[0]}")
+        label = np.zeros(rows, dtype=np.int64)
+        if self.decision == THRESHOLD:
+            label = (scores[self.judged] >= self.threshold).astype(np.int64)
+        elif self.decision == ARGMAX:
+            best = scores[0]
+            for output in used[1:]:
+                wins = scores[output] >= best if self.last_wins else scores[output] > best
+                label, best = np.where(wins, output, label), np.where(wins, scores[output], best)
+        columns = [label]
+        if self.shape.gives_scores:
+            nothing = np.zeros(rows, dtype=np.int64)
+            columns += [scores[output] if output in used else nothing for output in range(self.shape.outputs)]
+        return np.stack(columns, axis=1)
+
+
+def _signed(pattern: Ints, bits: int) -> Ints:
+    return pattern - (pattern >> (bits - 1) << bits)
+
+
+def _number(word: int, bits: int) -> int:
+    """The signed number in the low bits of a word."""
+    word &= (1 << bits) - 1
+    return word - (word >> (bits - 1) << bits)
+
+
+class _Words:
+    """The words of an image, one after the other; the last one comes with `tlast`."""
+
+    def __init__(self, data: bytes) -> None:
+        if not data or len(data) % 4:
+            raise ImageRefusedError(9)
+        self.data, self.words, self.at = data, np.frombuffer(data, dtype="<u4").tolist(), 0
+
+    def next(self, *refusals: tuple[int, int, int]) -> int:
+        """refusals: (error, lowest, highest) of the word. An image that goes on may not end here."""
+        word = int(self.words[self.at])
+        self.at += 1
+        for error, low, high in refusals:
+            if not low <= word <= high:
+                raise ImageRefusedError(error)
+        if self.at == len(self.words):
+            raise ImageRefusedError(9)
+        return word
+
+    def end(self, length: int) -> None:
+        """The CRC, with which the image ends."""
+        word = int(self.words[self.at])
+        if word != zlib.crc32(self.data[: 4 * self.at]):
+            raise ImageRefusedError(8)
+        if self.at + 1 != length:
+            raise ImageRefusedError(4)
+        if self.at + 1 != len(self.words):
+            raise ImageRefusedError(9)
+
+
+def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
+    """Reads an image as an engine does. engine: the content of engine.json.
+
+    Raises ImageRefusedError, with the number that an engine gives for it: of several, that of the first wrong word.
+    """
+    shape, words = Shape.of(engine), _Words(data)
+    most_nodes = shape.walkers * (1 + shape.node_words * shape.nodes)
+    fewest = 16 + shape.outputs + 1 + shape.walkers * (1 + shape.node_words) + 1
+    most = 16 + shape.outputs + shape.slots + most_nodes + 1
+    magic = int.from_bytes(b"FENG", "little")
+    words.next((1, magic, magic))
+    words.next((2, 1, 1))
+    words.next((3, shape.number, shape.number))
+    length = words.next((4, fewest, most))
+    for _ in range(8):
+        words.next()
+    used = words.next((5, 1, shape.slots))
+    decision = _decision(words, shape)
+    threshold = _number(words.next(), shape.score)
+    words.next((6, 0, 0))
+    bias = tuple(_number(words.next(), shape.score) for _ in range(shape.outputs))
+    slots = tuple(_slot(words, shape) for _ in range(used))
+    nodes = []
+    for _ in range(shape.walkers):
+        count = words.next((7, 1, shape.nodes))
+        each = []
+        for _ in range(count):
+            low = words.next()
+            high = words.next() if shape.node_words == 2 else 0
+            each.append((low | high << 32) & ((1 << shape.node) - 1))
+        nodes.append(np.array(each, dtype=np.int64))
+    words.end(length)
+    return ImageRead(shape, slots, bias, tuple(nodes), *decision, threshold)
+
+
+def _decision(words: _Words, shape: Shape) -> tuple[int, bool, int, int]:
+    word = int(words.words[words.at])
+    kind, last, judged = word & 3, word >> 8 & 255, word >> 16 & 255
+    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or judged > last or word >> 24:
+        raise ImageRefusedError(6)
+    words.next()
+    return kind, bool(word >> 2 & 1), last, judged
+
+
+def _slot(words: _Words, shape: Shape) -> SlotRead:
+    word = int(words.words[words.at])
+    first, count = word >> 8 & 255, (word >> 16 & 255) + 1
+    if first + count > shape.outputs or word >> 25:
+        raise ImageRefusedError(5)
+    words.next()
+    return SlotRead(word & 255, first, count, bool(word >> 24 & 1))
+
+
+# ---- rows -----------------------------------------------------------------------------------------------
+
+
+def row_words(forest: Forest, shape: Shape, words: Ints) -> Ints:
+    """(rows, columns) The words of a row's columns, of the words (rows, features) of a quantized forest."""
+    columns = np.zeros((len(words), shape.features), dtype=np.int64)
+    for index, feature in enumerate(forest.features):
+        span = word_range(feature.number, feature.missing)
+        own = words[:, index] - span.low
+        if span.missing is not None and not isinstance(feature.number, Category):
+            own = np.where(words[:, index] == span.missing, (1 << shape.word) - 1, own)
+        columns[:, feature.column] = own
+    return columns
+
+
+def image_bytes(lines: str) -> bytes:
+    """The first image of a test bench's images.txt. Raises ForestcError."""
+    words: list[int] = []
+    try:
+        for line in lines.splitlines():
+            mark, word = line.split()
+            if mark in ("0", "1"):
+                words.append(int(word, 16))
+            if mark == "1":
+                break
+        return np.array(words, dtype="<u4").tobytes()
+    except (ValueError, OverflowError):
+        raise ForestcError("images.txt is damaged", do="compile again") from None

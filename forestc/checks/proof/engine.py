@@ -1,0 +1,183 @@
+"""Proves an engine's image equal to the quantized forest, and the hardware's step to a step as defined.
+
+| part     | statement                                                                            | proved by       |
+|----------|--------------------------------------------------------------------------------------|-----------------|
+| image    | the image is one that the engine accepts                                             | a strict reader |
+| step     | the module `step` gives the next address and the value, for all its inputs           | bitwuzla        |
+| trees    | the walk of each walker in each slot ends at the tree's value, for all words          | spans of words  |
+| steps    | a slot has as many steps as its longest walk; a leaf stays where it is, by `step`     | counting        |
+| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow    | counting        |
+| decision | rule, ties, outputs and threshold are the forest's                                   | comparison      |
+
+Together: by induction over the steps, a walker that is at the address of a state goes where the definition says
+(`step`), and that is where the tree goes (`trees`), until the leaf, where it stays (`steps`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from forestc.checks.image_reader import (
+    ARGMAX,
+    NONE,
+    THRESHOLD,
+    ImageRead,
+    ImageRefusedError,
+    Shape,
+    image_bytes,
+    read_image,
+)
+from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
+from forestc.checks.proof.step import prove_step
+from forestc.checks.proof.walk import each_walk
+from forestc.engine.image import image_of
+from forestc.errors import ForestcError
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, word_range
+from forestc.manifest.design import Design
+
+_KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
+
+
+def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
+    """The proof of a folder with an engine. Where trees lie is taken from the writer of images, and proved."""
+    content = json.loads(design.path("engine_capacity").read_text(encoding="utf-8"))
+    data = image_bytes(design.path("engine_image").read_text(encoding="utf-8"))
+    places = [slot.trees for slot in image_of(design.forest, design.engine).slots]
+    with _part(proof, "step", 2) as part:
+        progress("proof of a step")
+        prove_step(Shape.of(content), design.path("engine").read_bytes(), design.engine.name, part, native)
+    return prove_image(design.forest, content, data, places, proof, progress)
+
+
+def prove_image(
+    forest: Forest,
+    engine: Mapping[str, Any],
+    data: bytes,
+    places: Sequence[Sequence[int]],
+    proof: Proof,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Proof:
+    """The parts about an image. engine: the content of engine.json. places: for each slot the tree of each walker, -1
+    for none: a claim."""
+    try:
+        with _part(proof, "image", 1, stop=True) as part:
+            image = _read(data, engine)
+            if [len(trees) for trees in places] != [len(image.nodes)] * len(image.slots):
+                raise UnprovedError(f"the image has {len(image.slots)} slots, and should have {len(places)}")
+            part.proved = 1
+    except UnprovedError:
+        return proof
+    longest = [0] * len(image.slots)
+    with _part(proof, "trees", len(image.slots) * len(image.nodes)) as part:
+        try:
+            for number, steps in each_walk(image, forest, places):
+                longest[number] = max(longest[number], steps)
+                part.proved += 1
+                progress(f"proof of the image: {part.proved} of {part.asked} walks")
+        except UnprovedError as error:
+            if error.words is None:
+                raise
+            difference = _confirmed(forest, image, error.words)
+            raise UnprovedError(f"{error}{difference}", wrong=bool(difference)) from None
+    with _part(proof, "steps", len(image.slots)) as part:
+        for number, slot in enumerate(image.slots):
+            if slot.steps < longest[number]:
+                raise UnprovedError(f"slot {number} has {slot.steps} steps, and a walk takes {longest[number]}")
+            part.proved += 1
+    with _part(proof, "sums", forest.n_outputs) as part:
+        _sums(forest, image, places, part)
+    with _part(proof, "decision", 1) as part:
+        _decision(forest, image)
+        part.proved = 1
+    return proof
+
+
+@contextmanager
+def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
+    """A part that fails by itself: the others are proved all the same. stop: raise what it raises."""
+    try:
+        with Running(proof, ProofPart(name, asked)) as part:
+            yield part
+    except UnprovedError as error:
+        proof.refuted |= error.wrong
+        if stop:
+            raise
+    except TimeoutError:
+        pass
+
+
+def _read(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
+    try:
+        return read_image(data, engine)
+    except ImageRefusedError as error:
+        raise UnprovedError(error.what, wrong=True) from None
+
+
+def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> str:
+    """The results for a row with these words of columns, if the image's differ from the forest's; else ""."""
+    words = np.zeros((1, len(forest.features)), dtype=np.int64)
+    row = np.zeros((1, image.shape.features), dtype=np.int64)
+    for index, feature in enumerate(forest.features):
+        span = word_range(feature.number, feature.missing)
+        own = columns.get(feature.column, 0)
+        absent = span.missing is not None and not isinstance(feature.number, Category)
+        is_missing = absent and own == (1 << image.shape.word) - 1
+        words[0, index] = span.missing if is_missing and span.missing is not None else own + span.low
+        row[0, feature.column] = own
+    try:
+        got = image.walked(row)[0]
+    except ForestcError as error:
+        return f"; {error.what}"
+    truth = evaluate_words(forest, words)
+    label = max(0, int(truth.index.reshape(1, -1)[0, 0]))
+    wanted = [label, *(truth.scores[0].tolist() if image.shape.gives_scores else [])]
+    if got[: len(wanted)].tolist() == wanted:
+        return ""
+    return f"; the image gives {got[: len(wanted)].tolist()} where the forest gives {wanted}, at {words[0].tolist()}"
+
+
+def _sums(forest: Forest, image: ImageRead, places: Sequence[Sequence[int]], part: ProofPart) -> None:
+    placed = sorted(tree for slot in places for tree in slot if tree >= 0)
+    if placed != list(range(len(forest.trees))):
+        raise UnprovedError("not each tree is in one slot")
+    if image.last_output != forest.n_outputs - 1:
+        raise UnprovedError(f"{image.last_output + 1} outputs are in use, and the forest has {forest.n_outputs}")
+    if forest.parts or forest.aggregate.kind != "sum":
+        raise UnprovedError("the forest does not add its trees")
+    limit = 1 << (image.shape.score - 1)
+    for output in range(forest.n_outputs):
+        begins = [slot.initial for slot in image.slots if slot.first <= output < slot.first + slot.count]
+        if not begins or not begins[0] or any(begins[1:]):
+            raise UnprovedError(f"the sum of output {output} does not begin once, with the first slot that adds to it")
+        bias = int(forest.bias[output])
+        low = high = bias
+        for tree in forest.trees:
+            if output in tree.outputs:
+                values = tree.values[:, tree.outputs.index(output)]
+                low, high = low + int(values.min()), high + int(values.max())
+        if image.bias[output] != bias:
+            raise UnprovedError(f"output {output} begins with {image.bias[output]}, and its bias is {bias}")
+        if low < -limit or high >= limit:
+            raise UnprovedError(f"output {output} can be {low} to {high}, which takes more than its bits")
+        part.proved += 1
+
+
+def _decision(forest: Forest, image: ImageRead) -> None:
+    decision = forest.decision
+    wanted: dict[str, Any] = {"decision": _KINDS[decision.kind]}
+    if decision.kind == "threshold":
+        wanted |= {"judged": forest.n_outputs - 1, "threshold": int(decision.threshold)}
+    if decision.kind == "argmax":
+        wanted |= {"last_wins": decision.ties == "last"}
+        if decision.on == "values" and forest.link.kind not in ("identity", "order"):
+            raise UnprovedError("the forest decides by values after its link")
+    for name, value in wanted.items():
+        if getattr(image, name) != value:
+            raise UnprovedError(f"the image's {name} is {getattr(image, name)}, and the forest's {value}")

@@ -1,0 +1,183 @@
+"""Proves that the module `step` of an engine's Verilog does a step as `forestc.checks.image_reader` defines it, for
+every node, every word, every address and every output.
+
+yosys reads the module and gives it as AND gates and inverters; the definition, evaluated on terms, is the other side.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from forestc.checks.image_reader import Shape, stepped
+from forestc.checks.proof.parts import ProofPart, UnprovedError
+from forestc.errors import MissingToolError, ToolError
+from forestc.toolchain.yosys import run_yosys
+
+Term = Any
+SECONDS = 600  # for an answer
+_SCRIPT = """
+read_verilog engine.v
+hierarchy -check -top {top}
+proc
+flatten
+check -assert
+opt_clean
+techmap
+opt_clean
+aigmap
+clean
+write_json step.json
+"""
+
+
+class Terms:
+    """The algebra of `stepped` over bitwuzla's bit vectors; conditions are its booleans."""
+
+    def __init__(self) -> None:
+        try:
+            import bitwuzla
+        except ImportError:
+            raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"') from None
+        self.lib: Any = bitwuzla
+        self.kind: Any = bitwuzla.Kind
+        self.terms: Any = bitwuzla.TermManager()
+
+    def make(self, kind: Any, terms: list[Term], numbers: list[int] | None = None) -> Term:
+        return self.terms.mk_term(kind, terms, numbers or [])
+
+    def free(self, name: str, width: int) -> Term:
+        return self.terms.mk_const(self.terms.mk_bv_sort(width), name)
+
+    def constant(self, value: int, width: int) -> Term:
+        return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
+
+    def resized(self, word: Term, width: int) -> Term:
+        own = word.sort().bv_size()
+        if own > width:
+            return self.make(self.kind.BV_EXTRACT, [word], [width - 1, 0])
+        return self.make(self.kind.BV_ZERO_EXTEND, [word], [width - own]) if own < width else word
+
+    # ---- the algebra
+
+    def bits(self, word: Term, low: int, count: int) -> Term:
+        return self.make(self.kind.BV_EXTRACT, [word], [low + count - 1, low])
+
+    def equal(self, word: Term, value: int) -> Term:
+        return self.same(word, self.constant(value, word.sort().bv_size()))
+
+    def same(self, a: Term, b: Term) -> Term:
+        return self.make(self.kind.EQUAL, [a, b])
+
+    def below(self, a: Term, b: Term) -> Term:
+        return self.make(self.kind.BV_ULT, [a, b])
+
+    def bit(self, word: Term, place: Term) -> Term:
+        shifted = self.make(self.kind.BV_SHR, [word, self.resized(place, word.sort().bv_size())])
+        return self.equal(self.bits(shifted, 0, 1), 1)
+
+    def both(self, a: Term, b: Term) -> Term:
+        return self.make(self.kind.AND, [a, b])
+
+    def plus(self, a: Term, b: Term | int, width: int) -> Term:
+        other = self.constant(b, width) if isinstance(b, int) else self.resized(b, width)
+        return self.make(self.kind.BV_ADD, [self.resized(a, width), other])
+
+    def choose(self, condition: Term, a: Term, b: Term | int) -> Term:
+        other = self.constant(b, a.sort().bv_size()) if isinstance(b, int) else b
+        return self.make(self.kind.ITE, [condition, a, other])
+
+    def decide(self, condition: Term, a: Term, b: Term) -> Term:
+        return self.make(self.kind.ITE, [condition, a, b])
+
+    # ---- the question
+
+    def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
+        """Values of the free words for which two words differ; None if there are none. Raises TimeoutError."""
+        options = self.lib.Options()
+        options.set(self.lib.Option.PRODUCE_MODELS, True)
+        options.set(self.lib.Option.TIME_LIMIT_PER, SECONDS * 1000)
+        solver = self.lib.Bitwuzla(self.terms, options)
+        solver.assert_formula(self.make(self.kind.DISTINCT, [a, b]))
+        answer = solver.check_sat()
+        if answer == self.lib.Result.UNSAT:
+            return None
+        if answer != self.lib.Result.SAT:
+            raise TimeoutError(f"no answer in {SECONDS} s")
+        return {name: int(solver.get_value(term).value(10)) for name, term in shown.items()}
+
+
+def prove_step(shape: Shape, source: bytes, name: str, part: ProofPart, native: bool = False) -> None:
+    """source: the engine's Verilog. name: the engine's. Raises UnprovedError, with a difference if there is one;
+    TimeoutError; ToolError if yosys can't run."""
+    on = Terms()
+    widths = {"node": shape.node, "x": shape.word, "address": shape.address, "emit": 1, "target": shape.output}
+    free = {port: on.free(port, width) for port, width in widths.items()}
+    gives = on.equal(free["emit"], 1)
+    wanted = stepped(shape, on, free["node"], free["x"], free["address"], gives, free["target"])
+    got = _gates(on, _module(source, f"{name}_step", native), free, {"next": shape.address, "value": shape.value})
+    for port, definition in zip(("next", "value"), wanted, strict=True):
+        if (model := on.differ(got[port], definition, free)) is not None:
+            where = ", ".join(f"{word}={value:#x}" for word, value in model.items())
+            raise UnprovedError(f"the module gives another {port} than the definition, at {where}", wrong=True)
+        part.proved += 1
+
+
+def _module(source: bytes, top: str, native: bool) -> dict[str, Any]:
+    """The module as AND gates and inverters, as yosys writes it."""
+    with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
+        folder = Path(scratch)
+        (folder / "engine.v").write_bytes(source)
+        try:
+            run_yosys(_SCRIPT.format(top=top), folder, native=native)
+        except ToolError as error:
+            if "check -assert" in error.where or "ERROR" in error.where:
+                raise UnprovedError(f"yosys does not read the Verilog: {error.where[-200:]}") from None
+            raise
+        module: dict[str, Any] = json.loads((folder / "step.json").read_text())["modules"][top]
+        return module
+
+
+def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:
+    """The module's outputs as terms. Raises UnprovedError for other ports, other cells than AND and NOT, bits that
+    nothing drives, and circles."""
+    ports = {name: (port["direction"], len(port["bits"])) for name, port in module["ports"].items()}
+    expected = {name: ("input", term.sort().bv_size()) for name, term in free.items()}
+    expected |= {name: ("output", width) for name, width in outputs.items()}
+    if ports != expected:
+        raise UnprovedError(f"the module's ports are {sorted(ports.items())}", wrong=True)
+    nets: dict[Any, Term] = {"0": on.constant(0, 1), "1": on.constant(1, 1)}
+    for name, term in free.items():
+        for place, net in enumerate(module["ports"][name]["bits"]):
+            nets[net] = on.bits(term, place, 1)
+    driver: dict[Any, tuple[str, list[Any]]] = {}
+    for cell in module["cells"].values():
+        ends = {port: bits[0] for port, bits in cell["connections"].items()}
+        if cell["type"] not in ("$_AND_", "$_NOT_"):
+            raise UnprovedError(f"the module has a cell {cell['type']}")
+        driver[ends["Y"]] = cell["type"], [ends[port] for port in ("A", "B") if port in ends]
+    stack = [net for port in outputs for net in module["ports"][port]["bits"]]
+    while stack:
+        net = stack[-1]
+        if net in nets:
+            stack.pop()
+        elif net not in driver:
+            raise UnprovedError("the module has a bit that nothing drives")
+        elif waiting := [read for read in driver[net][1] if read not in nets]:
+            if len(stack) > 4 * len(driver) + 1000:
+                raise UnprovedError("the module's gates feed one another")
+            stack += waiting
+        else:
+            kind, reads = driver[net]
+            terms = [nets[read] for read in reads]
+            nets[net] = on.make(on.kind.BV_AND if kind == "$_AND_" else on.kind.BV_NOT, terms)
+    found = {}
+    for port in outputs:
+        whole = None
+        for net in module["ports"][port]["bits"]:
+            whole = nets[net] if whole is None else on.make(on.kind.BV_CONCAT, [nets[net], whole])
+        found[port] = whole
+    return found

@@ -1,0 +1,316 @@
+"""Proves that the walks of an image equal the trees of its forest, for every word of every feature.
+
+A state is a node of the image, a node of the tree, and the words of each feature with which a row comes there. From
+both roots on, a state is split by what the image's node asks; states that meet are joined where they differ in one
+feature alone. So conditions that the image asks in several nodes, or leaves out, need no other proof. At a leaf of
+the image the tree must be at a leaf of the same values, whatever the words. All follows the definition of a step in
+`forestc.checks.image_reader`, for whole spans of words: no word is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from forestc.checks.image_reader import JUMP, LEAF, LESS, ImageRead, Ints, Shape, SlotRead
+from forestc.checks.proof.parts import UnprovedError
+from forestc.forest.builder import make_tree
+from forestc.forest.conditions import NO_SET
+from forestc.forest.ir import LEAF as NO_CHILD
+from forestc.forest.ir import Forest, Tree
+from forestc.forest.numbers import Category, word_range
+
+Spans = tuple[tuple[int, int], ...]  # of words, ascending, the second bound left out
+Box = dict[int, Spans]  # words of columns; all of a feature's, if it is not there
+MOST_MASKED = 1 << 17  # words that are tried with masks, of a node
+MOST_STATES = 4_000_000  # of a tree
+
+
+def cut(spans: Spans, low: int, high: int) -> Spans:
+    """The words from low on, below high."""
+    parts = ((max(start, low), min(stop, high)) for start, stop in spans)
+    return tuple((start, stop) for start, stop in parts if start < stop)
+
+
+def joined(spans: Spans) -> Spans:
+    """In order, those that touch as one."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        else:
+            merged.append((start, stop))
+    return tuple(merged)
+
+
+def without(spans: Spans, others: Spans) -> Spans:
+    """The words of `spans` that are not in `others`."""
+    left = spans
+    for start, stop in others:
+        left = cut(left, 0, start) + cut(left, stop, 1 << 63)
+    return tuple(sorted(left))
+
+
+def common(spans: Spans, others: Spans) -> Spans:
+    return tuple(sorted(part for start, stop in others for part in cut(spans, start, stop)))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The words that columns of rows can have, and which of them go left in a tree's node, raised as the image has
+    them. known: the spans of each feature's column. top: the largest word."""
+
+    forest: Forest
+    top: int
+    known: dict[int, Spans]
+
+    @classmethod
+    def of(cls, forest: Forest, shape: Shape) -> Columns:
+        top, known = (1 << shape.word) - 1, dict[int, Spans]()
+        for feature in forest.features:
+            span = word_range(feature.number, feature.missing)
+            values: Spans = ((0, span.high - span.low + 1),)
+            if span.missing is not None:
+                missing = span.missing - span.low if isinstance(feature.number, Category) else top
+                values = joined((*values, (missing, missing + 1)))
+            if values[-1][1] > top + 1 or feature.column in known or feature.column >= shape.features:
+                raise UnprovedError(f"feature {feature.name!r} has no column of its own, or too narrow a one")
+            known[feature.column] = values
+        return cls(forest, top, known)
+
+    def all(self, column: int) -> Spans:
+        """A column that no feature reads can hold any word."""
+        return self.known.get(column, ((0, self.top + 1),))
+
+    def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
+        """The column of a tree's node, and the words that go left: as `forestc.forest.ir` defines it."""
+        feature = self.forest.features[int(tree.feature[node])]
+        span = word_range(feature.number, feature.missing)
+        chosen, high = int(tree.set_index[node]), span.high - span.low + 1
+        left: Spans
+        if chosen == NO_SET:
+            left = cut(((0, high),), 0, int(tree.threshold[node]) - span.low)
+        elif isinstance(feature.number, Category):
+            codes = (int(code) - span.low for code in tree.sets[chosen])
+            left = joined(tuple((code, code + 1) for code in codes if 0 <= code < high))
+        else:
+            left, inside, start = (), False, 0
+            for place in tree.sets[chosen]:
+                at = min(max(int(place) - span.low if np.isfinite(place) else (0 if place < 0 else high), 0), high)
+                left += ((start, at),) if inside and start < at else ()
+                inside, start = not inside, at
+            left = joined(left + (((start, high),) if inside and start < high else ()))
+        if span.missing is not None and tree.missing_left[node]:
+            missing = span.missing - span.low if isinstance(feature.number, Category) else self.top
+            left = joined((*left, (missing, missing + 1)))
+        return feature.column, left
+
+
+@dataclass(frozen=True)
+class Inner:
+    """kind, flag, child, column, operand: as the image's node has them."""
+
+    kind: int
+    flag: int
+    child: int
+    column: int
+    operand: int
+
+    @classmethod
+    def of(cls, shape: Shape, node: int) -> Inner:
+        at = 3 + shape.address
+        column = node >> at & ((1 << shape.column) - 1)
+        operand = node >> (at + shape.column) & ((1 << shape.word) - 1)
+        return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
+
+    def ways(self, shape: Shape, spans: Spans) -> Iterator[tuple[int, Spans]]:
+        """The addresses to which the words go, and the words of each."""
+        top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
+        wrap = (1 << group) - 1
+        if self.kind == JUMP:
+            for number in sorted({n for start, stop in spans for n in range(start // some, (stop - 1) // some + 1)}):
+                yield self.child + number & wrap, cut(spans, number * some, (number + 1) * some)
+            return
+        if self.kind == LESS:
+            left = cut(spans, 0, min(self.operand, top))
+            left += cut(spans, top, top + 1) if self.flag else ()
+        else:
+            if sum(stop - start for start, stop in spans) > MOST_MASKED:
+                raise UnprovedError("a mask is asked for too many words")
+            words = (word for start, stop in spans for word in range(start, stop))
+            left = joined(tuple((word, word + 1) for word in words if self.operand >> (word % some) & 1))
+        right = without(spans, left)
+        if left:
+            yield self.child, left
+        if right:
+            yield self.child + 1 & wrap, right
+
+
+@dataclass(frozen=True)
+class State:
+    """node: of the tree. box: the words of a row that comes here. split: the column that was asked for last."""
+
+    node: int
+    box: Box
+    split: int
+
+
+class Walk:
+    """The walk of one tree, by one walker, in one slot."""
+
+    def __init__(self, image: ImageRead, columns: Columns, tree: Tree, walker: int, number: int) -> None:
+        self.image, self.shape, self.columns, self.tree = image, image.shape, columns, tree
+        self.nodes, self.slot, self.root = image.nodes[walker], image.slots[number], number
+        self.conditions: dict[int, tuple[int, Spans]] = {}
+        self.where = f"walker {walker}, slot {number}"
+
+    def prove(self) -> int:
+        """The steps of the longest walk. Raises UnprovedError if a row gets another value than the tree's."""
+        order, depth = self._order()
+        states: dict[int, list[State]] = {self.root: [State(0, {}, -1)]}
+        count = 0
+        for address in order:
+            here = self._met(states.pop(address, []))
+            count += len(here)
+            if count > MOST_STATES:
+                raise UnprovedError(f"{self.where}: the image's nodes and the tree's meet in too many ways")
+            node = int(self.nodes[address])
+            if node & 3 == LEAF:
+                values = self.leaf(self.shape, self.nodes, address, self.slot)
+                for state in here:
+                    self._leaves(state, values, address)
+                continue
+            inner = Inner.of(self.shape, node)
+            for state in here:
+                spans = state.box.get(inner.column, None) or self.columns.all(inner.column)
+                for target, part in inner.ways(self.shape, spans):
+                    changed = state.box if part == spans else state.box | {inner.column: part}
+                    states.setdefault(target, []).append(State(state.node, changed, inner.column))
+        return depth
+
+    def _order(self) -> tuple[list[int], int]:
+        """The addresses that any word can lead to, each after all that lead there, and the longest way."""
+        following: dict[int, list[int]] = {}
+        finished: dict[int, int] = {}  # the longest way from there
+        order: list[int] = []
+        stack, open_nodes = [self.root], set[int]()
+        while stack:
+            address = stack[-1]
+            if address >= len(self.nodes):
+                raise UnprovedError(f"{self.where}: a walk leads to {address}, where the image has no node")
+            if address in finished:
+                stack.pop()
+            elif address in open_nodes:
+                open_nodes.discard(address)
+                finished[address] = max((1 + finished[other] for other in following[address]), default=0)
+                order.append(address)
+                stack.pop()
+            else:
+                node, following[address] = int(self.nodes[address]), []
+                if node & 3 != LEAF:
+                    inner = Inner.of(self.shape, node)
+                    ways = inner.ways(self.shape, self.columns.all(inner.column))
+                    following[address] = [target for target, _ in ways]
+                open_nodes.add(address)
+                for other in following[address]:
+                    if other in open_nodes:
+                        raise UnprovedError(f"{self.where}: nodes lead to one another, at {other}")
+                    if other not in finished:
+                        stack.append(other)
+        return order[::-1], finished[self.root]
+
+    def _met(self, arrived: list[State]) -> list[State]:
+        """The states of an address: the tree's node as far as the words decide, and those joined that differ in the
+        column last asked for alone."""
+        groups: dict[tuple[object, ...], tuple[State, list[Spans]]] = {}
+        for state in arrived:
+            node = self._advanced(state)
+            box, split = state.box, state.split
+            rest = tuple(sorted(item for item in box.items() if item[0] != split))
+            spans = box.get(split) or self.columns.all(split)
+            groups.setdefault((node, split, rest), (State(node, box, split), []))[1].append(spans)
+        made = []
+        for state, parts in groups.values():
+            if len(parts) == 1:
+                made.append(state)
+                continue
+            whole = joined(tuple(span for spans in parts for span in spans))
+            made.append(State(state.node, state.box | {state.split: whole}, state.split))
+        return made
+
+    def _condition(self, node: int) -> tuple[int, Spans]:
+        if node not in self.conditions:
+            self.conditions[node] = self.columns.left(self.tree, node)
+        return self.conditions[node]
+
+    def _sides(self, node: int, box: Box) -> tuple[int, Spans, Spans]:
+        column, left = self._condition(node)
+        spans = box.get(column) or self.columns.all(column)
+        inside = common(spans, left)
+        return column, inside, without(spans, left)
+
+    def _advanced(self, state: State) -> int:
+        node = state.node
+        while self.tree.left[node] != NO_CHILD:
+            _, inside, outside = self._sides(node, state.box)
+            if inside and outside:
+                break
+            node = int(self.tree.left[node] if inside else self.tree.right[node])
+        return node
+
+    def _leaves(self, state: State, values: dict[int, int], address: int) -> None:
+        """All leaves of the tree that the words lead to have the values of the image's leaf."""
+        waiting = [(state.node, state.box)]
+        while waiting:
+            node, box = waiting.pop()
+            if self.tree.left[node] == NO_CHILD:
+                own = self.tree.values[self.tree.leaf[node]].tolist()
+                wanted = {output: int(value) for output, value in zip(self.tree.outputs, own, strict=True) if value}
+                if wanted != values:
+                    words = {column: spans[0][0] for column, spans in sorted(box.items())}
+                    raise UnprovedError(
+                        f"{self.where}: the node {address} adds {values} where the tree adds {wanted}", words
+                    )
+                continue
+            column, inside, outside = self._sides(node, box)
+            for child, spans in ((self.tree.left[node], inside), (self.tree.right[node], outside)):
+                if spans:
+                    waiting.append((int(child), box | {column: spans}))
+
+    @staticmethod
+    def leaf(shape: Shape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
+        """What a walk that stands at a leaf adds to each output, in the slot's steps for outputs."""
+        added: dict[int, int] = {}
+        for output in range(slot.first, slot.first + slot.count):
+            node = int(nodes[address]) if address < len(nodes) else 0
+            if node & 3 != LEAF or node >> 3 & ((1 << shape.output) - 1) != output:
+                continue
+            pattern = node >> (3 + shape.output) & ((1 << shape.value) - 1)
+            value = pattern - (pattern >> (shape.value - 1) << shape.value)
+            if value:
+                added[output] = value
+            address += node >> 2 & 1
+        return added
+
+
+def each_walk(image: ImageRead, forest: Forest, places: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """For each walker in each slot, once its walk is proved: the slot, and the steps of the longest walk. Raises
+    UnprovedError, with the words of columns where a tree's value is wrong.
+
+    places: for each slot the tree of each walker, -1 for none.
+    """
+    columns = Columns.of(forest, image.shape)
+    nothing = _nothing()
+    for number, trees in enumerate(places):
+        for walker, index in enumerate(trees):
+            tree = forest.trees[index] if index >= 0 else nothing
+            yield number, Walk(image, columns, tree, walker, number).prove()
+
+
+def _nothing() -> Tree:
+    """A tree that adds 0."""
+    return make_tree(
+        where="no tree", feature=[-1], threshold=[0], left=[-1], right=[-1], values=[[0]], outputs=(0,), quantized=True
+    )

@@ -1,0 +1,25 @@
+"""Small changes of the engine's Verilog are found by the bench: a few of those that tests/verilog_mutants.py tries."""
+
+from __future__ import annotations
+
+import pytest
+from verilog_mutants import CAPACITIES, mutants, outcome, sampled
+
+from forestc.engine.verilog import emit
+
+SEED = 5
+
+
+@pytest.mark.parametrize("name", CAPACITIES)
+def test_the_engine_itself_passes_all_trials(name, tmp_path, need_tool):
+    need_tool("iverilog")
+    assert outcome(emit(CAPACITIES[name]), name, tmp_path) == ""
+
+
+def test_mutants_are_found(tmp_path, need_tool):
+    need_tool("iverilog")
+    everything = mutants()
+    modules = {mutant.module for mutant in everything}
+    assert {"controller", "loader", "step", "sum", "walker", "registers"} <= modules and len(everything) > 1000
+    for mutant in sampled(everything, 12, SEED):
+        assert outcome(mutant.source(), mutant.capacity, tmp_path) or mutant.harmless, mutant

@@ -1,0 +1,522 @@
+"""Small changes of an engine's Verilog, one at a time, and whether the bench notices.
+
+    python tests/verilog_mutants.py --sample 240 --json out.json
+    python tests/verilog_mutants.py --only loader
+
+A mutant has one operator, constant, width, condition or assignment of the walker, the step, the sum, the loader or the
+controller changed. It is found if a row gets no result or another one than the evaluator's, if `status` at the end is
+not the stated one, or if rows take more clocks than stated. What it is run through is in `Trial`. Mutants that change
+nothing are named in `HARMLESS`, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from random_forests import random_forest
+from walkers import beat_lines, random_image, read_results, same_rows
+
+from forestc.checks.image_reader import Shape
+from forestc.checks.proof.parts import ProofPart, UnprovedError
+from forestc.checks.proof.step import prove_step
+from forestc.engine.capacity import Capacity
+from forestc.engine.folder import described
+from forestc.engine.image import DoesNotFitError, image_of
+from forestc.engine.vectors import result_lines, row_lines
+from forestc.engine.verilog import emit, emit_bench
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, Fixed
+
+SECONDS = 120  # for a run, after which it hangs
+# several beats a row, and an image's node in one word
+TWO_BANKS = Capacity(4, 128, 5, 9, word_bits=8, outputs=5, scores=True, user_bits=8)
+# a node in two words, wide values, two words a beat
+ONE_BANK = Capacity(4, 1024, 8, 9, word_bits=16, outputs=3, scores=True, user_bits=8, banks=1)
+# images through registers, an odd number of walkers
+REGISTERS = Capacity(3, 64, 3, 5, word_bits=6, outputs=2, score_bits=16, scores=True, user_bits=4, load="axi-lite")
+CAPACITIES = {"two banks": TWO_BANKS, "one bank": ONE_BANK, "registers": REGISTERS}
+TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(3), Category(11), Category(40)]
+
+# a part of the module, the line, and what became of it (regular expressions): why it changes nothing
+HARMLESS: list[tuple[str, str, str]] = [
+    ("controller", r"offer <= possible <= ", "6 rows are offered in either case"),
+    ("controller", r"=> reg \[\d+:0\] i0_0;", "the index 0 fits a bit"),
+    ("walker", r"=> .*beats \[-1:", "the highest address is that of a beat which rows do not have"),
+    ("loader", r"=> wire opening = .* at <= \S+'d4;", "word 4 is of the hash, and the new one has a place of its own"),
+    ("loader", r"=> reg \[\d+:0\] count;", "the number of nodes less 1 fits a bit less"),
+    ("loader", r"=> hash_index <= at\[2:0\] \+ 3'd4;", "of 3 bits, 4 more is 4 less"),
+    ("sum", r"=> reg signed \[13:0\] s1_1;", "it takes one value alone, which has no more bits"),
+]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """capacity: of CAPACITIES. module: such as loader. line: as it was. changed: as it is now. what: the change."""
+
+    capacity: str
+    module: str
+    number: int
+    line: str
+    changed: str
+    what: str
+
+    @property
+    def harmless(self) -> str:
+        """Why it changes nothing; "" if it should be found. A step is asked of the solver."""
+        if self.module == "step":
+            shape = Shape.of(described(CAPACITIES[self.capacity]))
+            with suppress(UnprovedError):
+                prove_step(shape, self.source().encode(), "engine", ProofPart("step", 2))
+                return "bitwuzla: equal for every input"
+            return ""
+        for module, change, why in HARMLESS:
+            if module == self.module and re.search(change, f"{self.line.strip()} => {self.changed.strip()}"):
+                return why
+        return ""
+
+    def source(self) -> str:
+        lines = emit(CAPACITIES[self.capacity]).splitlines(keepends=True)
+        assert lines[self.number] == self.line
+        lines[self.number] = self.changed
+        return "".join(lines)
+
+
+def variants(line: str) -> Iterator[tuple[str, str]]:
+    """The changes of a line: what, and the line afterwards."""
+    code, comment = re.match(r"(.*?)(\s*//.*)?\n?$", line, re.S).groups()  # type: ignore[union-attr]
+    end = (comment or "") + "\n"
+
+    def put(match: re.Match[str], text: str) -> str:
+        return code[: match.start()] + text + code[match.end() :] + end
+
+    inside = [(m.start(), m.end()) for m in re.finditer(r"\[[^\]]*\]", code)]
+
+    def indexed(match: re.Match[str]) -> bool:
+        return any(start <= match.start() < stop for start, stop in inside)
+
+    for pattern, others in {
+        r"&&": ["||"], r"\|\|": ["&&"], r"==": ["!="], r"!=": ["=="], r" > ": [" >= ", " < "], r" >= ": [" > "],
+        r" < ": [" <= ", " >= "], r" \+ ": [" - "], r" - ": [" + "], r" \^ ": [" | "], r" >> ": [" << "],
+        r"!(?=[a-z(])": [""], r"~": [""], r"= &(?=[a-z])": ["= |"],
+    }.items():  # fmt: skip
+        for match in re.finditer(pattern, code):
+            if not indexed(match) or pattern in (r" \+ ", r" - "):
+                for other in others:
+                    yield f"{match[0].strip()} to {other.strip() or 'nothing'}", put(match, other)
+    for match in re.finditer(r"(?<=\()(\w+) <= (\w+)(?=\))", code):
+        yield "<= to <", put(match, f"{match[1]} < {match[2]}")
+    for match in re.finditer(r"(\d+)'([bdh])([0-9a-fA-F]+)", code):
+        base = {"b": 2, "d": 10, "h": 16}[match[2]]
+        value, most = int(match[3], base), (1 << int(match[1])) - 1
+        for other in {value ^ 1, min(most, value + 1), max(0, value - 1)} - {value}:
+            text = f"{other:b}" if base == 2 else f"{other:x}" if base == 16 else str(other)
+            yield f"{match[0]} to {text}", put(match, f"{match[1]}'{match[2]}{text}")
+    for match in re.finditer(r"\[(\d+):(\d+)\]", code):
+        high, low = int(match[1]), int(match[2])
+        declared = re.match(r"\s*(\(\*.*\*\) )?(input|output|wire|reg)\b", code) and "=" not in code[: match.start()]
+        if high > low:
+            yield f"[{high}:{low}] a bit narrower", put(match, f"[{high - 1}:{low}]")
+        if not declared and low:
+            yield f"[{high}:{low}] a bit lower", put(match, f"[{high - 1}:{low - 1}]")
+    for match in re.finditer(r"\[(\d+)\](?! *;? *$)", code):
+        if int(match[1]):
+            yield f"[{match[1]}] a bit lower", put(match, f"[{int(match[1]) - 1}]")
+    for match in re.finditer(r"\bif \((.*?)\) (?=begin|[a-z_{]+[a-z0-9_\[\]{}]* ?<?=)", code):
+        yield "if always", put(match, "if (1'b1) ")
+        yield "if never", put(match, "if (1'b0) ")
+    if match := re.match(r"(\s*)([\w\[\], {}:]+) <= [^;]*;$", code):
+        yield "no assignment", f"{match[1]};{end}"
+    if match := re.search(r"([\w\]) ]+) \? ([^:?]+) : ([^:?;]+);", code):
+        yield "? the other way", put(match, f"{match[1]} ? {match[3]} : {match[2]};")
+
+
+def mutants() -> list[Mutant]:
+    """All of them; lines that both capacities have are changed in the first alone."""
+    made, seen = [], set[tuple[str, str]]()
+    for name, capacity in CAPACITIES.items():
+        module, body, initial = "", False, False
+        lines = emit(capacity).splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if found := re.match(rf"module {capacity.name}_?(\w*)", line):
+                module, body = found[1] or "controller", False
+            if not body:  # ports are those of other modules, too
+                body = line.startswith(");")
+                continue
+            if module == "registers":
+                continue
+            initial = (initial or line.strip() == "initial begin") and line.strip() != "end"
+            if ("hash" in line or "restart" in line) and name != "registers":
+                continue  # only registers show it
+            if initial or line.startswith("endmodule") or (module, line) in seen or "unused" in line:
+                continue
+            seen.add((module, line))
+            for what, changed in variants(line):
+                if changed != line:
+                    made.append(Mutant(name, module, number, line, changed, what))
+    return made
+
+
+def sampled(everything: Sequence[Mutant], count: int, seed: int = 0) -> list[Mutant]:
+    """Some of each module, and of each kind of change."""
+    groups: dict[tuple[str, str], list[Mutant]] = {}
+    for mutant in everything:
+        groups.setdefault((mutant.module, re.sub(r"\d+'?[bdh]?\w*", "N", mutant.what)), []).append(mutant)
+    source, chosen = random.Random(seed), list[Mutant]()
+    for group in groups.values():
+        source.shuffle(group)
+    while len(chosen) < min(count, len(everything)):
+        for group in groups.values():
+            if group:
+                chosen.append(group.pop())
+    return chosen[:count]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of the bench. images, rows, results: its files. options: its arguments. status: at the end, but for the
+    bank in use. clocks: the most that rows may take; 0 for any number. registers: those of the engine at the
+    end, where they can be read: (offset, value, response)."""
+
+    images: str
+    rows: str
+    results: str
+    options: tuple[str, ...]
+    status: int
+    clocks: int = 0
+    registers: tuple[tuple[int, int, int], ...] = ()
+
+
+def lines_of(words: NDArray[np.uint32], last: bool = True) -> str:
+    marks = [int(last and place == len(words) - 1) for place in range(len(words))]
+    return "".join(f"{mark} {word:08x}\n" for mark, word in zip(marks, words.tolist(), strict=True))
+
+
+def sealed(words: NDArray[np.uint32], place: int, value: int) -> NDArray[np.uint32]:
+    """The image with another word, and the CRC for it."""
+    changed = words.copy()
+    changed[place] = value
+    changed[-1] = zlib.crc32(changed[:-1].astype("<u4").tobytes())
+    return changed
+
+
+def refused(good: NDArray[np.uint32], capacity: Capacity) -> list[tuple[int, NDArray[np.uint32]]]:
+    """Images that are wrong in one thing, each with the number of the error."""
+    table, walkers = 16 + capacity.outputs, 16 + capacity.outputs + int(good[12])
+    decision, outputs = int(good[13]), capacity.outputs
+    flipped = good.copy()
+    flipped[-1] ^= 1
+    swapped = good.copy()
+    swapped[4], swapped[5] = swapped[5], swapped[4] + 1
+    longest = 16 + outputs + capacity.slots + capacity.walkers * (1 + capacity.node_words * capacity.nodes) + 1
+    shortest = 16 + outputs + 1 + capacity.walkers * (1 + capacity.node_words) + 1
+    slot = int(good[table])
+    return [
+        (1, sealed(good, 0, int(good[0]) ^ 1 << 31)), (2, sealed(good, 1, 0)), (3, sealed(good, 2, int(good[2]) ^ 1)),
+        (4, sealed(good, 3, len(good) - 1)), (4, sealed(good, 3, longest + 1)[:5]),
+        (4, sealed(good, 3, shortest - 1)[:5]), (4, sealed(good, 3, len(good) + 1)), (5, sealed(good, 12, 0)),
+        (5, sealed(good, 12, capacity.slots + 1)), (6, sealed(good, 13, decision | 3)),
+        (6, sealed(good, 13, decision | 8)), (6, sealed(good, 13, decision | 128)),
+        (6, sealed(good, 13, decision | 1 << 31)), (6, sealed(good, 13, decision | 1 << 24)),
+        (6, sealed(good, 13, decision & 0xFF | outputs << 8)), (6, sealed(good, 13, decision & 0xFF | 1 << 15)),
+        (6, sealed(good, 13, decision & 0xFFFF | (decision >> 8 & 255) + 1 << 16)), (6, sealed(good, 15, 1)),
+        (6, sealed(good, 15, 1 << 31)), (5, sealed(good, table, slot | 1 << 25)),
+        (5, sealed(good, table, slot | 1 << 31)), (5, sealed(good, table, slot & 255 | outputs << 8)),
+        (5, sealed(good, table, slot & 255 | 1 << 15)),
+        (5, sealed(good, table, slot & 255 | 1 << 8 | outputs - 1 << 16)),
+        (7, sealed(good, walkers, 0)), (7, sealed(good, walkers, capacity.nodes + 1)),
+        (8, flipped), (8, swapped), (9, good[:3]), (9, good[:20]), (9, good[:-1]), (9, np.append(good, good[:2])),
+    ]  # fmt: skip
+
+
+def words_for(forest: Forest, count: int, seed: int) -> NDArray[np.int64]:
+    base = np.zeros((1, len(forest.features)), dtype=np.int64)
+    near = np.concatenate(list(boundary_inputs(forest, base, seed, count)) or [base])
+    return near[np.random.default_rng(seed).permutation(len(near))[:count]].astype(np.int64)
+
+
+def trial(
+    capacity: Capacity, models: Sequence[Forest], words: NDArray[np.int64], images: str, status: tuple[int, int, int],
+    stall: int, *more: str, clocks: int = 0,
+) -> Trial:  # fmt: skip
+    """status: images taken, images refused, error."""
+    taken, wrong, error = status
+    options = (f"+models={len(models)}", f"+stall={stall}", f"+seed={taken + stall}", *more)
+    return Trial(
+        images, row_lines(models[0], capacity, words), result_lines(models, capacity, words), options,
+        wrong << 16 | taken << 8 | error << 4 | 1, clocks,
+    )  # fmt: skip
+
+
+def registers_of(capacity: Capacity, image: NDArray[np.uint32], status: int, rows: int, out: int) -> tuple[Any, ...]:
+    """All registers at the end. image: the active one. status: but for the bank. rows, out: the counters."""
+    values = {0: 0x474E4546, 4: 1, 8: capacity.id, 16: 0, 20: 0, 24: 0, 32: rows, 36: out}
+    values |= {64 + 4 * place: int(word) for place, word in enumerate(image[4:12])}
+    taken = status >> 8 & 255
+    values[12] = status | (taken & 1) << 1
+    return tuple((offset, values.get(offset, 0), 0 if offset in values else 2) for offset in range(0, 128, 4))
+
+
+def anything(capacity: Capacity) -> list[Trial]:
+    """Images of nodes that lead anywhere, whose answers are the reader's: the longest and the shortest images, slots of
+    many steps and none, and models that change while the old one is in use."""
+    random, made = np.random.default_rng(0), list[Trial]()
+    columns = random.integers(0, 1 << capacity.word_bits, (400, capacity.beats * capacity.lanes))
+    columns[:40] = (1 << capacity.word_bits) - 1 - columns[:40] % 2 * (columns[:40] % 3)  # missing values
+
+    def run(
+        images: Sequence[NDArray[np.uint32]],
+        count: int,
+        stall: int,
+        *more: str,
+        after: Sequence[int] = (),
+        half: int = 0,
+    ) -> None:
+        rows = columns[:count] if len(made) % 2 else columns[-count:]
+        answers = zip(*read_results(capacity, images, rows), strict=True)
+        results = "".join(" ".join(f"{each:x}" for each in row) + "\n" for row in answers)
+        places = [*after, *([0] * len(images))]
+        text = "".join(f"wait {place}\n{lines_of(image)}" for image, place in zip(images, places, strict=False))
+        text += f"wait {places[len(images) - 1]}\n{lines_of(images[0][:half], last=False)}" if half else ""
+        options = (f"+models={len(images)}", f"+stall={stall}", f"+seed={stall + 1}", *more)
+        status = len(images) << 8 | bool(half) << 2 | 1
+        made.append(
+            Trial(
+                text, beat_lines(capacity, rows), results, options, status,
+                registers=registers_of(capacity, images[-1], status, count, count)
+                if capacity.load == "axi-lite" and not half
+                else (),
+            )
+        )  # fmt: skip
+
+    full = [random_image(capacity, seed, capacity.slots, 6 + seed) for seed in range(6)]
+    for seed, image in enumerate(full):
+        run([image], 60, seed % 2 * 5, *(["+patient"] if seed % 2 else []))
+    for seed in (8, 14, 20, 26):  # scores that are often equal
+        run([random_image(capacity, seed, 1, 4)], 200, 0)
+    run([random_image(capacity, 3, 1, 2)], 300, 0, "+hold=400")  # results wait, and rows behind them
+    run([random_image(capacity, 7, 1, 0, nodes=1)], 60, 0)
+    run([random_image(capacity, 8, 1, 255, nodes=40)], 10, 0)
+    if capacity.banks == 2:
+        long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(3)]
+        run(long, 60, 0, after=(0, 10, 10))
+        small = [random_image(capacity, 30 + seed, 2, 3, nodes=16) for seed in range(5)]
+        run(small, 400, 0, after=(0, 90, 180, 270, 360))
+        for words in (1, 8, 16):
+            run(full[:1], 6, 0, half=words)
+    return made
+
+
+def refusals(capacity: Capacity, good: NDArray[np.uint32]) -> list[Trial]:
+    """Each image that is refused, after a good one and the rows. With one bank the model stays where one of the first
+    words is wrong."""
+    made, first = list[Trial](), random_image(capacity, 40, 1, 2, nodes=4)
+    columns = np.random.default_rng(1).integers(0, 1 << capacity.word_bits, (6, capacity.beats * capacity.lanes))
+    results = "".join(f"{each:x}\n" for each in read_results(capacity, [first], columns)[0])
+    rows = beat_lines(capacity, columns)
+    for error, image in refused(good, capacity):
+        kept = capacity.banks == 2 or error <= 3 or len(image) <= 5
+        text = f"wait 0\n{lines_of(first)}wait 6\n{lines_of(image)}"
+        made.append(Trial(text, rows, results, (), 0x10100 | error << 4 | kept))
+    return made
+
+
+def registers(capacity: Capacity) -> list[Trial]:
+    """The register `control` forgets half an image, and what was wrong with one."""
+    good = random_image(capacity, 1, 2, 4)
+    columns = np.random.default_rng(1).integers(0, 1 << capacity.word_bits, (8, capacity.beats * capacity.lanes))
+    results = "".join(f"{each:x}\n" for each in read_results(capacity, [good], columns)[0])
+    rows, forget, made = beat_lines(capacity, columns), "2 00000002\n", list[Trial]()
+    wrong = lines_of(sealed(good, 1, 7))
+    for lines, status, counted in (
+        (f"{lines_of(good[:30], last=False)}{forget}{lines_of(good)}", 0x101, 8),
+        (f"{lines_of(good[:90], last=False)}{forget}{lines_of(good)}", 0x101, 8),
+        (f"{lines_of(good)}{wrong}", 0x10121, 8), (f"{lines_of(good)}{wrong}{forget}", 0x10101, 8),
+        (f"3 00000000\n2 00000000\n{lines_of(good)}", 0x101, 8), (f"{lines_of(good)}wait 8\n2 00000001\n", 0x101, 0),
+    ):  # fmt: skip
+        for stall in (0, 6):
+            known = registers_of(capacity, good, status, counted, 8 if counted else -1)
+            if not counted:  # some results may come later
+                known = tuple(each for each in known if each[0] != 36)
+            made.append(Trial(f"wait 0\n{lines}", rows, results, (f"+stall={stall}",), status, registers=known))
+    return made
+
+
+def trials(name: str) -> list[Trial]:
+    """Images of anything, random models of each kind, models that change in mid-stream with damaged images between
+    them, and resets."""
+    capacity, made = CAPACITIES[name], list[Trial]()
+    made += anything(capacity)
+    if name == "registers":
+        return made + registers(capacity) + refusals(capacity, random_image(capacity, 6, 2, 3))
+    source = np.random.default_rng(0)
+    models = same_rows(4)
+    good = [image_of(model, capacity).words for model in models]
+    words = source.integers(0, 256, (240, 5))
+    # swaps
+    for stall in (0, 6):
+        images = "".join(f"wait {60 * place}\n{lines_of(image)}" for place, image in enumerate(good))
+        made.append(trial(capacity, models, words, images, (4, 0, 0), stall, *(["+cut=5"] if stall else [])))
+    # throughput: no swap, no stall
+    image = image_of(models[0], capacity)
+    most = max(image.clocks, capacity.beats) * 240 + len(image.words) + 200
+    made.append(trial(capacity, models[:1], words, lines_of(image.words), (1, 0, 0), 0, clocks=most))
+    # damaged images; with one bank they leave no model, so that one comes last
+    bad = refused(good[1], capacity)
+    if capacity.banks == 2:
+        images = f"wait 0\n{lines_of(good[0])}" + "".join(f"wait 5\n{lines_of(each)}" for _, each in bad)
+        made.append(trial(capacity, models[:1], words[:60], images, (1, len(bad), bad[-1][0]), 1))
+    else:
+        images = "".join(f"wait 0\n{lines_of(each)}" for _, each in bad) + lines_of(good[0])
+        made.append(trial(capacity, models[:1], words[:60], images, (1, len(bad), 0), 1, "+late"))
+        for error, each in bad[:3]:  # of which the model is not disturbed
+            images = f"wait 0\n{lines_of(good[0])}wait 5\n{lines_of(each)}"
+            made.append(trial(capacity, models[:1], words[:60], images, (1, 1, error), 3))
+    made += refusals(capacity, good[1])
+    # resets: in mid-image, and with rows under way
+    half = lines_of(good[1][: len(good[1]) // 2], last=False)
+    images = f"wait 0\n{half}reset 3\n{lines_of(good[0])}wait 30\n" + (half if capacity.banks == 2 else "")
+    images += f"reset 1\n{lines_of(good[2])}wait 100\nreset 2\n{lines_of(good[3])}"
+    for stall in (0, 5):
+        made.append(trial(capacity, [models[0], *models[2:]], words, images, (3, 0, 0), stall, "+cut=4"))
+    # models of every kind
+    for kind in ("binary", "argmax", "regression", "vector"):
+        found = 0
+        for seed in range(40):
+            forest = random_forest(seed, True, kind, TYPES)
+            if forest.n_outputs > capacity.outputs or forest.depth < 3:
+                continue
+            try:
+                image = image_of(forest, capacity)
+            except DoesNotFitError:
+                continue
+            rows = words_for(forest, 160, seed)
+            made.append(trial(capacity, [forest], rows, lines_of(image.words), (1, 0, 0), seed % 3 * 4))
+            found += 1
+            if found == 3:
+                break
+    # many trees on each walker, in slots of one output each and together
+    rows = source.integers(0, 256, (80, 5))
+    crowd = [tree for model in same_rows(12) for tree in model.trees if len(tree.outputs) == 1]
+    shallow = [tree for tree in crowd if tree.size <= 21][: capacity.walkers * 2]
+    base = models[0]
+    full = replace(base, trees=tuple(replace(tree, outputs=(0,)) for tree in shallow))
+    made.append(trial(capacity, [full], rows, lines_of(image_of(full, capacity).words), (1, 0, 0), 0))
+    return made
+
+
+def prepared(name: str) -> list[Trial]:
+    return _TRIALS[name] if name in _TRIALS else _TRIALS.setdefault(name, trials(name))
+
+
+_TRIALS: dict[str, list[Trial]] = {}
+
+
+def outcome(source: str, name: str, folder: Path) -> str:
+    """What the bench says of a source: "" if nothing is wrong; "not Verilog" if it can't be compiled."""
+    capacity = CAPACITIES[name]
+    (folder / "engine.v").write_text(source)
+    (folder / "bench.v").write_text(emit_bench(capacity))
+    command = ["iverilog", "-g2005", "-o", "bench.vvp", "engine.v", "bench.v"]
+    if subprocess.run(command, cwd=folder, capture_output=True).returncode:
+        return "not Verilog"
+    for place, each in enumerate(prepared(name)):
+        for file, text in (("images", each.images), ("rows", each.rows), ("results", each.results)):
+            (folder / f"{file}.txt").write_text(text)
+        try:
+            run = subprocess.run(
+                ["vvp", "-n", "bench.vvp", *each.options], cwd=folder, capture_output=True, text=True, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            return f"trial {place}: hangs"
+        text = run.stdout
+        status = re.findall(r"status ([0-9a-f]{8})", text)
+        if run.returncode or not text.startswith("PASS"):
+            said = re.findall("FAIL.*", text) or ["no verdict"]
+            return f"trial {place}: {said[0]}"
+        if not status or int(status[-1], 16) & 0xFFFFFFFD != each.status:
+            return f"trial {place}: status {status}, should be {each.status:08x}"
+        for offset, value, response in each.registers:
+            wanted = f"register {offset:02x} {value:08x} {response:02b}"
+            if wanted not in text:
+                return f"trial {place}: not {wanted}"
+        clocks = int(re.search(r"in (\d+) clocks", text)[1])  # type: ignore[index]
+        if each.clocks and clocks > each.clocks:
+            return f"trial {place}: {clocks} clocks, should be {each.clocks}"
+    return ""
+
+
+def tried(mutant: Mutant) -> tuple[Mutant, str, float]:
+    """The outcome, and the seconds that it took."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        said = outcome(mutant.source(), mutant.capacity, Path(folder))
+    return mutant, said, time.perf_counter() - start
+
+
+def passed(name: str) -> str:
+    """The outcome of the engine as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        return outcome(emit(CAPACITIES[name]), name, Path(folder))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=240)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="a module")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    for name in CAPACITIES:
+        print(f"{name}: {len(prepared(name))} trials", flush=True)
+    everything = [mutant for mutant in mutants() if options.only in (None, mutant.module)]
+    chosen = sampled(everything, options.sample, options.seed)
+    counts: dict[str, dict[str, int]] = {}
+    alive: list[Any] = []
+    with get_context("fork").Pool(options.jobs) as pool:
+        unchanged = [pool.apply_async(passed, (name,)) for name in CAPACITIES]
+        for number, (mutant, said, seconds) in enumerate(pool.imap_unordered(tried, chosen), 1):
+            verdict = "not Verilog" if said == "not Verilog" else "found" if said else "lives"
+            if verdict == "lives" and mutant.harmless:
+                verdict = "changes nothing"
+            module = counts.setdefault(mutant.module, {})
+            module[verdict] = module.get(verdict, 0) + 1
+            if verdict in ("lives", "changes nothing"):
+                alive.append(
+                    {"verdict": verdict, "capacity": mutant.capacity, "module": mutant.module, "what": mutant.what,
+                     "line": mutant.line.strip(), "changed": mutant.changed.strip(), "why": mutant.harmless}
+                )  # fmt: skip
+            change = f"{mutant.what}: {mutant.line.strip()} => {mutant.changed.strip()}"
+            print(
+                f"{number}/{len(chosen)} {verdict} {mutant.module}: {change} [{said[:99]}] {seconds:.1f} s", flush=True
+            )
+        for name, result in zip(CAPACITIES, unchanged, strict=True):
+            if said := result.get():
+                sys.exit(f"{name}: the engine itself fails: {said}")
+    verdicts = {verdict for module in counts.values() for verdict in module}
+    total = {verdict: sum(module.get(verdict, 0) for module in counts.values()) for verdict in sorted(verdicts)}
+    print(json.dumps({"of": len(everything), "tried": len(chosen), **total}))
+    if options.json:
+        text = json.dumps({"of": len(everything), "total": total, "modules": counts, "alive": alive}, indent=1)
+        Path(options.json).write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
