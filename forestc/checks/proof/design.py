@@ -26,8 +26,8 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves the netlist of a compiled folder, its Verilog and VHDL if there are any, and the image of its engine equal to
-    the quantized forest.
+    """Proves the netlist of a compiled folder, its Verilog and VHDL if there are any, and the image of its engine
+    equal to the quantized forest.
 
     Raises MissingToolError without bitwuzla, yosys or GHDL, before the proof starts, and ToolError if
     yosys or GHDL fails.
