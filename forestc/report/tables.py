@@ -375,7 +375,9 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         parts = [
             (part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in result.proof.parts
         ]
-        cores = [f"the {kind} core" for kind in ("Verilog", "VHDL") if kind.lower() in {name for name, _, _ in parts}]
+        names = {name for name, _, _ in parts}
+        cores = [f"the {kind} core" for kind in ("Verilog", "VHDL") if kind.lower() in names]
+        cores += ["the engine's image, walked by its step,"] if "image" in names else []
         covered = " and ".join(cores) or "the netlist, no written file,"
         titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
         title = titles[result.proof.verdict]
