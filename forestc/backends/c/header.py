@@ -1,5 +1,5 @@
-"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small),
-or `mixed` (trees of both kinds).
+"""The C backend: one C99 header, in the layout `branches` or `calls` (nested ifs, fastest), `ranked` (the same, on
+ranks), `nodes` or `masks` (tables, small), or `mixed` (trees of both kinds).
 
 Inputs are the features' words, or raw values: integers as they are, floats compared by their bit patterns. All give
 what the quantized evaluator gives, for every input.
@@ -64,7 +64,8 @@ class COptions:
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
-    same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
+    same, each tree a function that stays one; `ranked` as `calls`, on words that were ranked among their thresholds, so
+    that a split holds a byte; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
     conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
     32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `smallest` takes
     the one of the fewest bytes that keeps the budgets, `fastest` that of the fewest instructions in the worst case,
