@@ -23,7 +23,7 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | table                 | bytes of the tables                                                                 |
 | ranks, rank           | features that are ranked; steps of the searches that rank them                      |
 | slot                  | slots that are filled                                                               |
-| rows, bits, pairs     | additions, by the kind of leaves; as flash, whether it is this kind                 |
+| added, numbered       | additions by leaves of trees of several outputs; as flash, whether there are any    |
 
 | feature of `nodes`    | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -226,10 +226,11 @@ def ranked(inputs: Inputs) -> Demand:
         flash["long"] += float((distinct > 255).sum())
         for name, amounts in at_node.items():
             flash[name] += float(amounts.sum())
-        trees[index] = paths | ({"long": long} | _added(forest, index, leaves) if numbered else {"long": long})
+        trees[index] = {**paths, "long": long}
+        if numbered:
+            trees[index]["added"] = _added(forest, index, leaves)[leaves.kind]
     table = slots.rank_bytes + (leaves.bytes if numbered else 0)
-    kind: Amounts = {leaves.kind: 1.0} if numbered else {}
-    flash |= {"table": float(table), "ranked": float(prepared["ranks"] > 0), **kind, **common}
+    flash |= {"table": float(table), "ranked": float(prepared["ranks"] > 0), "numbered": float(numbered), **common}
     stack = _stack(forest) | {"slot_bytes": prepared["slot"] * _slot_bytes(slots, forest)}
     return Demand(flash, stack, common | prepared, trees)
 
