@@ -17,7 +17,8 @@ turned into words first; `words`: words in, as the integers of emlearn. Instruct
 
 The peers need a C library's headers and, for C++, libstdc++'s: arm-none-eabi-gcc's newlib, or that in --newlib DIR (an
 unpacked Debian package). A peer that does not install or compile is named with the reason. FILE gets the summary,
-NAME_all.json the tables; with --only the other models' figures stay in both.
+NAME_all.json the tables; with --only the other models' figures stay in both, with --layouts those of other layouts and
+of the peers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ MOST_ROWS = 1000
 Tables = dict[str, list[dict[str, Any]]]  # by processor
 # what a header takes, and the entry that is measured
 TAKES = {"words": ("words", "predict"), "row": ("words", "row"), "floats": ("float", "predict")}
-SHOWN = {"branches": ("words", "floats"), "nodes": tuple(TAKES), "": ("words",)}  # by layout
+SHOWN = {
+    "branches": ("words", "floats"),
+    "ranked": ("words", "floats"),
+    "nodes": tuple(TAKES),
+    "": ("words",),
+}  # by layout
 NAMES = {"<f4": "floats", "<f8": "doubles", "<i2": "int16"}
 
 
@@ -81,22 +87,26 @@ def main() -> None:
     parser = arguments(str(__doc__))
     parser.add_argument("--data", type=Path, metavar="DIR")
     parser.add_argument("--only", metavar="NAMES", help=f"of {', '.join((*MODELS, *MORE))}, and others of DIR")
+    parser.add_argument("--layouts", metavar="NAMES", help=f"forestc's alone, of {', '.join(LAYOUTS)}")
     parser.add_argument("--newlib", type=Path, metavar="DIR", help="with usr/include/newlib and usr/lib")
     parser.add_argument("--large", action="store_true", help="also compile 1,000,000 nodes")
     options = parser.parse_args()
     names = options.only.split(",") if options.only else (*MODELS, *(MORE if options.data else ()))
-    tables, more = known(options.json, names if options.only else None)
+    layouts = options.layouts.split(",") if options.layouts else LAYOUTS
+    tables, more = known(options.json, names if options.only else None, options.layouts and layouts)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
             folder = Path(scratch) / name
             case = case_of(name, options.data)
             designs = compiled(case, folder)
-            sources = generated(case)
+            sources = [] if options.layouts else generated(case)
             for target, title in TARGETS.items():
                 cpu, table = CPUS[target], tables[title]
-                table += ours(case, designs, target, folder)
+                table += ours(case, designs, target, folder, layouts)
                 table += [theirs(case, peer, source, cpu, folder, options.newlib) for peer, source in sources]
+                models = list(dict.fromkeys(row["model"] for row in table))
+                table.sort(key=lambda row, models=models: (models.index(row["model"]), *place_of(row)))
                 print(f"{name}, {target}: {time.perf_counter() - start:.0f} s", flush=True)
                 keep(tables, options.json, more)
         if options.large:
@@ -105,15 +115,29 @@ def main() -> None:
     show(TITLE, summary(tables), **tables, **more)
 
 
-def known(path: Path | None, only: Sequence[str] | None) -> tuple[Tables, dict[str, Any]]:
-    """The tables and other figures of an earlier run, without the models that are measured now."""
+def known(
+    path: Path | None, only: Sequence[str] | None, layouts: Sequence[str] | None
+) -> tuple[Tables, dict[str, Any]]:
+    """The tables and other figures of an earlier run, without what is measured now: models, of these some layouts."""
     empty: Tables = {title: [] for title in TARGETS.values()}
     if path is None or only is None or not path.is_file():
         return empty, {}
     found, each = json.loads(path.read_text()), json.loads(every(path).read_text())
     each[next(iter(empty))] = each["rows"]
-    tables = {cpu: [row for row in each.get(cpu, []) if row["model"] not in only] for cpu in empty}
+
+    def stays(row: dict[str, Any]) -> bool:
+        return row["model"] not in only or bool(layouts and row["options"].rpartition(", ")[2] not in layouts)
+
+    tables = {cpu: [row for row in each.get(cpu, []) if stays(row)] for cpu in empty}
     return tables, {"large_forests": found["large_forests"]} if "large_forests" in found else {}
+
+
+def place_of(row: dict[str, Any]) -> tuple[int, ...]:
+    """Where a row of a model stands: forestc's by level, layout and input, then peers as they are measured."""
+    level, _, layout = row["options"].partition(", ")
+    if row["who"] != "forestc":
+        return (1,)
+    return 0, LEVELS.index(int(level[-1])), LAYOUTS.index(layout), list(TAKES).index(row["takes"])
 
 
 def every(path: Path) -> Path:
@@ -181,14 +205,16 @@ def compiled(case: Case, folder: Path) -> list[Design]:
     return designs
 
 
-def ours(case: Case, designs: Sequence[Design], cpu: str, folder: Path) -> Iterable[dict[str, Any]]:
+def ours(
+    case: Case, designs: Sequence[Design], cpu: str, folder: Path, layouts: Sequence[str]
+) -> Iterable[dict[str, Any]]:
     """A row for each level, layout and kind of input."""
     for level, design in enumerate(designs):
         test = evaluate(design.forest, case.X).index
         made = evaluate(design.forest, case.made).index
         unseen = slice(1, None, 2) if level == 3 else slice(None)
         wrong = (test != case.model.forest.predict(case.X)).sum(), (made != case.model.forest.predict(case.made)).sum()
-        for layout in LAYOUTS:
+        for layout in layouts:
             for takes in SHOWN.get(layout, SHOWN[""]):
                 inputs, entry = TAKES[takes]
                 try:

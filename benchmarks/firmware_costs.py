@@ -61,7 +61,7 @@ ROWS, RANDOM = 40, 40
 MOST_SPLITS = 2500
 SLACK = 1.15  # of the worst case
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not told too little.
-TABLES = ("nodes", "masks", "mixed")
+TABLES = ("nodes", "masks")
 ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
 
 
@@ -233,9 +233,7 @@ def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]
     if figure != "worst":
         costs = nnls(A / actual[:, None], np.ones(len(actual)), maxiter=100_000)[0]
     else:  # the least sum of what is told beyond the rows' own, relative to these
-        alike = [
-            [names.index(name) for name in group if name in names] for group in ALIKE if layout in ("nodes", "masks")
-        ]
+        alike = [[names.index(name) for name in group if name in names] for group in ALIKE if layout in TABLES]
         equal = [(own[0], other) for own in alike for other in own[1:]]
         E = np.zeros((len(equal), len(names)))
         E[np.arange(len(equal)), [first for first, _ in equal]] = 1
@@ -271,6 +269,7 @@ def main() -> None:
     parser.add_argument("--cpu", default="cortex-m0plus,cortex-m4f,rv32imc,avr", metavar="NAMES")
     parser.add_argument("--cache", type=Path, metavar="FILE")
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--layouts", default=",".join(DEMANDS), metavar="NAMES", help="the others keep their costs")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + 60 * options.minutes
@@ -281,6 +280,8 @@ def main() -> None:
         given = given_to(subject)
         reached = nodes_reached(subject.forest, given.words)
         for layout, demand_of in DEMANDS.items():
+            if layout not in options.layouts.split(","):
+                continue
             for inputs in ("words", "float") if number % 3 == 0 and subject.data != "categories" else ("words",):
                 c = COptions(inputs=inputs, layout=layout, values="none", quantizer="none")  # type: ignore[arg-type]
                 taken = inputs_of(subject.forest, inputs)
@@ -309,10 +310,22 @@ def main() -> None:
         print(f"{subject.name}: {len(cache)} builds", flush=True)
         if options.cache:
             options.cache.write_text(json.dumps(cache))
-    table: dict[str, Any] = {}
+    table: dict[str, Any] = json.loads(FITTED.read_text())
+    show("firmware: estimates and builds", fitted(samples, tools, table), options.json)
+    if options.write:
+        text = json.dumps(table, indent=1) + "\n"
+        parsed(text)
+        FITTED.write_text(text)
+
+
+def fitted(
+    samples: dict[tuple[str, str], list[Sample]], tools: dict[str, str], table: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Fits the costs of each processor and layout into the table, and returns how near they come."""
     rows = []
     for (cpu_name, layout), own in samples.items():
-        entry = table.setdefault(cpu_name, {"tool": tools[cpu_name], "costs": {}, "nine_of_ten": {}})
+        entry = table.setdefault(cpu_name, {"costs": {}, "nine_of_ten": {}})
+        entry["tool"] = tools[cpu_name]
         entry["costs"][layout] = {figure: fit(own, layout, figure) for figure in FIGURES}
         row: dict[str, Any] = {"cpu": cpu_name, "layout": layout, "builds": len(own)}
         ranges = entry["nine_of_ten"][layout] = {}
@@ -328,11 +341,7 @@ def main() -> None:
                     "above": int((ratios > 1).sum()),
                 }
         rows.append(row)
-    show("firmware: estimates and builds", rows, options.json)
-    if options.write:
-        text = json.dumps(table, indent=1) + "\n"
-        parsed(text)
-        FITTED.write_text(text)
+    return rows
 
 
 if __name__ == "__main__":

@@ -347,7 +347,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
         assert ran.cycles.tolist() == [cycles] * 3 and ran.results.tolist() == [[7]] * 3 and ran.stack == 3
 
 
-@pytest.mark.parametrize("layout", ["branches", "calls", "nodes", "masks", "mixed"])
+@pytest.mark.parametrize("layout", ["branches", "calls", "ranked", "nodes", "masks", "mixed"])
 @pytest.mark.parametrize("cpu, compiler", [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")])
 def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, cpu, compiler, layout):
     """A boosted model that the costs were not fitted on. Its estimate is in the range of most builds, and more."""

@@ -36,7 +36,7 @@ def given():
     return model.fit(rows, truth), rows, truth
 
 
-@pytest.mark.parametrize("layout", ["branches", "nodes"])
+@pytest.mark.parametrize("layout", ["branches", "ranked", "nodes"])
 def test_a_design_on_sensors_is_exact(given, layout, tmp_path, need_tool):
     need_tool("arm-none-eabi-gcc")
     model, rows, truth = given

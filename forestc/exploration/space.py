@@ -29,7 +29,7 @@ REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 LATENCIES = 6  # clock cycles up to which the latency is searched
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
-LAYOUTS = ("nodes", "branches", "calls", "masks", "mixed")
+LAYOUTS = ("nodes", "branches", "calls", "ranked", "masks", "mixed")
 # Leaves that prune-splits fits again need no more bits than this before.
 BITS_BEFORE_FITTING = 6
 # Bits of the leaves that prune-trees keeps, in the first designs. With auto in its place, 100 trials of

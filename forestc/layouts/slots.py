@@ -9,13 +9,16 @@ With one comparison `slot < threshold` for every node, a node needs no more than
 | one condition     | 0 where the condition holds, else 1              | 1                    |
 
 A missing value's word is the highest, as nodes that send it right need; a feature has a further slot, in which a
-missing value is the lowest, for nodes that send it left.
+missing value is the lowest, for nodes that send it left. Of a ranked feature that is the slot after its other one, and
+both are of one rank: the word that means missing is then one of the cuts, the last.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,10 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
 
 ALWAYS, NEVER = -1, -2  # places of conditions that hold on every row, and on none
+APART = -3  # of those that have no slot
+
+
+_Key: TypeAlias = tuple[int, bool, int]  # feature, missing_low, condition or -1
 
 
 @dataclass(frozen=True)
@@ -41,9 +48,9 @@ class Slot:
 
 @dataclass(frozen=True)
 class Slots:
-    """slots: of a forest. slot: (conditions,) the slot of each, or ALWAYS or NEVER. threshold: (conditions,) it holds
-    where the slot's value is below this. ranked: whether slots of features hold ranks. cut_bytes: of a cut, among which
-    a rank is counted, in a table."""
+    """slots: of a forest. slot: (conditions,) the slot of each, or ALWAYS, NEVER or APART. threshold: (conditions,) it
+    holds where the slot's value is below this. ranked: whether slots of features hold ranks. cut_bytes: of a cut, among
+    which a rank is counted, in a table."""
 
     slots: tuple[Slot, ...]
     slot: NDArray[np.int64]
@@ -53,8 +60,22 @@ class Slots:
 
     @property
     def rank_bytes(self) -> int:
-        """The size of the tables that ranks need: cuts, and of each slot its feature and where its cuts end."""
-        return sum(2 + self.cut_bytes * len(slot.cuts) for slot in self.slots if slot.cuts) if self.ranked else 0
+        """The size of the tables that ranks need: cuts, and of each feature where it is and how many it has."""
+        return sum(3 + self.cut_bytes * len(slot.cuts) for _, slot in self.ranks)
+
+    @property
+    def ranks(self) -> list[tuple[int, Slot]]:
+        """Features that are ranked, each by its first slot and the place of that; those with a second come first."""
+        return [
+            (place, slot)
+            for place, slot in enumerate(self.slots)
+            if self.ranked and slot.condition is None and not slot.missing_low
+        ]
+
+    @property
+    def twins(self) -> int:
+        """How many features that are ranked have two slots."""
+        return sum(slot.missing_low for slot in self.slots if slot.condition is None) if self.ranked else 0
 
     @property
     def plain(self) -> bool:
@@ -62,13 +83,14 @@ class Slots:
         return not self.ranked and all(slot.condition is None and not slot.missing_low for slot in self.slots)
 
 
-def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
+def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
     """The slots of a quantized forest's conditions: of features in their order, then of single conditions. Plain slots
-    are all features, whether they are compared or not. float_bytes: of the floats that are ranked; 0 for words."""
+    are all features, whether they are compared or not. float_bytes: of the floats that are ranked; 0 for words. only:
+    the features that have slots, while single conditions have none; None for all, and for single conditions too."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
-    cuts: dict[tuple[int, bool, int], set[int]] = {}
-    keys: list[tuple[int, bool, int] | None] = []
+    cuts: dict[_Key, set[int]] = {}
+    keys: list[_Key | None] = []
     used = set(np.concatenate([place[place >= 0] for place in forest.conditions.places]).tolist()) if many else set()
     for place in range(many):
         condition = forest.conditions[place]
@@ -89,10 +111,16 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
             keys[place] = (condition.feature, missing_low, -1)
             cuts.setdefault((condition.feature, missing_low, -1), set()).add(cut)
             threshold[place] = cut
+        key = keys[place]
+        if key is not None and only is not None and (key[2] >= 0 or key[0] not in only):
+            slot[place], keys[place] = APART, None
+            cuts.pop(key, None)
     wanted = {key for key in keys if key is not None}
     if not ranked and all(not low and place < 0 for _, low, place in wanted):  # slots are features then
         wanted |= {(index, False, -1) for index in range(len(forest.features))}
-    order = sorted(wanted, key=lambda key: (key[2] >= 0, *key))  # conditions by themselves come last
+    twins = _joined(forest, cuts) if ranked else set()
+    wanted |= set(cuts)
+    order = sorted(wanted, key=lambda key: (key[2] >= 0, key[0] not in twins, *key))
     slots = tuple(
         Slot(feature, low, None if place < 0 else place, tuple(sorted(cuts.get((feature, low, place), ()))))
         for feature, low, place in order
@@ -105,6 +133,18 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
                 threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
     cut_bytes = float_bytes or width_of(np.array([cut for entry in slots for cut in entry.cuts], dtype=np.int64))
     return Slots(slots, slot, threshold, ranked, cut_bytes)
+
+
+def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
+    """Makes one set of the cuts of a feature with a slot where missing is lowest, for both its slots, with the word
+    that means missing. Returns these features."""
+    twins = {feature for feature, low, _ in cuts if low}
+    for feature in twins:
+        missing = word_range(forest.features[feature].number, True).missing
+        assert missing is not None
+        both = cuts[feature, True, -1] | cuts.get((feature, False, -1), set()) | {missing}
+        cuts[feature, False, -1] = cuts[feature, True, -1] = both
+    return twins
 
 
 def byte_width(largest: int) -> int:

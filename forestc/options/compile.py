@@ -15,7 +15,7 @@ from forestc.options.stream import StreamOptions
 CInputs = Literal["words", "struct", "float", "raw"]
 CQuantizer = Literal["auto", "none", "float", "double"]
 CValues = Literal["none", "q15", "q31", "float"]
-CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "nodes", "masks", "mixed"]
+CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "ranked", "nodes", "masks", "mixed"]
 
 TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth", "engine")
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
@@ -159,7 +159,8 @@ class CompileOptions:
     c_layout: CLayout = option(
         "auto",
         "--c-layout",
-        "branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; "
+        "branches: nested ifs, fast; calls: the same, a function for each tree; ranked: calls on ranks of one byte, "
+        "smaller; nodes, masks: tables, small; "
         "mixed: between; or chosen from estimates: smallest, fastest (in the worst case), balanced (the smallest "
         "within twice the instructions of the fastest); auto: what --flash and --instructions ask for, else balanced",
     )

@@ -349,7 +349,7 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
         c.emit(SMALL, COptions(inputs="float"))
     with pytest.raises(
         OptionError,
-        match="c: layout=table; use auto, smallest, fastest, balanced, branches, calls, nodes, masks, mixed",
+        match="c: layout=table; use auto, smallest, fastest, balanced, branches, calls, ranked, nodes, masks, mixed",
     ):
         COptions(layout="table")
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())

@@ -26,6 +26,7 @@ from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, Fixed, Ordered, word_range
+from forestc.layouts import ranks
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 
@@ -48,13 +49,13 @@ def cases():
             if extreme:
                 forest = replace(forest, aggregate=replace(forest.aggregate, kind=kind))
             tables = ("nodes", "mixed" if place % 3 == number else "masks")
-            for layout in ("branches",) if extreme else ("branches", *tables):
+            for layout in ("branches",) if extreme else ("branches", "ranked", *tables):
                 quantizer = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
                 options = COptions(inputs, quantizer, VALUES[seed % len(VALUES)], layout)
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
     for seed, types in enumerate(("*=int16", "1=int8,2=float,*=uint32", "1=double,2=int32,*=uint8")):
         forest = random_forest(seed + 1000, True, ("vector", "binary", "regression")[seed], [*FLOATABLE, Category(5)])
-        for layout in ("branches", "nodes"):
+        for layout in ("branches", "ranked", "nodes"):
             yield replace(forest, name=f"raw{seed}_{layout}"), COptions("raw", layout=layout, types=types)
     X, y = load_diabetes(return_X_y=True)
     forest = forestc.quantize(RandomForestRegressor(4, max_depth=4).fit(X, np.stack([y, -y], axis=1)), X)
@@ -62,7 +63,7 @@ def cases():
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
     forest = forestc.quantize(model, X, y)
-    for layout in ("branches", "nodes", "masks", "mixed"):
+    for layout in ("branches", "ranked", "nodes", "masks", "mixed"):
         yield replace(forest, name=f"digits_{layout}"), COptions(layout=layout)
 
 
@@ -89,8 +90,11 @@ def written(tmp_path_factory):
     """The folder with all headers, and {name: (the source of its functions, of those that were asked for, whether its
     words have 64 bits)}."""
     folder, sources = tmp_path_factory.mktemp("warnings"), {}
-    for forest, options in cases():
-        ((path, text),) = c.emit(forest, options).items()
+    for number, (forest, options) in enumerate(cases()):
+        with pytest.MonkeyPatch.context() as patch:
+            if number % 3:  # else few features of small forests are ranked
+                patch.setattr(ranks, "RANKING", -1000)
+            ((path, text),) = c.emit(forest, options).items()
         (folder / path).write_text(text)
         answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, 1, 50)))
         (folder / f"{forest.name}_selftest.h").write_text(c_selftest.emit(forest, options, answers))
@@ -181,6 +185,8 @@ CHECKED = (
     "regression_float_nodes",
     "means_words_branches",
     "vote_words_masks",
+    "vote_words_ranked",
+    "regression_float_ranked",
     "each_struct_nodes",
     "max_words_branches",
 )

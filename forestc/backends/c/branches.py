@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from forestc.backends.c.conditions import Conditions
@@ -14,22 +15,23 @@ HOT_DEPTH = 8  # nested ifs down to which hot sides are written last
 
 @dataclass(frozen=True)
 class TreeText:
-    """A function: its name, result, further parameters and statements."""
+    """A function: its name, result, parameters and statements."""
 
     name: str
     result: str
-    extra: str
+    takes: str
     body: list[str]
 
 
 @dataclass(frozen=True)
 class Branches:
-    """score: the C type of scores."""
+    """score: the C type of scores. x: the parameter x of trees."""
 
     forest: Forest
     prefix: str
     score: str
     conditions: Conditions
+    x: str
 
     def trees(self, varying: list[int]) -> list[TreeText]:
         """The functions of trees."""
@@ -54,42 +56,14 @@ class Branches:
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
     def _tree(self, index: int) -> TreeText:
-        """One tree as nested ifs; a nested side ends in a return. The smaller side is nested, so that the depth of ifs
-        is logarithmic in the number of leaves, however deep the tree; but down to HOT_DEPTH a side that most training
-        rows took is, as a row then falls through to it."""
-        tree, conditions = self.forest.trees[index], self.forest.conditions.places[index].tolist()
-        single = len(tree.outputs) == 1
-        sizes = _subtree_sizes(tree)
-        cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
-        body: list[str] = []
-        stack: list[tuple[str, int, int]] = [("node", 0, 0)]
-        while stack:
-            what, node, depth = stack.pop()
-            indent = "    " * depth
-            if what == "close":
-                body.append(f"{indent}}}")
-                continue
-            if tree.left[node] == LEAF:
-                body += [indent + line for line in self._leaf(tree, node, single)]
-                continue
-            left, right = int(tree.left[node]), int(tree.right[node])
-            condition = self.conditions.of(conditions[node])
-            hot = max(cover[left], cover[right]) >= HOT * cover[node] > 0 and depth < HOT_DEPTH
-            if cover[left] < cover[right] if hot else sizes[left] > sizes[right]:
-                left, right = right, left
-                condition = _negated(condition)
-            body.append(f"{indent}if ({condition}) {{")
-            stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
+        tree, single = self.forest.trees[index], len(self.forest.trees[index].outputs) == 1
+        body = nested(self.forest, index, self.conditions.of, lambda node: self._leaf(tree, node, single))
         # an argument may be unused, after constant conditions or leaves of zero
         for argument in ("x",) if single else ("x", "scores"):
             if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
                 body.insert(0, f"(void){argument};")
-        return TreeText(
-            name=f"{self.prefix}_tree_{index}",
-            result=self.score if single else "void",
-            extra="" if single else f", {self.score} *scores",
-            body=body,
-        )
+        result, takes = (self.score, self.x) if single else ("void", f"{self.x}, {self.score} *scores")
+        return TreeText(f"{self.prefix}_tree_{index}", result, takes, body)
 
     def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
         values = tree.values[tree.leaf[node]].tolist()
@@ -102,6 +76,38 @@ class Branches:
             elif value:
                 lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
         return [*lines, "return;"]
+
+
+def nested(
+    forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
+) -> list[str]:
+    """A tree as nested ifs; a nested side ends in a return. The smaller side is nested, so that the depth of ifs is
+    logarithmic in the number of leaves, however deep the tree; but down to HOT_DEPTH a side that most training rows
+    took is, as a row then falls through to it. condition_of: the C of a condition by its place. leaf: the statements of
+    a leaf by its node, the last of which returns."""
+    tree, places = forest.trees[index], forest.conditions.places[index].tolist()
+    sizes = _subtree_sizes(tree)
+    cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
+    body: list[str] = []
+    stack: list[tuple[str, int, int]] = [("node", 0, 0)]
+    while stack:
+        what, node, depth = stack.pop()
+        indent = "    " * depth
+        if what == "close":
+            body.append(f"{indent}}}")
+            continue
+        if tree.left[node] == LEAF:
+            body += [indent + line for line in leaf(node)]
+            continue
+        left, right = int(tree.left[node]), int(tree.right[node])
+        condition = condition_of(places[node])
+        hot = max(cover[left], cover[right]) >= HOT * cover[node] > 0 and depth < HOT_DEPTH
+        if cover[left] < cover[right] if hot else sizes[left] > sizes[right]:
+            left, right = right, left
+            condition = _negated(condition)
+        body.append(f"{indent}if ({condition}) {{")
+        stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
+    return body
 
 
 def _negated(condition: str) -> str:

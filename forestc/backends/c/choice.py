@@ -18,7 +18,7 @@ from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
 from forestc.options.compile import CLayout
 
-Layout = Literal["branches", "calls", "nodes", "masks", "mixed"]
+Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 SLOWDOWN = 2.0  # of the worst case: what `balanced` gives for fewer bytes
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute

@@ -15,19 +15,29 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | load                  | splits on a feature that no split above has read                                    |
 | dense                 | splits for each feature: GCC follows what it knows of few features from tree to tree |
 
+| feature of `ranked`   | counts                                                                              |
+|-----------------------|-------------------------------------------------------------------------------------|
+| split                 | splits on ranks                                                                     |
+| apart                 | splits on what is not ranked; test, wide, raw and bytes as above, of these alone    |
+| leaf, equal, long     | as above, without leaves that add nothing                                           |
+| table                 | bytes of the tables                                                                 |
+| ranks, rank           | features that are ranked; steps of the searches that rank them                      |
+| slot                  | slots that are filled                                                               |
+| added, numbered       | additions by leaves of trees of several outputs; as flash, whether there are any    |
+
 | feature of `nodes`    | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | table                 | bytes of the tables                                                                 |
 | by_index, ...         | splits that a row comes to, by the code; as flash, whether it is this code          |
 | far, long             | trees, where there are jumps, and leaves of two bytes                               |
-| slot, rank            | slots that are filled; steps of the searches that rank raw floats                   |
+| slot, ranks, rank     | slots that are filled; features that are ranked; steps of the searches              |
 | codes                 | comparisons of the sets that have a slot for themselves                             |
 | value, rows, bits, pairs | additions, by the kind of leaves; as flash, whether it is this kind              |
 
 | feature of `masks`    | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | table                 | bytes of the tables                                                                 |
-| slot, rank            | as above                                                                            |
+| slot, ranks, rank     | as above                                                                            |
 | fails, entry          | conditions that do not hold; trees whose leaves they clear                          |
 | value, rows, bits, pairs | as above                                                                         |
 
@@ -55,7 +65,8 @@ from forestc.layouts.leaves import Leaves
 from forestc.layouts.masks import masks_of
 from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import nodes_of
-from forestc.layouts.slots import Slots, width_of
+from forestc.layouts.ranks import ranks_of
+from forestc.layouts.slots import APART, Slots, width_of
 
 BRANCHES = ("split", "again", "test", "wide", "raw", "bytes", "load", "leaf", "equal", "add", "add_bytes", "long")
 Amounts = dict[str, float]
@@ -193,6 +204,37 @@ def _loads(tree: Tree) -> NDArray[np.float64]:
     return loads
 
 
+def ranked(inputs: Inputs) -> Demand:
+    """The demand of the layout `ranked`."""
+    forest = inputs.forest
+    laid = ranks_of(forest, float_bytes=inputs.float_bytes)
+    leaves, slots, common = laid.leaves, laid.slots, _common(forest, len(laid.leaves.trees))
+    apart, numbered, prepared = slots.slot == APART, leaves.kind != "value", _slots(inputs, slots)
+    of_condition = {name: np.where([*apart, False], amounts, 0.0) for name, amounts in _tests(inputs).items()}
+    of_condition |= {"apart": np.append(apart, 0.0), "split": np.append(slots.slot >= 0, 0.0)}
+    flash: Amounts = dict.fromkeys((*of_condition, "leaf", "equal", "long"), 0.0)
+    trees: dict[int, Arrays] = {}
+    for index in leaves.trees:
+        tree, places, number = forest.trees[index], forest.conditions.places[index], leaves.number[index]
+        at_node = {name: np.where(tree.left != LEAF, amounts[places], 0.0) for name, amounts in of_condition.items()}
+        paths = {name: along(tree, amounts) for name, amounts in at_node.items()}
+        values = leaves.table[number, 0] if len(leaves.table) and not numbered else number
+        long = np.where(tree.left == LEAF, values > 255, 0).astype(np.float64)
+        distinct, counts = np.unique(values[(tree.left == LEAF) & ((values != 0) | numbered)], return_counts=True)
+        flash["leaf"] += len(distinct)
+        flash["equal"] += float((counts - 1).sum())
+        flash["long"] += float((distinct > 255).sum())
+        for name, amounts in at_node.items():
+            flash[name] += float(amounts.sum())
+        trees[index] = {**paths, "long": long}
+        if numbered:
+            trees[index]["added"] = _added(forest, index, leaves)[leaves.kind]
+    table = slots.rank_bytes + (leaves.bytes if numbered else 0)
+    flash |= {"table": float(table), "ranked": float(prepared["ranks"] > 0), "numbered": float(numbered), **common}
+    stack = _stack(forest) | {"slot_bytes": prepared["slot"] * _slot_bytes(slots, forest)}
+    return Demand(flash, stack, common | prepared, trees)
+
+
 def nodes(inputs: Inputs) -> Demand:
     """The demand of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
     forest = inputs.forest
@@ -277,10 +319,11 @@ def mixed(inputs: Inputs) -> Demand:
 def _slots(inputs: Inputs, slots: Slots) -> Amounts:
     """What it takes to make the slots of a row."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
-    ranks = [slot.cuts for slot in slots.slots if slot.condition is None] if slots.ranked else []
+    ranks = [slot.cuts for _, slot in slots.ranks]
     tests = _tests(inputs)["test"]
     return {
         "slot": float(filled),
+        "ranks": float(len(ranks)),
         "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks)),
         "codes": float(sum(tests[slot.condition] for slot in slots.slots if slot.condition is not None)),
     }
@@ -352,4 +395,4 @@ def _stack(forest: Forest) -> Amounts:
     return {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
 
 
-DEMANDS = {"branches": branches, "calls": branches, "nodes": nodes, "masks": masks, "mixed": mixed}
+DEMANDS = {"branches": branches, "calls": branches, "ranked": ranked, "nodes": nodes, "masks": masks, "mixed": mixed}

@@ -1,5 +1,5 @@
-"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small),
-or `mixed` (trees of both kinds).
+"""The C backend: one C99 header, in the layout `branches` or `calls` (nested ifs, fastest), `ranked` (the same, on
+ranks), `nodes` or `masks` (tables, small), or `mixed` (trees of both kinds).
 
 Inputs are the features' words, or raw values: integers as they are, floats compared by their bit patterns. All give
 what the quantized evaluator gives, for every input.
@@ -7,7 +7,7 @@ what the quantized evaluator gives, for every input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -20,6 +20,7 @@ from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.masks import MasksInC
 from forestc.backends.c.nodes import NodesInC
 from forestc.backends.c.quantizer import code_functions, quantizer, row_type
+from forestc.backends.c.ranked import RankedInC
 from forestc.backends.c.raw import parsed
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
@@ -39,13 +40,17 @@ from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
-from forestc.layouts.masks import masks_of
+from forestc.layouts.masks import Masks, masks_of
 from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import Nodes, nodes_of
+from forestc.layouts.ranks import Ranks, ranks_of
 from forestc.options.compile import CInputs, CLayout, CompileOptions, CQuantizer, CValues
 from hdl_templates import render
 
 LAYOUTS, VALUES = get_args(CLayout), get_args(CValues)
+TABLES: Mapping[str, Callable[..., Nodes | Masks | Ranks]] = {
+    "nodes": nodes_of, "mixed": nodes_of, "masks": masks_of, "ranked": ranks_of
+}  # fmt: skip
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
 
 
@@ -59,7 +64,8 @@ class COptions:
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
-    same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
+    same, each tree a function that stays one; `ranked` as `calls`, on words that were ranked among their thresholds, so
+    that a split holds a byte; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
     conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
     32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `smallest` takes
     the one of the fewest bytes that keeps the budgets, `fastest` that of the fewest instructions in the worst case,
@@ -147,8 +153,8 @@ class _Header:
         self.score = score_type(forest)
         self.shown = shown(forest, prefix, options.values)
         self.conditions = self._conditions(forest)
-        self.branches = Branches(forest, prefix, self.score, self.conditions)
-        self.apart = layout == "calls"
+        self.branches = Branches(forest, prefix, self.score, self.conditions, f"const {self.type} *x")
+        self.apart = layout in ("calls", "ranked")
         self.unrolled = unrolled(forest) if layout == "mixed" else []
         self.tables = self._tables(layout)
         if self.tables is None:
@@ -214,7 +220,7 @@ class _Header:
             "floats": self.shown is not None and self.shown.kind == "float",
             "codes": self.codes,
             "helpers": self.conditions.helpers() if varying else [],
-            "trees": self.branches.trees(self.unrolled),
+            "trees": self.tables.trees() if isinstance(self.tables, RankedInC) else self.branches.trees(self.unrolled),
             "apart": self.apart,
             "tree_is": f"{macro}_TREE" if self.apart else "static inline",
             "tables": self.tables.lines() if self.tables else [],
@@ -248,19 +254,25 @@ class _Header:
         """The declaration of the parameter x."""
         return f"const {self.type} *x" if self.struct else f"const {self.type} x[{self.prefix.upper()}_INPUTS]"
 
-    def _tables(self, layout: str) -> NodesInC | MasksInC | None:
+    def _tables(self, layout: str) -> NodesInC | MasksInC | RankedInC | None:
         """Tables of the trees that are not unrolled; None for branches, and without a split that decides anything."""
         trees = tuple(tree for index, tree in enumerate(self.forest.trees) if index not in set(self.unrolled))
         forest = replace(self.forest, trees=trees) if self.unrolled else self.forest
         if layout in ("branches", "calls"):
             return None
-        made = (masks_of if layout == "masks" else nodes_of)(forest, float_bytes=self.inputs.float_bytes)
+        made = TABLES[layout](forest, float_bytes=self.inputs.float_bytes)
         if not made.splits:
             return None
         flash = FlashTables(self.prefix)
         slots = SlotsInC(self._conditions(forest), flash, made.slots, self._x())
         leaves = LeafSums(forest, self.score, flash, made.leaves)
-        return NodesInC(flash, slots, leaves, made) if isinstance(made, Nodes) else MasksInC(flash, slots, leaves, made)
+        match made:
+            case Nodes():
+                return NodesInC(flash, slots, leaves, made)
+            case Masks():
+                return MasksInC(flash, slots, leaves, made)
+            case Ranks():
+                return RankedInC(forest, flash, slots, leaves, made)
 
     def _target(self, index: int) -> dict[str, object]:
         """The class names of a prediction target."""

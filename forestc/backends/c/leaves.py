@@ -48,52 +48,49 @@ class LeafSums:
         """Statements that add all trees. into: the array of sums. leaf: the C expression of the number of the leaf that
         is reached in `tree`. declared, first: further declarations, and statements before the loop."""
         leaves, trees = self.leaves, self.leaves.trees
-        declared = [f"{self.index} tree;", *declared]
-        lines = [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(leaves.starts.tolist())]
-        lines += first
+        lines = [
+            f"{self.index} tree;",
+            *declared,
+            *(f"{into}[{output}] = {constant(value)};" for output, value in enumerate(leaves.starts.tolist())),
+            *first,
+        ]
         if leaves.kind == "value":
-            return [*declared, *lines, *self._added(into, leaf)]
-        if leaves.kind == "bits":
-            return [*declared, *lines, *self._bits(into, leaf)]
-        if leaves.kind == "rows":
-            first_output, width = self.forest.trees[trees[0]].outputs[0], leaves.table.shape[1]
-            at = int_type(0, leaves.count * max(1, width))
-            target = f"{into}[k]" if first_output == 0 else f"{into}[{first_output} + k]"
-            body = [
-                f"    {at} at = ({at})({leaf} * {width}u);" if width > 1 else f"    {at} at = {leaf};",
-                f"    for (k = 0; k < {width}; k++) {{",
-                f"        {target} = ({self.score})({target} + {self.flash.read('leaf_values', 'at + k')});",
-                "    }",
-            ]
-            declared.append(f"{int_type(0, width)} k;")
-        else:
-            at, outputs = self.flash.kinds["leaves"], self.flash.kinds["outputs"]
-            target = f"{into}[output & {self._last - 1}u]"
-            body = [
-                f"    {at} at = {self.flash.read('leaves', leaf)};",
-                f"    {outputs} output;",
-                "    do {",
-                f"        output = {self.flash.read('outputs', 'at')};",
-                f"        {target} = ({self.score})({target} + {self.flash.read('leaf_values', 'at')});",
-                "        at++;",
-                f"    }} while (output < {self._last}u);",
-            ]
-        return [*declared, *lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
+            return [*lines, *self._added(into, leaf)]
+        body = (f"    {line}" for line in self.added(into, leaf))
+        return [*lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
 
-    def _bits(self, into: str, leaf: str) -> list[str]:
-        """The loop over trees whose leaves add 1 to some outputs."""
-        trees = self.leaves.trees
-        outputs = self.forest.trees[trees[0]].outputs
-        target = f"{into}[k]" if outputs[0] == 0 else f"{into}[k + {outputs[0]}]"
+    def added(self, into: str, leaf: str) -> list[str]:
+        """A block that adds a leaf of a tree of several outputs. leaf: the C expression of its number."""
+        leaves, score, first_output = self.leaves, self.score, self.forest.trees[self.leaves.trees[0]].outputs[0]
+        target = f"{into}[k]" if first_output == 0 else f"{into}[{first_output} + k]"
+        if leaves.kind == "bits":
+            return [
+                f"{self.flash.kinds['leaf_values']} bits = {self.flash.read('leaf_values', leaf)};",
+                "uint8_t k;",
+                "for (k = 0; bits != 0u; k++) {",
+                f"    {target} = ({score})({target} + ({score})(bits & 1u));",
+                "    bits >>= 1;",
+                "}",
+            ]
+        if leaves.kind == "rows":
+            width = leaves.table.shape[1]
+            at = int_type(0, leaves.count * max(1, width))
+            return [
+                f"{at} at = ({at})({leaf} * {width}u);" if width > 1 else f"{at} at = {leaf};",
+                f"{int_type(0, width)} k;",
+                f"for (k = 0; k < {width}; k++) {{",
+                f"    {target} = ({score})({target} + {self.flash.read('leaf_values', 'at + k')});",
+                "}",
+            ]
+        target = f"{into}[output & {self._last - 1}u]"
         return [
-            f"for (tree = 0; tree < {len(trees)}u; tree++) {{",
-            f"    {self.flash.kinds['leaf_values']} bits = {self.flash.read('leaf_values', leaf)};",
-            "    uint8_t k;",
-            "    for (k = 0; bits != 0u; k++) {",
-            f"        {target} = ({self.score})({target} + ({self.score})(bits & 1u));",
-            "        bits >>= 1;",
-            "    }",
-            "}",
+            f"{self.flash.kinds['leaves']} at = {self.flash.read('leaves', leaf)};",
+            f"{self.flash.kinds['outputs']} output;",
+            "do {",
+            f"    output = {self.flash.read('outputs', 'at')};",
+            f"    {target} = ({score})({target} + {self.flash.read('leaf_values', 'at')});",
+            "    at++;",
+            f"}} while (output < {self._last}u);",
         ]
 
     def _added(self, into: str, leaf: str) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from forestc.backends.c.conditions import Conditions
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.tables import FlashTables
@@ -61,59 +59,50 @@ class SlotsInC:
         """The statement that makes the slots."""
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
-    @property
-    def _ranked(self) -> list[Slot]:
-        return [slot for slot in self.slots.slots if slot.condition is None] if self.slots.ranked else []
-
     def _by_kind(self) -> dict[str, list[tuple[int, Slot]]]:
-        """Ranked slots, with their places, by the C type of what is ranked: words of a struct as one."""
+        """Ranked features, with the places of their slots, by the C type of what is ranked: words of a struct as
+        one."""
         by_kind: dict[str, list[tuple[int, Slot]]] = {}
-        for place, slot in enumerate(self._ranked):
+        for place, slot in self.slots.ranks:
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
             by_kind.setdefault(kind, []).append((place, slot))
         return by_kind
 
     def add_tables(self) -> None:
         """Tables of the cuts that ranks are counted among, by type; and of the features, where the row is an array."""
-        if not (ranked := self._ranked):
+        if not (ranks := self.slots.ranks):
             return
         for kind, slots in self._by_kind().items():
-            key = f"int{FLOATS[kind].bits}_t" if kind in FLOATS else kind
-            self.flash.add(f"cuts_{kind}", [cut for _, slot in slots for cut in slot.cuts], key)
-        ends = np.cumsum([len(slot.cuts) for slot in ranked]).tolist()
+            cuts = [cut for _, slot in slots for cut in slot.cuts]
+            signed = -1 if kind in FLOATS or kind.startswith("int") else 0
+            self.flash.add(f"cuts_{kind}", cuts, int_type(min(signed, *cuts), max(cuts)))
         if self.inputs.struct:
-            self.flash.kinds["cut_ends"] = int_type(0, ends[-1])
-        else:
-            self.flash.add("cut_ends", ends)
-            self.flash.add("columns", [self.inputs.at(slot.feature) for slot in ranked])
+            return
+        self.flash.add("counts", [len(slot.cuts) for _, slot in ranks], self.kind)
+        self.flash.add("steps", [_step(slot) for _, slot in ranks], self.kind)
+        if (columns := [self.inputs.at(slot.feature) for _, slot in ranks]) != list(range(len(ranks))):
+            self.flash.add("columns", columns)
 
     def lines(self) -> list[str]:
         """The function that makes slots of a row."""
         if self.in_place:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
-        before, body = list[str](), list[str]()
-        for input_kind, slots in self._by_kind().items():
-            before += self._rank(input_kind)
-            body += self._ranks(input_kind, slots)
+        before, body, loop = list[str](), list[str](), list[str]()
+        for input_kind, ranks in self._by_kind().items():
+            before += self._rank(input_kind, ranks)
+            loop += self._ranks(input_kind, ranks)
         for place, slot in enumerate(self.slots.slots):
-            absent = self.conditions.absent(slot.feature)
             if slot.condition is not None:
                 body.append(f"slots[{place}] = ({kind})!({self.conditions.of(slot.condition)});")
-            elif self.slots.ranked:
-                if absent is not None and (slot.missing_low or self.conditions.float_of(slot.feature) is not None):
-                    body += [
-                        f"if ({absent}) {{",
-                        f"    slots[{place}] = {0 if slot.missing_low else len(slot.cuts)};",
-                        "}",
-                    ]
-            else:
-                value = f"({kind}){self.inputs.place(slot.feature)}"
+            elif not self.slots.ranked:
+                value, absent = f"({kind}){self.inputs.place(slot.feature)}", self.conditions.absent(slot.feature)
                 if slot.missing_low and absent is not None:
                     feature = forest.features[slot.feature]
                     lowest = constant(word_range(feature.number, feature.missing).low)
                     value = f"({kind})({absent} ? {lowest} : {self.inputs.place(slot.feature)})"
                 body.append(f"slots[{place}] = {value};")
+        body = [*loop, *body]
         if not any("x[" in line or "x->" in line for line in body):
             body.append("(void)x;")
         if not self.slots.slots:
@@ -128,56 +117,81 @@ class SlotsInC:
             "",
         ]
 
-    def _rank(self, kind: str) -> list[str]:
-        """The function that ranks a value of a type among some cuts."""
-        p, end, table, floats = self.flash.prefix, self.flash.kinds["cut_ends"], f"cuts_{kind}", FLOATS.get(kind)
-        key, turned = self.flash.kinds[table], list[str]()
+    def _rank(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> list[str]:
+        """The function that ranks a value of a type among some cuts: each step halves them, without a loop."""
+        table, floats = f"cuts_{kind}", FLOATS.get(kind)
+        key, turned = kind, list[str]()
         if floats is not None:
-            turned = [
-                "    if (key < 0) {",
-                f"        key ^= INT{floats.bits}_C({(1 << (floats.bits - 1)) - 1});",
-                "    }",
-            ]
+            key, sign = f"int{floats.bits}_t", f"INT{floats.bits}_C({(1 << (floats.bits - 1)) - 1})"
+            turned = ["if (key < 0) {", f"    key ^= {sign};", "}"]
+            if any(self.inputs.forest.features[slot.feature].missing for _, slot in ranks):
+                absent = f"(key & {sign}) > INT{floats.bits}_C({floats.infinity})"
+                turned = [f"if ({absent}) {{", f"    key = {sign};", "}", *turned]
+        body, step = list[str](), max(_step(slot) for _, slot in ranks) // 2
+        while step:
+            cut = self.flash.read_at(table, f"at + {step - 1}" if step > 1 else "at")
+            body += [f"if (step > {step}u && {cut} <= key) {{", f"    at += {step};", "}"]
+            step //= 2
         what = "a value" if floats is None else "a float's bits, ordered as integers"
         return [
-            f"/* How many of the cuts first .. last - 1 are not above {what}. */",
-            f"static inline {self.kind} {p}_rank_{kind}({key} key, {end} first, {end} last)",
+            f"/* How many of a feature's cuts are not above {what}. step: the largest power of 2 in their count. */",
+            f"static inline {self.kind} {self.flash.prefix}_rank_{kind}"
+            f"({key} key, const {self.flash.kinds[table]} *cuts, {self.kind} count, {self.kind} step)",
             "{",
-            f"    {end} low = first;",
-            *turned,
-            "    while (low < last) {",
-            f"        {end} middle = ({end})(low + ({end})(last - low) / 2u);",
-            f"        if ({self.flash.read(table, 'middle')} <= key) {{",
-            f"            low = ({end})(middle + 1u);",
-            "        } else {",
-            "            last = middle;",
-            "        }",
+            f"    const {self.flash.kinds[table]} *at = cuts;",
+            *(f"    {line}" for line in turned),
+            f"    if ({self.flash.read_at(table, 'at + (count - step)')} <= key) {{",
+            "        at += count - step + 1;",
             "    }",
-            f"    return ({self.kind})(low - first);",
+            *(f"    {line}" for line in body),
+            f"    return ({self.kind})(at - cuts);",
             "}",
             "",
         ]
 
-    def _ranks(self, kind: str, ranked: Sequence[tuple[int, Slot]]) -> list[str]:
+    def _ranks(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> list[str]:
         """Statements that rank the features of a type."""
-        p, floats = self.flash.prefix, FLOATS.get(kind)
+        p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
         def key(place: str) -> str:
             return place if floats is None else f"{self.conditions.bits_of(floats)}({place})"
 
+        def low(rank: str, count: str) -> str:
+            return f"({self.kind})({rank} == {count} ? 0u : {rank});"
+
         if self.inputs.struct:
-            ends = np.cumsum([0, *(len(slot.cuts) for _, slot in ranked)]).tolist()
-            return [
-                f"slots[{place}] = {p}_rank_{kind}({key(self.inputs.place(slot.feature))}, {first}u, {last}u);"
-                for (place, slot), first, last in zip(ranked, ends[:-1], ends[1:], strict=True)
-            ]
-        end, x = self.flash.kinds["cut_ends"], f"x[{self.flash.read('columns', 'k')}]"
+            lines, first = list[str](), 0
+            for place, slot in ranks:
+                value, count = key(self.inputs.place(slot.feature)), len(slot.cuts)
+                lines.append(f"slots[{place}] = {p}_rank_{kind}({value}, {table} + {first}, {count}u, {_step(slot)}u);")
+                if self._twin(place):
+                    lines.append(f"slots[{place + 1}] = {low(f'slots[{place}]', f'{count}u')}")
+                first += count
+            return lines
+        x = f"x[{self.flash.read('columns', 'k')}]" if "columns" in self.flash.kinds else "x[k]"
+        second = [f"slots[place] = {low('rank', 'count')}", "place++;"] if self.slots.twins else []
+        if 0 < self.slots.twins < len(ranks):
+            second = [f"if (k < {self.slots.twins}u) {{", *(f"    {line}" for line in second), "}"]
         return [
-            f"{int_type(0, len(ranked))} k;",
-            f"{end} first = 0;",
-            f"for (k = 0; k < {len(ranked)}u; k++) {{",
-            f"    {end} last = {self.flash.read('cut_ends', 'k')};",
-            f"    slots[k] = {p}_rank_{kind}({key(x)}, first, last);",
-            "    first = last;",
+            f"const {self.flash.kinds[f'cuts_{kind}']} *cuts = {table};",
+            f"{int_type(0, len(ranks))} k;",
+            f"{int_type(0, len(self.slots.slots))} place = 0;",
+            f"for (k = 0; k < {len(ranks)}u; k++) {{",
+            f"    {self.kind} count = {self.flash.read('counts', 'k')};",
+            f"    {self.kind} rank = {p}_rank_{kind}({key(x)}, cuts, count, {self.flash.read('steps', 'k')});",
+            "    cuts += count;",
+            "    slots[place] = rank;",
+            "    place++;",
+            *(f"    {line}" for line in second),
             "}",
         ]
+
+    def _twin(self, place: int) -> bool:
+        """Whether the slot after that of a ranked feature is the same feature's."""
+        after = self.slots.slots[place + 1 : place + 2]
+        return any(slot.missing_low and slot.condition is None for slot in after)
+
+
+def _step(slot: Slot) -> int:
+    """The largest power of 2 that is at most the count of a slot's cuts."""
+    return 1 << (len(slot.cuts).bit_length() - 1)

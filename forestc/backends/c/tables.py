@@ -37,8 +37,12 @@ class FlashTables:
 
     def read(self, name: str, index: str) -> str:
         """The C expression of an entry."""
+        return self.read_at(name, f"{self.prefix}_{name} + {index}")
+
+    def read_at(self, name: str, address: str) -> str:
+        """The C expression of a table's entry at an address."""
         kind = self.kinds[name]
-        text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({self.prefix}_{name} + {index})"
+        text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({address})"
         return f"({kind}){text}" if not kind.startswith("u") else text
 
 

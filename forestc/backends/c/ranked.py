@@ -1,0 +1,154 @@
+"""The layout `ranked` in C: each tree a function of nested ifs on ranks, which one loop makes. Small and fast."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from forestc.backends.c.branches import TreeText, nested
+from forestc.backends.c.leaves import LeafSums
+from forestc.backends.c.slots import SlotsInC
+from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.types import constant, int_type
+from forestc.forest.ir import Forest
+from forestc.layouts.ranks import Ranks
+from forestc.layouts.slots import ALWAYS, APART, NEVER
+
+REACH = 32  # slots that a load of Thumb reaches from one pointer
+
+
+@dataclass(frozen=True)
+class RankedInC:
+    """A tree takes the sum so far and returns it with its leaf added, so that callers keep it where it is; or, if it
+    has several outputs, returns the number of its leaf, which one function adds. flash: the tables' text."""
+
+    forest: Forest
+    flash: FlashTables
+    slots: SlotsInC
+    leaves: LeafSums
+    ranks: Ranks
+
+    def lines(self) -> list[str]:
+        """Declarations before the trees."""
+        if self._numbered:
+            self.leaves.add_tables()
+        self.slots.add_tables()
+        made = [*self.flash.text, "", *self.slots.lines()]
+        if self._far:
+            names = {"PREFIX": self._macro(""), "KIND": self.slots.kind, "REACH": str(REACH)}
+            made += [*re.sub("|".join(names), lambda name: names[name[0]], _FAR).splitlines(), ""]
+        if self._numbered:
+            made += [
+                "/* Adds a leaf. */",
+                f"static inline void {self.flash.prefix}_add({self._number} leaf, {self.leaves.score} *scores)",
+                "{",
+                *(f"    {line}" for line in self.leaves.added("scores", "leaf")),
+                "}",
+                "",
+            ]
+        return made
+
+    def trees(self) -> list[TreeText]:
+        """The functions of trees."""
+        return [self._tree(index) for index in self.ranks.leaves.trees]
+
+    def sums(self, into: str) -> list[str]:
+        """Statements of the function of scores."""
+        leaves, score, starts = self.ranks.leaves, self.leaves.score, self.ranks.leaves.starts.tolist()
+        lines = self.slots.declared if self._ranked else []
+        lines += [] if self._numbered else [f"{self._sum} sum;"]
+        lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(starts)]
+        lines += self.slots.filled if self._ranked else []
+        given = ", ".join(["x"] * self._reads_x + [self._macro("GIVEN") if self._far else "slots"] * self._ranked)
+        outputs = {index: self.forest.trees[index].outputs[0] for index in leaves.trees}
+        for index, after in zip(leaves.trees, [*leaves.trees[1:], -1], strict=True):
+            call = f"{self.flash.prefix}_tree_{index}"
+            if self._numbered:
+                lines.append(f"{self.flash.prefix}_add({call}({given}), {into});")
+                continue
+            output = outputs[index]
+            begun = lines[-1].startswith("sum = ")
+            lines += [] if begun else [f"sum = {into}[{output}];"]
+            lines.append(f"sum = {call}(sum, {given});")
+            if outputs.get(after) != output:
+                lines.append(f"{into}[{output}] = ({score})sum;")
+        return lines
+
+    @property
+    def _numbered(self) -> bool:
+        """Whether trees return the numbers of leaves."""
+        return self.ranks.leaves.kind != "value"
+
+    @property
+    def _ranked(self) -> bool:
+        """Whether any feature is ranked."""
+        return bool(self.ranks.slots.slots)
+
+    @property
+    def _reads_x(self) -> bool:
+        """Whether trees take x, as splits compare what is not ranked, or nothing is ranked."""
+        return not self._ranked or bool((self.ranks.slots.slot == APART).any())
+
+    @property
+    def _far(self) -> bool:
+        """Whether a load of Thumb does not reach all slots."""
+        return len(self.ranks.slots.slots) > REACH
+
+    @property
+    def _sum(self) -> str:
+        """The C type in which sums are handed on: that of a register."""
+        return self.leaves.score.replace("int", "int_fast")
+
+    @property
+    def _number(self) -> str:
+        return int_type(0, self.ranks.leaves.count)
+
+    def _macro(self, name: str) -> str:
+        return f"{self.flash.prefix.upper()}_{name}"
+
+    def _condition(self, place: int) -> str:
+        slot = int(self.ranks.slots.slot[place])
+        if slot == APART:
+            return self.slots.conditions.of(place)
+        if slot in (ALWAYS, NEVER):
+            return str(int(slot == ALWAYS))
+        value = f"slots[{slot}]" if slot < REACH else f"{self._macro('FAR')}({slot})"
+        return f"{value} < {self.ranks.slots.threshold[place]}u"
+
+    def _tree(self, index: int) -> TreeText:
+        numbers, table = self.ranks.leaves.number[index].tolist(), self.ranks.leaves.table
+
+        def leaf(node: int) -> list[str]:
+            number = numbers[node]
+            if self._numbered:
+                return [f"return {number};"]
+            value = int(table[number, 0]) if len(table) else number
+            return [f"return ({self._sum})(sum + {constant(value)});" if value else "return sum;"]
+
+        body = nested(self.forest, index, self._condition, leaf)
+        takes = [] if self._numbered else [f"{self._sum} sum"]
+        if self._reads_x:
+            takes.append(self.slots.x)
+            if not any("x[" in line or "x->" in line for line in body):
+                body.insert(0, "(void)x;")
+        if self._ranked:
+            takes.append(self._macro("SLOTS") if self._far else f"const {self.slots.kind} *slots")
+            if not any(" slots[" in line or "(slots[" in line for line in body):
+                body.insert(0, "(void)slots;")
+            if self._far and not any(f"{self._macro('FAR')}(" in line for line in body):
+                body.insert(0, f"(void){self._macro('FAR')}({REACH});")
+        return TreeText(
+            f"{self.flash.prefix}_tree_{index}", self._number if self._numbered else self._sum, ", ".join(takes), body
+        )
+
+
+_FAR = """/* The slots; in Thumb by two pointers, as a load of 2 bytes reaches REACH from one. */
+#if defined(__thumb__)
+#define PREFIXSLOTS const KIND *slots, const KIND *far_slots
+#define PREFIXFAR(k) far_slots[(k) - REACH]
+#define PREFIXGIVEN slots, slots + REACH
+#else
+#define PREFIXSLOTS const KIND *slots
+#define PREFIXFAR(k) slots[k]
+#define PREFIXGIVEN slots
+#endif"""

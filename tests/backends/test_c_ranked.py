@@ -1,0 +1,95 @@
+"""The layout of ranks in C: exact where all features are ranked, where some are, and where none is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from example_counts import examples
+from forest_designs import design, differences
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+
+import forestc
+from forestc.backends import c
+from forestc.backends.c import COptions
+from forestc.checks.engines import CEngine
+from forestc.forest.numbers import FLOAT64, Fixed, Ordered
+from forestc.layouts import ranks
+
+ALL, NONE = -(10**6), 10**6  # what ranking costs, so that all features are ranked, or none
+FLOATABLE = [Ordered(32), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixed(23, 12)]
+
+
+@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["words", "struct", "float", "raw"]),
+    st.sampled_from([ALL, ranks.RANKING, NONE]),
+    st.sampled_from([32, 64]),
+)
+def test_ranked_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed, inputs, ranking, bits):
+    folder = tmp_path_factory.mktemp("c")
+    forest = random_forest(seed, True, types=[*FLOATABLE, Ordered(bits)] if inputs == "float" else None)
+    if bits == 64:
+        forest = replace(forest, features=tuple(replace(f, raw=FLOAT64) for f in forest.features))
+    layout = "ranked" if forest.parts or forest.aggregate.kind == "sum" else "auto"  # trees are added
+    more = {"types": "1=double,*=float"} if inputs == "raw" else {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "RANKING", ranking)
+        made = design(forest, folder, c_inputs=inputs, targets=("c",), layout=layout, **more)
+    assert differences(CEngine, made, folder, seed).count == 0
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("cpu", ["cortex-m0plus", "cortex-m4f", "avr"])
+def test_it_is_smaller_than_calls_and_faster_than_nodes(tmp_path, need_tool, cancer, cpu):
+    """A forest of 100 trees' kind: at most three quarters of the bytes, and two thirds of the instructions."""
+    need_tool("avr-gcc" if cpu == "avr" else "arm-none-eabi-gcc")
+    model, X, y = cancer
+    found = {}
+    for layout in ("calls", "ranked", "nodes"):
+        made = forestc.compile(
+            model, X, tmp_path / layout, label=y, level=0, targets="c", c_layout=layout, c_values="none", name="m"
+        ).design
+        found[layout] = forestc.measure(made, cpu, X, entries=["predict"], most=40)
+        assert found[layout]["differences"] == 0
+    taken = {layout: (figures["instructions"] or figures["cycles"])["mean"] for layout, figures in found.items()}
+    assert found["ranked"]["flash"] < 0.75 * found["calls"]["flash"]
+    assert taken["ranked"] < 0.67 * taken["nodes"]
+
+
+def test_more_slots_than_a_load_reaches_have_two_pointers_in_thumb(cancer):
+    """Words that may be missing have two slots a feature: 60, of which a load of two bytes reaches 32."""
+    model, X, y = cancer
+    text = c.emit(replace(forestc.quantize(model, X, y, level=0), name="m"), COptions(layout="ranked"))["m.h"]
+    slots = int(re.search(r"uint8_t slots\[(\d+)\];", text)[1])
+    assert slots > 32 and "#if defined(__thumb__)" in text and "M_FAR(32) <" in text and "slots[31] <" in text
+    assert f"M_FAR({slots - 1}) <" in text and "slots[32] <" not in text
+    short = c.emit(replace(forestc.quantize(model, X, y, level=1), name="m"), COptions(layout="ranked"))["m.h"]
+    assert "__thumb__" not in short and "m_tree_0(int_fast8_t sum, " in short
+
+
+def test_ranks_beyond_a_byte(tmp_path):
+    """A feature with 300 thresholds, more than a byte counts; missing values go both ways."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 2))
+    X[random.random(X.shape) < 0.05] = np.nan
+    y = np.sin(40 * np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1]) > 0
+    model = RandomForestClassifier(20, random_state=0).fit(X, y)
+    design = forestc.compile(
+        model, X, tmp_path / "d", label=y, level=0, targets="c", c_layout="ranked", name="m", c_values="none"
+    ).design
+    text = (tmp_path / "d" / "c" / "m.h").read_text()
+    assert "uint16_t slots[4];" in text
+    assert forestc.check(design, X, engines=["c"]).ok
