@@ -58,11 +58,17 @@ TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(
 HARMLESS: list[tuple[str, str, str]] = [
     ("controller", r"offer <= possible <= ", "6 rows are offered in either case"),
     ("controller", r"=> reg \[\d+:0\] i0_0;", "the index 0 fits a bit"),
+    ("controller", r"=> reg \[0:0\] i1_0;", "the index is 0 or 1"),
     ("walker", r"=> .*beats \[-1:", "the highest address is that of a beat which rows do not have"),
     ("loader", r"=> wire opening = .* at <= \S+'d4;", "word 4 is of the hash, and the new one has a place of its own"),
     ("loader", r"=> reg \[\d+:0\] count;", "the number of nodes less 1 fits a bit less"),
     ("loader", r"=> hash_index <= at\[2:0\] \+ 3'd4;", "of 3 bits, 4 more is 4 less"),
     ("loader", r"=> assign claim = .* at != [78]'d4;", "with two banks it is read nowhere"),
+    (
+        "loader",
+        r"=> wire opening = .* at >= [78]'d4;",
+        "with two banks the first words wait for the bank, not the next",
+    ),
     ("sum", r"=> reg signed \[13:0\] s1_1;", "it takes one value alone, which has no more bits"),
 ]
 
@@ -315,8 +321,10 @@ def anything(capacity: Capacity) -> list[Trial]:
     run([random_image(capacity, 7, 1, 0, nodes=1)], 60, 0)
     run([random_image(capacity, 8, 1, 255, nodes=40)], 10, 0)
     if capacity.banks == 2:
-        long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(3)]
-        run(long, 60, 0, after=(0, 10, 10))
+        long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(7)]
+        run(long, 90, 0, after=(0, *[10] * 6))
+        late = [random_image(capacity, 51 + 2 * seed, 1, 250) for seed in range(7)]  # biases are read late
+        run(late, 90, 0, after=(0, *[10] * 6))
         small = [random_image(capacity, 30 + seed, 2, 3, nodes=16) for seed in range(5)]
         run(small, 400, 0, after=(0, 90, 180, 270, 360))
         for words in (1, 8, 16):
