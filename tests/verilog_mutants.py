@@ -56,6 +56,8 @@ TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(
 
 # a part of the module, the line, and what became of it (regular expressions): why it changes nothing
 HARMLESS: list[tuple[str, str, str]] = [
+    ("controller", r"waiting_next <= free_next \? ", "both are the same where they are equal"),
+    ("controller", r"=> wire stepping = active \|\| emit;", "it adds 0 to sums that were read, or begin anew"),
     ("controller", r"offer <= possible <= ", "6 rows are offered in either case"),
     ("controller", r"=> reg \[\d+:0\] i0_0;", "the index 0 fits a bit"),
     ("controller", r"=> reg \[0:0\] i1_0;", "the index is 0 or 1"),
