@@ -56,12 +56,22 @@ TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(
 
 # a part of the module, the line, and what became of it (regular expressions): why it changes nothing
 HARMLESS: list[tuple[str, str, str]] = [
+    ("controller", r"waiting_next <= free_next \? ", "both are the same where they are equal"),
+    ("controller", r"=> wire stepping = active \|\| emit;", "it adds 0 to sums that were read, or begin anew"),
     ("controller", r"offer <= possible <= ", "6 rows are offered in either case"),
     ("controller", r"=> reg \[\d+:0\] i0_0;", "the index 0 fits a bit"),
+    ("controller", r"=> reg \[0:0\] i1_0;", "the index is 0 or 1"),
     ("walker", r"=> .*beats \[-1:", "the highest address is that of a beat which rows do not have"),
     ("loader", r"=> wire opening = .* at <= \S+'d4;", "word 4 is of the hash, and the new one has a place of its own"),
     ("loader", r"=> reg \[\d+:0\] count;", "the number of nodes less 1 fits a bit less"),
     ("loader", r"=> hash_index <= at\[2:0\] \+ 3'd4;", "of 3 bits, 4 more is 4 less"),
+    ("loader", r"=> assign claim = .*[78]'d[345];", "with two banks it is read nowhere"),
+    (
+        "loader",
+        r"=> wire opening = .* at >= [78]'d4;",
+        "with two banks the first words wait for the bank, not the next",
+    ),
+    ("loader", r"=> node_write <= .* \|\| high;", "what is written within a node is written anew with its second word"),
     ("sum", r"=> reg signed \[13:0\] s1_1;", "it takes one value alone, which has no more bits"),
 ]
 
@@ -314,13 +324,25 @@ def anything(capacity: Capacity) -> list[Trial]:
     run([random_image(capacity, 7, 1, 0, nodes=1)], 60, 0)
     run([random_image(capacity, 8, 1, 255, nodes=40)], 10, 0)
     if capacity.banks == 2:
-        long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(3)]
-        run(long, 60, 0, after=(0, 10, 10))
+        long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(7)]
+        run(long, 90, 0, after=(0, *[10] * 6))
+        late = [random_image(capacity, 51 + 2 * seed, 1, 250) for seed in range(7)]  # biases are read late
+        run(late, 90, 0, after=(0, *[10] * 6))
         small = [random_image(capacity, 30 + seed, 2, 3, nodes=16) for seed in range(5)]
         run(small, 400, 0, after=(0, 90, 180, 270, 360))
         for words in (1, 8, 16):
             run(full[:1], 6, 0, half=words)
     return made
+
+
+def resets(capacity: Capacity) -> Trial:
+    """Many resets of a clock while results are on their way, each in an image that had just begun."""
+    image = random_image(capacity, 11, 1, 1)
+    columns = np.random.default_rng(2).integers(0, 1 << capacity.word_bits, (900, capacity.beats * capacity.lanes))
+    results = "".join(f"{each:x}\n" for each in read_results(capacity, [image], columns)[0])
+    begun = "".join(f"wait {20 * turn}\n{lines_of(image[:1], last=False)}reset 1\n" for turn in range(1, 41))
+    text = f"wait 0\n{lines_of(image)}{begun}wait 850\n{lines_of(sealed(image, 1, 7))}"
+    return Trial(text, beat_lines(capacity, columns), results, (), 0x10121)
 
 
 def refusals(capacity: Capacity, good: NDArray[np.uint32]) -> list[Trial]:
@@ -388,7 +410,7 @@ def trials(name: str) -> list[Trial]:
         for error, each in bad[:3]:  # of which the model is not disturbed
             images = f"wait 0\n{lines_of(good[0])}wait 5\n{lines_of(each)}"
             made.append(trial(capacity, models[:1], words[:60], images, (1, 1, error), 3))
-    made += refusals(capacity, good[1])
+    made += [*refusals(capacity, good[1]), resets(capacity)]
     # resets: in mid-image, and with rows under way
     half = lines_of(good[1][: len(good[1]) // 2], last=False)
     images = f"wait 0\n{half}reset 3\n{lines_of(good[0])}wait 30\n" + (half if capacity.banks == 2 else "")

@@ -65,17 +65,15 @@ def test_the_step_of_the_hardware_is_proved(capacity, need_tool):
 
 
 def test_changed_steps_are_not_proved(need_tool):
-    """But for LESS, which the module reads nowhere: what is no other kind is LESS."""
+    """Each operator or constant; a width may have a bit to spare, and nothing reads the constant LESS."""
     need_tool("yosys")
-    changed = [each for each in mutants() if each.module == "step" and each.capacity == "two banks"][::6]
+    changed = [each for each in mutants() if each.module == "step" and each.capacity == "two banks"]
+    changed = [each for each in changed if "narrower" not in each.what and "LESS = " not in each.changed][::3]
+    assert len(changed) > 7
     shape = Shape.of(described(CAPACITIES["two banks"]))
     for mutant in changed:
-        if "LESS = 2'd1" in mutant.changed:
-            prove_step(shape, mutant.source().encode(), "engine", ProofPart("step", 2))
-            continue
         with pytest.raises(UnprovedError):
             prove_step(shape, mutant.source().encode(), "engine", ProofPart("step", 2))
-    assert len(changed) > 9
 
 
 def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():

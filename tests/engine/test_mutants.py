@@ -20,6 +20,6 @@ def test_mutants_are_found(tmp_path, need_tool):
     need_tool("iverilog")
     everything = mutants()
     modules = {mutant.module for mutant in everything}
-    assert {"controller", "loader", "step", "sum", "walker", "registers"} <= modules and len(everything) > 1000
+    assert {"controller", "loader", "step", "sum", "walker"} == modules and len(everything) > 1000
     for mutant in sampled(everything, 12, SEED):
         assert outcome(mutant.source(), mutant.capacity, tmp_path) or mutant.harmless, mutant
