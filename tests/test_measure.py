@@ -206,7 +206,9 @@ def test_what_is_refused(design, tmp_path, need):
         OptionError, match=r"unknown cpu 'cortex-m5'; did you mean cortex-m7 or .*known: cortex-m0plus, "
     ):
         forestc.measure(design, "cortex-m5")
-    with pytest.raises(OptionError, match="unknown compiler 'clang'; known: auto, ziglang, gcc"):
+    with pytest.raises(
+        OptionError, match=r"unknown compiler 'clang'; did you mean 'ziglang'\? known: auto, ziglang, gcc"
+    ):
         forestc.measure(design, "cortex-m4", compiler="clang")
     with pytest.raises(OptionError, match="unknown optimization 'fast'; known: s, 2, 3"):
         forestc.measure(design, "cortex-m4", optimize="fast")

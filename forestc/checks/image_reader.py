@@ -293,12 +293,12 @@ def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
     nodes = []
     for _ in range(shape.walkers):
         count = words.next((7, 1, shape.nodes))
-        each = []
+        content = []
         for _ in range(count):
             low = words.next()
             high = words.next() if shape.node_words == 2 else 0
-            each.append((low | high << 32) & ((1 << shape.node) - 1))
-        nodes.append(np.array(each, dtype=np.int64))
+            content.append((low | high << 32) & ((1 << shape.node) - 1))
+        nodes.append(np.array(content, dtype=np.int64))
     words.end(length)
     return ImageRead(shape, slots, bias, tuple(nodes), *decision, threshold)
 

@@ -100,8 +100,8 @@ class WalkersInVerilator(Engine):
             raise MissingToolError("Verilator drives engines that take images as a stream", do="use engine-icarus")
         self.image = image_of(self.forest, self.capacity)
         self.simulation = Simulation.of(self.capacity, copied(design, "engine", folder), folder)
-        found = verilator.find_verilator()
-        self.tool = found.version if found is not None else ""
+        program = verilator.find_verilator()
+        self.tool = program.version if program is not None else ""
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         beats = packed_rows(self.forest, self.capacity, vectors.words)

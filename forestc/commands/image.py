@@ -49,7 +49,7 @@ def make_image(options: ImageOptions) -> dict[str, Any]:
         "nodes_of_a_walker": capacity.nodes,
         "hash": model_hash(forest).hex(),
         **figures,
-        "columns": {str(each.column): word_note(forest, place) for place, each in enumerate(forest.features)},
+        "columns": {str(feature.column): word_note(forest, place) for place, feature in enumerate(forest.features)},
     }
 
 

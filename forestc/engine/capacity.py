@@ -163,6 +163,6 @@ class Capacity:
     def of(cls, values: dict[str, Any]) -> Capacity:
         """The inverse of `as_dict`. Raises OptionError for what is no capacity."""
         try:
-            return cls(**{each.name: values[each.name] for each in fields(cls)})
+            return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
         except (KeyError, TypeError) as error:
             raise OptionError(f"no capacity of an engine ({error})", do="write the engine again") from None

@@ -263,7 +263,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
             f"the model has {forest.n_outputs} outputs, and the engine {capacity.outputs}",
             do=f"write an engine with --classes {forest.n_outputs}",
         )
-    deepest = max((each.steps for each in blocks), default=0)
+    deepest = max((block.steps for block in blocks), default=0)
     if deepest > MOST_STEPS:
         raise DoesNotFitError(
             f"a tree has {deepest} steps, and a walk {MOST_STEPS}", do="prune with prune-splits, or train flatter trees"

@@ -54,7 +54,7 @@ def capacity_for(wanted: Wanted, device: str | None) -> Capacity:
     device = stands_for(device, "device", DEVICES)
     place = DEVICES.get(device)
     if place is None or place.memory is None:
-        known = ", ".join(name for name, each in DEVICES.items() if each.memory is not None)
+        known = ", ".join(name for name, kind in DEVICES.items() if kind.memory is not None)
         raise OptionError(f"the memory of {device} is not known", do=f"use one of {known}, or --walkers N alone")
     least, smallest = None, None
     for capacity in _candidates(wanted, place):
@@ -96,13 +96,13 @@ def _candidates(wanted: Wanted, device: Device) -> Iterator[Capacity]:
 def _capacity(wanted: Wanted, walkers: int, banks: int, memory: Memory) -> Capacity:
     """With room for all roots beside the nodes, and in the schedule for slots of one output each."""
     slots = -(-wanted.trees // walkers) + (wanted.outputs - 1 if wanted.trees > walkers else 0)
-    each = max(16, -(-wanted.nodes // walkers), slots)
+    depth = max(16, -(-wanted.nodes // walkers), slots)
     widths = range(WIDEST_WORD, 3, -1) if wanted.word_bits is None else (wanted.word_bits,)
     limit = 2 * SINGLE_PORT[1] if memory == "spram" else NODE_BITS
 
     def made(word_bits: int) -> Capacity:
         return Capacity(
-            walkers, 1 << (each - 1).bit_length(), slots, max(2, wanted.features), word_bits, wanted.outputs,
+            walkers, 1 << (depth - 1).bit_length(), slots, max(2, wanted.features), word_bits, wanted.outputs,
             wanted.score_bits, wanted.scores, banks, memory, wanted.load, wanted.user_bits, wanted.name,
         )  # fmt: skip
 

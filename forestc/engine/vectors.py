@@ -27,7 +27,7 @@ def row_lines(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> s
 
 def result_lines(forests: Sequence[Forest], capacity: Capacity, words: NDArray[np.int64]) -> str:
     """What each model answers to rows of words, for `results.txt`."""
-    models = [packed_results(capacity, results_of(capacity, evaluate_words(each, words))) for each in forests]
+    models = [packed_results(capacity, results_of(capacity, evaluate_words(forest, words))) for forest in forests]
     return "".join(" ".join(f"{result:x}" for result in row) + "\n" for row in zip(*models, strict=True))
 
 

@@ -69,9 +69,9 @@ def extended(name: str, bits: int, wanted: int) -> str:
 def words_of(capacity: Capacity) -> tuple[int, int]:
     """The fewest and the most words of an image, the CRC included."""
     fixed = HEADER_WORDS + capacity.outputs + 1
-    each = capacity.node_words
-    fewest = fixed + 1 + capacity.walkers * (1 + each)
-    return fewest, fixed + capacity.slots + capacity.walkers * (1 + each * capacity.nodes)
+    words = capacity.node_words
+    fewest = fixed + 1 + capacity.walkers * (1 + words)
+    return fewest, fixed + capacity.slots + capacity.walkers * (1 + words * capacity.nodes)
 
 
 def view_of(capacity: Capacity) -> dict[str, Any]:

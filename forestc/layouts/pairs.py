@@ -121,8 +121,8 @@ class _Graph:
     def __init__(self, layout: Layout, tree: Tree) -> None:
         self.layout, self.tree = layout, tree
         forest, n = layout.forest, tree.size
-        self.categorical = np.array([isinstance(each.number, Category) for each in forest.features] + [False])
-        self.missable = np.array([each.missing for each in forest.features] + [False])
+        self.categorical = np.array([isinstance(feature.number, Category) for feature in forest.features] + [False])
+        self.missable = np.array([feature.missing for feature in forest.features] + [False])
         self.leaves = tree.left == NO_CHILD
         self.feature = tree.feature.astype(np.int64)
         self.kind = np.where(self.leaves, LEAF, LESS).astype(np.int64)
@@ -269,7 +269,7 @@ class _Graph:
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()
         lists = [np.asarray(members, dtype=np.int64) for members in self.lists]
         members = np.concatenate([np.zeros(1, dtype=np.int64), pairs, *lists])
-        sizes = np.concatenate([[1], np.full(len(inner), 2), [len(each) for each in lists]]).astype(np.int64)
+        sizes = np.concatenate([[1], np.full(len(inner), 2), [len(entries) for entries in lists]]).astype(np.int64)
         alias = np.concatenate([self.alias, n + np.arange(len(added))])
         while not np.array_equal(followed := alias[alias], alias):
             alias = followed

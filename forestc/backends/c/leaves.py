@@ -79,7 +79,7 @@ class LeafSums:
                 f"{at} at = ({at})({leaf} * {width}u);" if width > 1 else f"{at} at = {leaf};",
                 f"{int_type(0, width)} k;",
                 f"for (k = 0; k < {width}; k++) {{",
-                f"    {target} = ({score})({target} + {self.flash.read('leaf_values', 'at + k')});",
+                f"    {target} = ({score})({target} + {self._value('at + k')});",
                 "}",
             ]
         target = f"{into}[output & {self._last - 1}u]"
@@ -88,15 +88,20 @@ class LeafSums:
             f"{self.flash.kinds['outputs']} output;",
             "do {",
             f"    output = {self.flash.read('outputs', 'at')};",
-            f"    {target} = ({score})({target} + {self.flash.read('leaf_values', 'at')});",
+            f"    {target} = ({score})({target} + {self._value('at')});",
             "    at++;",
             f"}} while (output < {self._last}u);",
         ]
 
+    def _value(self, place: str) -> str:
+        """A leaf's value as the score it is added to: compilers warn of the sign where both have one width."""
+        cast = f"({self.score})" if self.flash.kinds["leaf_values"] == f"u{self.score}" else ""
+        return cast + self.flash.read("leaf_values", place)
+
     def _added(self, into: str, leaf: str) -> list[str]:
         """The loop over trees of one output each, which are in the order of the outputs."""
         trees = self.leaves.trees
-        value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
+        value = self._value(leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
         ends = np.cumsum(counts).tolist()
         if len(ends) > 1 and len(set(counts.tolist())) == 1:

@@ -153,8 +153,10 @@ class SlotsInC:
         """Statements that rank the features of a type."""
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
-        def key(place: str) -> str:
-            return place if floats is None else f"{self.conditions.bits_of(floats)}({place})"
+        def key(place: str, cast: str = "") -> str:
+            """cast: words of a struct have types of their own, and one that holds all of them is ranked."""
+            plain = f"({cast}){place}" if cast else place
+            return plain if floats is None else f"{self.conditions.bits_of(floats)}({place})"
 
         def low(rank: str, count: str) -> str:
             return f"({self.kind})({rank} == {count} ? 0u : {rank});"
@@ -162,7 +164,7 @@ class SlotsInC:
         if self.inputs.struct:
             lines, first = list[str](), 0
             for place, slot in ranks:
-                value, count = key(self.inputs.place(slot.feature)), len(slot.cuts)
+                value, count = key(self.inputs.place(slot.feature), kind), len(slot.cuts)
                 lines.append(f"slots[{place}] = {p}_rank_{kind}({value}, {table} + {first}, {count}u, {_step(slot)}u);")
                 if self._twin(place):
                     lines.append(f"slots[{place + 1}] = {low(f'slots[{place}]', f'{count}u')}")

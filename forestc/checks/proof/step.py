@@ -174,10 +174,10 @@ def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs:
             kind, reads = driver[net]
             terms = [nets[read] for read in reads]
             nets[net] = on.make(on.kind.BV_AND if kind == "$_AND_" else on.kind.BV_NOT, terms)
-    found = {}
+    results = {}
     for port in outputs:
         whole = None
         for net in module["ports"][port]["bits"]:
             whole = nets[net] if whole is None else on.make(on.kind.BV_CONCAT, [nets[net], whole])
-        found[port] = whole
-    return found
+        results[port] = whole
+    return results
