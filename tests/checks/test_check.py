@@ -200,7 +200,6 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
     for name in ALL:
         assert (f"not run: {name}: " in said) == (name not in ("netlist", "image"))
     assert "not run: c: no C compiler was found; install gcc or clang, or set CC" in said
-    assert "no generated file was run" in said
     tools = json.loads(told("--json")[1])["tools"]
     assert tools["c"] == "not run: no C compiler was found; install gcc or clang, or set CC"
     error = "forestc: the engine c can't run: no C compiler was found; install gcc or clang, or set CC\n"
@@ -338,7 +337,7 @@ def test_the_roles_of_all_targets_are_those_that_the_options_imply(compiled, tmp
 def test_unknown_engines_are_refused(folder):
     with pytest.raises(
         OptionError,
-        match=r"unknown engine 'vcs'; did you mean 'nvc'\? known: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc",
+        match=r"unknown engine 'vcs'; did you mean 'nvc'\? known: netlist, icarus, verilator, ghdl, nvc, ghdl_stream",
     ):
         run(folder, engines=["vcs"])
 

@@ -43,7 +43,7 @@ def test_what_a_list_leaves_out_is_added():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("simplfy", r"unknown pass 'simplfy'; did you mean 'simplify'\? known: simplify, share-thresholds, quantize"),
+        ("simplfy", "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify, share-thresholds, quantize"),
         ("quantize{bits=3}", "quantize has no option 'bits'; known: input, input_bits"),
         ("quantize{leaf_bits=3", "the options of quantize have no end"),
         ("quantize{leaf_bits}", "can't read the options of quantize"),

@@ -79,7 +79,7 @@ class LeafSums:
                 f"{at} at = ({at})({leaf} * {width}u);" if width > 1 else f"{at} at = {leaf};",
                 f"{int_type(0, width)} k;",
                 f"for (k = 0; k < {width}; k++) {{",
-                f"    {target} = ({score})({target} + {self._value('at + k')});",
+                f"    {target} = {self._sum(target, self.flash.read('leaf_values', 'at + k'))};",
                 "}",
             ]
         target = f"{into}[output & {self._last - 1}u]"
@@ -88,33 +88,35 @@ class LeafSums:
             f"{self.flash.kinds['outputs']} output;",
             "do {",
             f"    output = {self.flash.read('outputs', 'at')};",
-            f"    {target} = ({score})({target} + {self._value('at')});",
+            f"    {target} = {self._sum(target, self.flash.read('leaf_values', 'at'))};",
             "    at++;",
             f"}} while (output < {self._last}u);",
         ]
 
-    def _value(self, place: str) -> str:
-        """A leaf's value as the score it is added to: compilers warn of the sign where both have one width."""
-        cast = f"({self.score})" if self.flash.kinds["leaf_values"] == f"u{self.score}" else ""
-        return cast + self.flash.read("leaf_values", place)
+    def _sum(self, target: str, value: str) -> str:
+        """A score and a leaf's value. Where the value needs all bits of the score, they are added without a sign: only
+        the sum fits then."""
+        unsigned = f"u{self.score}"
+        whole = self.flash.kinds.get("leaf_values") == unsigned
+        return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
         """The loop over trees of one output each, which are in the order of the outputs."""
         trees = self.leaves.trees
-        value = self._value(leaf) if len(self.leaves.table) else leaf
+        value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
         ends = np.cumsum(counts).tolist()
         if len(ends) > 1 and len(set(counts.tolist())) == 1:
             count, loop = int(counts[0]), f"for (tree = 0; tree < {len(trees)}u; tree++) {{"
             if count & (count - 1) == 0:
                 place = f"{into}[tree / {count}u]"
-                return [loop, f"    {place} = ({self.score})({place} + {value});", "}"]
+                return [loop, f"    {place} = {self._sum(place, value)};", "}"]
             index = int_type(0, len(trees))
             return [  # counted, as a processor without division would call a library
                 f"{index} output = 0;",
                 f"{index} left = {count};",
                 loop,
-                f"    {into}[output] = ({self.score})({into}[output] + {value});",
+                f"    {into}[output] = {self._sum(f'{into}[output]', value)};",
                 "    left--;",
                 "    if (left == 0u) {",
                 f"        left = {count};",
@@ -128,7 +130,7 @@ class LeafSums:
                 target = f"{into}[{output}]"
                 lines += [
                     f"for (; tree < {end}u; tree++) {{",
-                    f"    {target} = ({self.score})({target} + {value});",
+                    f"    {target} = {self._sum(target, value)};",
                     "}",
                 ]
             begin = end
