@@ -12,10 +12,10 @@ from forestc.engine.folder import CAPACITY, described
 from forestc.engine.image import image_of
 from forestc.engine.vectors import image_lines, result_lines, row_lines
 from forestc.engine.verilog import emit as engine_text
-from forestc.engine.verilog import emit_bench
+from forestc.engine.verilog import emit_bench, emit_walker
 from forestc.forest.ir import Forest
 
-ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engine_rows", "engine_results")
+ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engine_rows", "engine_results", "engine_c")
 
 
 def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[str, str]:
@@ -27,4 +27,5 @@ def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[s
         "images.txt": image_lines(image_of(forest, capacity)),
         "rows.txt": row_lines(forest, capacity, words),
         "results.txt": result_lines([forest], capacity, words),
+        f"{capacity.name}_image.h": emit_walker(capacity),
     }

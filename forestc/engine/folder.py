@@ -1,4 +1,4 @@
-"""The folder of an engine: Verilog, test bench, and the capacity as JSON."""
+"""The folder of an engine: Verilog, test bench, C that walks images, and the capacity as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.engine.capacity import FORMAT, Capacity
-from forestc.engine.verilog import emit, emit_bench
+from forestc.engine.verilog import emit, emit_bench, emit_walker
 from forestc.errors import ForestcError
 from forestc.writing import replacing, writing
 
@@ -30,6 +30,7 @@ def write_engine(folder: Path, capacity: Capacity) -> None:
     files = {
         f"{capacity.name}.v": emit(capacity),
         f"{capacity.name}_tb.v": emit_bench(capacity),
+        f"{capacity.name}_image.h": emit_walker(capacity),
         CAPACITY: json.dumps(described(capacity), indent=1) + "\n",
     }
     if folder.exists() and (not folder.is_dir() or (foreign := _foreign(folder))):
@@ -70,4 +71,4 @@ def _foreign(folder: Path) -> str:
         name = open_engine(folder).name
     except ForestcError:
         return min(present)
-    return min(present - {f"{name}.v", f"{name}_tb.v", CAPACITY}, default="")
+    return min(present - {f"{name}.v", f"{name}_tb.v", f"{name}_image.h", CAPACITY}, default="")

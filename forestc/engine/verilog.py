@@ -1,4 +1,4 @@
-"""The Verilog of an engine."""
+"""The Verilog of an engine, and C that walks its images."""
 
 from __future__ import annotations
 
@@ -145,6 +145,11 @@ def emit(capacity: Capacity) -> str:
     texts = [render(f"engine/{part}.v.j2", **view) for part in parts]
     head = render("engine/head.v.j2", **view)
     return "\n".join([head + "`default_nettype none", *texts, "`default_nettype wire\n"])
+
+
+def emit_walker(capacity: Capacity) -> str:
+    """A C99 header that walks the images of an engine, for a processor beside it."""
+    return render("engine/image.h.j2", **view_of(capacity))
 
 
 def emit_bench(capacity: Capacity) -> str:

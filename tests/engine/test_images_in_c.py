@@ -1,0 +1,102 @@
+"""The C header of an engine walks its images: the labels and scores of the evaluator, and refusals as the hardware's."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_forests import random_forest
+from walkers import KINDS, NARROW, random_image
+
+from forestc.checks.vectors import vectors
+from forestc.engine.capacity import Capacity
+from forestc.engine.image import columns_of, image_of
+from forestc.engine.vectors import results_of
+from forestc.engine.verilog import emit_walker
+from forestc.forest.evaluate import evaluate_words
+from forestc.layouts.pairs import to_raised
+from forestc.rows.batches import ArrayRows
+
+NARROW_NODES = Capacity(3, 512, 8, 6, word_bits=11, outputs=5, scores=True)
+WIDE_NODES = Capacity(5, 2048, 8, 6, word_bits=19, outputs=5, scores=True)
+FLAGS = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+SANITIZED = "-fsanitize=undefined,address -fno-sanitize-recover=all"
+MAIN = """#include <stdio.h>
+#include <stdlib.h>
+#include "engine_image.h"
+int main(int count, char **arguments)
+{
+    static uint32_t image[1 << 16];
+    uint32_t row[ENGINE_FEATURES], words;
+    int32_t scores[ENGINE_OUTPUTS];
+    FILE *file = fopen(arguments[1], "rb"), *rows = fopen(arguments[2], "rb");
+    int k;
+    (void)count;
+    if (file == NULL || rows == NULL) {
+        return 1;
+    }
+    words = (uint32_t)fread(image, 4, 1 << 16, file);
+    k = engine_image_wrong(image, words);
+    printf("%d\\n", k);
+    while (k == 0 && fread(row, 4, ENGINE_FEATURES, rows) == ENGINE_FEATURES) {
+        printf("%d", engine_image_predict(image, row, scores));
+        for (k = 0; k < ENGINE_OUTPUTS; k++) {
+            printf(" %ld", (long)scores[k]);
+        }
+        printf("\\n");
+        k = 0;
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module", params=[NARROW_NODES, WIDE_NODES], ids=["32", "36"])
+def walker(request, tmp_path_factory):
+    """A capacity, and what runs its header on an image's words and rows (rows, features)."""
+    folder = tmp_path_factory.mktemp("walker")
+    (folder / "engine_image.h").write_text(emit_walker(request.param))
+    (folder / "main.c").write_text(MAIN)
+    subprocess.run(["cc", *FLAGS.split(), *SANITIZED.split(), "main.c", "-o", "walk"], cwd=folder, check=True)
+
+    def walked(image, rows):
+        np.asarray(image, dtype="<u4").tofile(folder / "image.bin")
+        np.asarray(rows, dtype="<u4").tofile(folder / "rows.bin")
+        command = ["./walk", "image.bin", "rows.bin"]
+        text = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+        wrong, *lines = text.splitlines()
+        return int(wrong), np.array([line.split() for line in lines], dtype=np.int64)
+
+    return request.param, walked
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_answers_as_the_evaluator(kind, walker, need_tool):
+    need_tool("cc")
+    capacity, walked = walker
+    for seed in range(8):
+        forest = random_forest(seed, True, kind, NARROW)
+        found = vectors(forest, ArrayRows(np.empty((0, forest.columns))), 150)
+        words = np.concatenate([some.words for some in found])
+        rows = np.zeros((len(words), capacity.features), dtype=np.int64)
+        rows[:, columns_of(forest)] = to_raised(forest, words, capacity.word_bits)
+        wrong, answers = walked(image_of(forest, capacity).words, rows)
+        assert wrong == 0 and np.array_equal(answers, results_of(capacity, evaluate_words(forest, words))), seed
+
+
+def test_it_refuses_what_does_not_fit_and_reads_nothing_beside_an_image(walker, need_tool):
+    need_tool("cc")
+    capacity, walked = walker
+    image = image_of(random_forest(3, True, "argmax", NARROW), capacity).words
+    rows = np.random.default_rng(0).integers(0, 1 << capacity.word_bits, (50, capacity.features))
+    other = image_of(random_forest(3, True, "argmax", NARROW), replace(capacity, outputs=4)).words
+    assert [walked(bad, rows)[0] for bad in (image[:-1], image[1:], other)] == [4, 1, 3]
+    for place in range(len(image)):
+        changed = image.copy()
+        changed[place] ^= np.uint32(1 << place % 32)
+        assert walked(changed, rows)[0] != 0, place
+    for seed in range(20):  # nodes that lead anywhere
+        wrong, answers = walked(random_image(capacity, seed, 3, 20, nodes=40), rows)
+        assert wrong == 0 and len(answers) == 50
