@@ -1,4 +1,4 @@
-"""The C header of an engine walks its images: the labels and scores of the evaluator, and refusals as the hardware's."""
+"""The C header of an engine walks its images: labels and scores are the evaluator's, refusals the hardware's."""
 
 from __future__ import annotations
 

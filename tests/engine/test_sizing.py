@@ -64,7 +64,7 @@ def test_a_folder_is_written_whole_and_read_again(tmp_path):
     assert open_engine(tmp_path / "e") == capacity
     assert json.loads((tmp_path / "e" / CAPACITY).read_text()) == json.loads(json.dumps(described(capacity)))
     write_engine(tmp_path / "e", replace(capacity, name="two"))
-    assert sorted(path.name for path in (tmp_path / "e").iterdir()) == [CAPACITY, "two.v", "two_tb.v"]
+    assert sorted(path.name for path in (tmp_path / "e").iterdir()) == [CAPACITY, "two.v", "two_image.h", "two_tb.v"]
     (tmp_path / "e" / "mine.txt").write_text("x")
     with pytest.raises(ForestcError, match=r"holds 'mine.txt', which forestc did not write"):
         write_engine(tmp_path / "e", capacity)
