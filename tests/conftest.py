@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # the papers' methods: papers.bounded_treewidth
@@ -17,6 +18,10 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # the papers' me
 from forestc.cli import main
 from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
+
+# how long examples take to draw depends on what else the machine does
+settings.register_profile("forestc", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("forestc")
 
 CASES = Path(__file__).parent / "cases"
 

@@ -56,9 +56,16 @@ def test_many_random_forests(kind, bench):
         assert bench.run([forest], words_of(forest), stall=seed % 3 * 5, seed=seed).passed, seed
 
 
-@pytest.mark.parametrize(
-    "kind", ["xgboost-binary", "xgboost-multi", "forest-multi", "forest-regression", "xgboost-missing"]
-)
+SLOW = ("xgboost-multi", "forest-regression")  # random forests have several classes, and values, too
+TRAINED = [
+    "xgboost-binary",
+    "forest-multi",
+    "xgboost-missing",
+    *(pytest.param(k, marks=pytest.mark.slow) for k in SLOW),
+]
+
+
+@pytest.mark.parametrize("kind", TRAINED)
 def test_trained_models_are_compiled_and_checked(kind, tmp_path, need_tool):
     need_tool("iverilog")
     model, X, y = trained(kind)
