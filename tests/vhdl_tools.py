@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from forestc.backends import vhdl
@@ -33,6 +35,16 @@ WARNINGS = [
         "hide", "unused", "others", "pure", "analyze-assert", "attribute", "useless", "static", "port",
     )
 ]  # fmt: skip
+
+
+def nvc_calls(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], list[str]]:
+    """Puts a program in NVC's place, which no distribution has that the tests run on, and returns what reads how it was
+    called."""
+    program = folder / "nvc"
+    program.write_text('#!/bin/sh\necho "$@" >> "$0.calls"\necho "nvc 1.0"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr("forestc.checks.engines.find", lambda name: str(program))
+    return lambda: (folder / "nvc.calls").read_text().splitlines()
 
 
 def ghdl(folder: Path, *words: str) -> str:

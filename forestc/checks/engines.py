@@ -101,6 +101,20 @@ def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
     return Difference(count, first, shown, tuple(wanted[min(first, len(wanted) - 1)].tolist()))
 
 
+def bench_difference(out: bytes, wanted: IntMatrix) -> Difference:
+    """What a self-checking test bench says of results (rows, fields). Raises ToolError if it gave no verdict."""
+    log = out.decode().splitlines()
+    verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
+    if verdict is None:
+        raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
+    if verdict[0] == "PASS" and int(verdict[1]) == len(wanted):
+        return Difference(0)
+    first = next((line for line in log if line.startswith("MISMATCH")), "")
+    place = int(first.split()[2].rstrip(":")) if first else 0
+    count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
+    return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+
+
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
     """The words of every input port: those of the features, and 1 for in_valid if there is one."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
@@ -210,16 +224,7 @@ class BenchEngine(Engine):
             self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, wanted)
         )
         (self.folder / "vectors.txt").write_text(lines)
-        log = run_tool(self.command, self.folder, seconds=3600).decode().splitlines()
-        verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
-        if verdict is None:
-            raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
-        if verdict[0] == "PASS" and int(verdict[1]) == len(wanted):
-            return Difference(0)
-        first = next((line for line in log if line.startswith("MISMATCH")), "")
-        place = int(first.split()[2].rstrip(":")) if first else 0
-        count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
-        return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+        return bench_difference(run_tool(self.command, self.folder, seconds=3600), wanted)
 
 
 class IcarusEngine(BenchEngine):

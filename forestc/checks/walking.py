@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.checks.bench import few
-from forestc.checks.engines import Difference, Engine, copied, difference
+from forestc.checks.engines import Difference, Engine, bench_difference, copied, difference
 from forestc.checks.image_reader import image_bytes, read_image, row_words
 from forestc.checks.vectors import Vectors
 from forestc.engine.capacity import Capacity
@@ -135,16 +135,7 @@ class WalkersInIcarus(Engine):
         lines = "".join(f"{result:x}\n" for result in packed_results(self.capacity, wanted))
         (self.folder / "results.txt").write_text(lines)
         command = [self.runner, "-n", "bench.vvp", f"+stall={STALLS}"]
-        log = run_tool(command, self.folder, seconds=3600).decode().splitlines()
-        verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
-        if verdict is None:
-            raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
-        if verdict[0] == "PASS" and int(verdict[1]) == len(wanted):
-            return Difference(0)
-        first = next((line for line in log if line.startswith("MISMATCH")), "")
-        place = int(first.split()[2].rstrip(":")) if first else 0
-        count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
-        return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+        return bench_difference(run_tool(command, self.folder, seconds=3600), wanted)
 
 
 class ImageInReader(Engine):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,19 +134,21 @@ def test_yosys_script_makes_a_netlist_that_nextpnr_places(tmp_path):
     assert min(clock["achieved"] for clock in report["fmax"].values()) > 20
 
 
-@pytest.mark.parametrize("latency", [0, 2])
-def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
-    need_tool("iverilog")
-    import sys
-
-    folder = written(tmp_path, latency).path("fusesoc").parent
+def run_by_fusesoc(folder, home):
+    """Runs the test bench of a design's core file, which must pass."""
     run = "import sys; from fusesoc.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        cwd=home, capture_output=True, text=True, check=False, env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
+    need_tool("iverilog")
+    run_by_fusesoc(written(tmp_path, latency).path("fusesoc").parent, tmp_path)
 
 
 def scripts(options):
@@ -294,13 +297,4 @@ def test_registers_around_a_core_in_vhdl_are_analyzed(need_tool, tmp_path, laten
 @pytest.mark.parametrize("latency", [0, 2])
 def test_fusesoc_runs_the_test_bench_in_vhdl(need_tool, tmp_path, latency):
     need_tool("ghdl")
-    import sys
-
-    folder = in_vhdl(tmp_path, latency).path("vhdl_fusesoc").parent
-    run = "import sys; from fusesoc.main import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
-    assert done.returncode == 0
+    run_by_fusesoc(in_vhdl(tmp_path, latency).path("vhdl_fusesoc").parent, tmp_path)

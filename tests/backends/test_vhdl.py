@@ -13,7 +13,7 @@ from contract.kinds import KINDS
 from models import trained
 from random_forests import random_forest
 from random_netlists import all_kinds
-from vhdl_tools import STANDARDS, analyzed, benched, by_cells, edited, ghdl, survives, words_of
+from vhdl_tools import STANDARDS, analyzed, benched, by_cells, edited, ghdl, nvc_calls, survives, words_of
 
 import forestc
 from forestc.backends import axi_stream, vhdl
@@ -230,15 +230,10 @@ def test_check_finds_an_edit_of_the_vhdl(design, need_tool):
 
 
 def test_nvc_is_called_as_its_manual_says(design, tmp_path, monkeypatch):
-    """NVC itself is in no distribution that the tests run on: a program of its name notes how it is called."""
     folder, _ = design
-    program = tmp_path / "nvc"
-    program.write_text('#!/bin/sh\necho "$@" >> "$0.calls"\necho "nvc 1.0"\n')
-    program.chmod(0o755)
-    monkeypatch.setattr("forestc.checks.engines.find", lambda name: str(program))
+    calls = nvc_calls(monkeypatch, tmp_path)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     engine = ENGINES["nvc"](folder, scratch)
-    calls = (tmp_path / "nvc.calls").read_text().splitlines()
-    assert calls[0] == "--std=1993 -a m.vhd m_tb.vhd -e m_tb" and engine.tool == "nvc 1.0"
+    assert calls()[0] == "--std=1993 -a m.vhd m_tb.vhd -e m_tb" and engine.tool == "nvc 1.0"
     assert engine.command[1:] == ["--std=1993", "--ieee-warnings=off", "-r", "m_tb"]

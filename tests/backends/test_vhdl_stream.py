@@ -10,7 +10,7 @@ import sys
 import pytest
 from backends.test_axi_stream import DESIGNS, FOREST, VECTORS, bench, written
 from models import trained
-from vhdl_tools import STANDARDS, analyzed, ghdl, wrappers_differ
+from vhdl_tools import STANDARDS, analyzed, ghdl, nvc_calls, wrappers_differ
 
 import forestc
 from forestc.backends import axi_stream, verilog, vhdl
@@ -161,15 +161,11 @@ def test_check_runs_the_stream_in_vhdl_and_finds_an_edit(design, need_tool):
 
 def test_nvc_gets_all_files_of_the_stream(design, tmp_path, monkeypatch):
     folder, _ = design
-    program = tmp_path / "nvc"
-    program.write_text('#!/bin/sh\necho "$@" >> "$0.calls"\necho "nvc 1.0"\n')
-    program.chmod(0o755)
-    monkeypatch.setattr("forestc.checks.engines.find", lambda name: str(program))
+    calls = nvc_calls(monkeypatch, tmp_path)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     ENGINES["nvc_stream"](folder, scratch)
-    calls = (tmp_path / "nvc.calls").read_text().splitlines()
-    assert calls[0] == "--std=1993 -a m.vhd m_axi_lite.vhd m_axis.vhd m_axis_tb.vhd -e m_axis_tb"
+    assert calls()[0] == "--std=1993 -a m.vhd m_axi_lite.vhd m_axis.vhd m_axis_tb.vhd -e m_axis_tb"
 
 
 def test_the_folder_holds_what_belongs_to_a_stream_once(design, tmp_path):

@@ -173,8 +173,8 @@ def _threshold_values(
 
 
 @compiled()
-def _wins(first: float, one_class: int, other: float, other_class: int, last: bool) -> bool:
-    return first > other or (first == other and (one_class > other_class) == last)
+def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) -> bool:
+    return score > other or (score == other and (kind > other_kind) == last)
 
 
 @compiled()

@@ -49,14 +49,14 @@ class Runs:
         self._better = better
         self._lock = Lock()
 
-    def take_in(self, best: Found) -> None:
+    def take_in(self, network: Found) -> None:
         """Keeps a network if it is better; of equal scores the same one in whatever order the runs end."""
         with self._lock:
-            if best > self.best:
-                risen = best.score > self.best.score
-                self.best = best
+            if network > self.best:
+                risen = network.score > self.best.score
+                self.best = network
                 if risen and self._better is not None:
-                    self._better(best)
+                    self._better(network)
 
     def run(self, jobs: Sequence[Callable[[Scorer], None]]) -> Found:
         """Runs jobs in threads, each with a scorer of its own; the best network. Ctrl-C ends them early."""

@@ -20,17 +20,22 @@ Counterexample: TypeAlias = dict[int, int]  # features' words by index
 Model: TypeAlias = dict[str, int]  # values of the free words, by name
 
 
+def bitwuzla_library() -> Any:
+    """Raises MissingToolError if it is not installed."""
+    try:
+        import bitwuzla
+    except ImportError:
+        raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"') from None
+    return bitwuzla
+
+
 class Solver:
     """Terms of one forest and netlist, and whether they can differ. Features are free words within their ranges."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
-        try:
-            import bitwuzla
-        except ImportError:
-            raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"') from None
-        self.lib: Any = bitwuzla
-        self.kind: Any = bitwuzla.Kind
-        self.terms: Any = bitwuzla.TermManager()
+        self.lib: Any = bitwuzla_library()
+        self.kind: Any = self.lib.Kind
+        self.terms: Any = self.lib.TermManager()
         self.forest, self.netlist, self.seconds = forest, netlist, seconds
         self.limits: list[Term] = []
         self.names: dict[str, tuple[Term, bool]] = {}

@@ -14,7 +14,8 @@ from typing import Any
 
 from forestc.checks.image_reader import Shape, stepped
 from forestc.checks.proof.parts import ProofPart, UnprovedError
-from forestc.errors import MissingToolError, ToolError
+from forestc.checks.proof.solver import bitwuzla_library
+from forestc.errors import ToolError
 from forestc.toolchain.yosys import run_yosys
 
 Term = Any
@@ -38,13 +39,9 @@ class Terms:
     """The algebra of `stepped` over bitwuzla's bit vectors; conditions are its booleans."""
 
     def __init__(self) -> None:
-        try:
-            import bitwuzla
-        except ImportError:
-            raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"') from None
-        self.lib: Any = bitwuzla
-        self.kind: Any = bitwuzla.Kind
-        self.terms: Any = bitwuzla.TermManager()
+        self.lib: Any = bitwuzla_library()
+        self.kind: Any = self.lib.Kind
+        self.terms: Any = self.lib.TermManager()
 
     def make(self, kind: Any, terms: list[Term], numbers: list[int] | None = None) -> Term:
         return self.terms.mk_term(kind, terms, numbers or [])
