@@ -99,7 +99,9 @@ def open_skops(path: Path) -> Any:
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile
-        raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
+        raise ModelError(
+            f"not a readable skops file ({_short(error)})", where=str(path), do="write it again with skops.io.dump"
+        ) from None
 
 
 def _refuse_bomb(path: Path) -> None:
@@ -108,7 +110,9 @@ def _refuse_bomb(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
+        raise ModelError(
+            f"not a readable skops file ({_short(error)})", where=str(path), do="write it again with skops.io.dump"
+        ) from None
     if size > UNPACKED + UNPACKED_SHARE * path.stat().st_size:
         raise ModelError(f"the file unpacks to {size} bytes, far more than a model of its size", where=str(path))
 
