@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -45,9 +45,16 @@ class Fold:
 
 @dataclass(frozen=True)
 class CrossJudge:
-    """Judges what is made of the models of several folds, on the judged rows of all of them together."""
+    """Judges what is made of the models of several folds, on the judged rows of all of them together.
+
+    stand_ins: whether what is judged stands for another forest, made of all rows by the same passes. That one may be
+    worse by chance, even if the judged rows were all rows there are. Folds share most of what they are fitted on, so
+    their number does not average this out: the variance is then multiplied by 1 + judged rows / rows of a fold's fit
+    (Nadeau and Bengio, "Inference for the Generalization Error", 2003, equation 5).
+    """
 
     folds: tuple[Fold, ...]
+    stand_ins: bool = False
 
     @cached_property
     def judged(self) -> Judged:
@@ -56,7 +63,10 @@ class CrossJudge:
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """The loss of forests with these errors on the judged rows of each fold."""
-        return self.judged.loss(np.concatenate(errors))
+        loss = self.judged.loss(np.concatenate(errors))
+        if not self.stand_ins:
+            return loss
+        return replace(loss, error=loss.error * math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit)))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """The loss of forests made of each fold's model."""
@@ -172,7 +182,7 @@ class Search:
             self.base if fold.model is self.model and fold.fit is self.rows else _Place(fold.model, fold.fit)
             for fold in self.folds
         ]
-        self.judge = CrossJudge(self.folds)
+        self.judge = CrossJudge(self.folds, self.base not in self.places)
 
     @cached_property
     def count(self) -> int:
@@ -315,7 +325,7 @@ class _Climb:
             if rung is None:
                 return
             errors += fold.judge.errors([rung.forest])
-            yield rung, CrossJudge(self.search.folds[:number]).loss(errors)
+            yield rung, replace(self.search.judge, folds=self.search.folds[:number]).loss(errors)
 
     def _shrink(self, branch: Branch) -> tuple[float, float]:
         """From the largest down, each from the one before, until several lose too much. Returns the least cost of those
