@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 from numba import njit
 
+A, B = TypeVar("A"), TypeVar("B")
 PIECES = 8  # pieces of work per thread, so that no thread waits long for another
 
 
@@ -41,6 +42,14 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
     with ThreadPoolExecutor(threads) as pool:
         for future in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
             future.result()
+
+
+def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
+    """What `run` makes of each item, in threads on all cores; most of it should be compiled functions."""
+    if len(items) < 2:
+        return [run(item) for item in items]
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        return list(pool.map(run, items))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.compiled import in_threads
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
@@ -257,7 +258,8 @@ class _Climb:
         self.search, self.family = search, family
         assert isinstance(step, Laddered)
         self.places = list(dict.fromkeys([*search.places, search.base]))
-        self.ladders = {place: step.ladder(place.after(family.before), place.rows) for place in self.places}
+        ladders = in_threads(lambda place: step.ladder(place.after(family.before), place.rows), self.places)
+        self.ladders = dict(zip(self.places, ladders, strict=True))
         self.best, self.tried = math.inf, 0
 
     def run(self) -> bool:
@@ -333,17 +335,24 @@ class _Climb:
         judged."""
         search, missed, cheapest, least = self.search, 0, math.inf, math.inf
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
-        others = {place: self.ladders[place].rungs(steps) for place in self.places if place is not search.base}
+        ladders = {place: self.ladders[place].rungs(steps) for place in dict.fromkeys([search.base, *self.places])}
         rungs: dict[_Place, Rung] = {}
-        skipped = 0
-        for number, rung in enumerate(self.ladders[search.base].rungs(steps)):
+        own, number, skipped = next(ladders[search.base], None), 0, 0
+
+        def advance(place: _Place) -> Rung | None:
+            """The next rung of the model, made alongside those of the folds, if others are compared with it."""
+            if place is search.base:
+                return None if rung.last or len(ladders) == 1 else next(ladders[place], None)
+            for _ in range(skipped + 1):  # a ladder that ends before that of the model stays where it ended
+                rungs[place] = next(ladders[place], rungs.get(place, rung))
+            return None
+
+        while own is not None:
+            rung = rungs[search.base] = own
             if rung.cost >= LARGER * search.cheapest and not rung.last:
-                skipped += 1
+                own, number, skipped = next(ladders[search.base], None), number + 1, skipped + 1
                 continue
-            rungs[search.base] = rung
-            for _ in range(skipped + 1):
-                # a ladder that ends before that of the model stays where it ended
-                rungs |= {place: next(rest, rungs.get(place, rung)) for place, rest in others.items()}
+            own = in_threads(advance, tuple(ladders))[0]
             skipped = 0
             loss = search.judge.of([rungs[place].forest for place in search.places])
             least = min(least, rung.cost)
@@ -355,6 +364,9 @@ class _Climb:
                     break
             if rung.last or self.search.late:
                 break
+            if len(ladders) == 1:
+                own = next(ladders[search.base], None)
+            number += 1
         return cheapest, least
 
 

@@ -7,15 +7,13 @@ of their section 5 are options; `few-bits`, `budget` and the search by `toleranc
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.compiled import in_threads
 from forestc.algorithms.thresholds.dyadic_points import FEW, narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
 from forestc.algorithms.thresholds.kmeans_line import kmeans_line
@@ -159,7 +157,7 @@ class ShareThresholds:
                 narrow = forest.features[index].number == FLOAT32
                 thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
 
-            in_threads(share, len(forest.features))
+            in_threads(share, range(len(forest.features)))
         result = with_thresholds(forest, thresholds)
         report = self._report(task, seen, result, rows)
         promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
@@ -212,7 +210,7 @@ class ShareThresholds:
                 bits = comparator_bits(form.number, form.words)
                 figures[:, index, side] = len(free.thresholds), bits, word_bits(form.number)
 
-        in_threads(measure, len(forest.features))
+        in_threads(measure, range(len(forest.features)))
         conditions, bits, inputs = figures.sum(axis=1).tolist()
         if any(tree.sets for tree in forest.trees):
             conditions = [len(forest.conditions.comparators), len(result.conditions.comparators)]
@@ -229,12 +227,6 @@ class ShareThresholds:
             },
             "chosen_on_held_out": self.searches and not self.budget,
         }
-
-
-def in_threads(work: Callable[[int], None], count: int) -> None:
-    """Runs work(0) .. work(count - 1) in threads on all cores; the compiled code in it releases the GIL."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(work, range(count)))
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
