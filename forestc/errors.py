@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class ForestcError(Exception):
@@ -69,3 +70,16 @@ def known_names(given: str, known: Iterable[str]) -> str:
     names = list(known)
     near = "".join(f"did you mean {name!r}? " for name in get_close_matches(str(given), names, 1))
     return f"{near}known: {', '.join(names)}"
+
+
+def check_exists(path: Path, kind: type[ForestcError]) -> None:
+    """Raises an error of the kind for a file that is not there; it says the nearest name in the folder."""
+    try:
+        if path.exists():
+            return
+        beside = [file.name for file in path.parent.iterdir()]
+    except OSError:  # there is no such folder either, or the name is too long
+        beside = []
+    near = get_close_matches(path.name, beside, 1, 0.8)
+    remedy = f"did you mean {str(path.parent / near[0])!r}?" if near else "check the path"
+    raise kind("there is no such file", where=str(path), do=remedy)

@@ -149,12 +149,15 @@ def test_skops_model_of_the_examples(run):
         (["inspect", "broken.json"], 1, "not readable JSON"),
         (["inspect", "short.ubj"], 1, "not a readable UBJSON model"),
         (["inspect", "m.pkl"], 1, "--trust-pickle"),
+        (["inspect", "il.json"], 1, "there is no such file; il.json; did you mean 'ill.json'?"),
+        (["compile", "ill.json", "--rows", "row.csv", "-o", "x"], 1, "row.csv; did you mean 'rows.csv'?"),
     ],
 )
 def test_mistakes_get_one_clear_line_and_leave_nothing(run, work, arguments, status, message):
     text = (work / "ill.json").read_text()
     (work / "broken.json").write_text(text[: len(text) // 2])
     (work / "short.ubj").write_bytes(b"{L\x00\x00\x00\x00\x00\x00\x00\x07learn")
+    (work / "m.pkl").touch()
     before = sorted(path.name for path in work.iterdir())
     found, out, err = run(*arguments)
     assert (found, out) == (status, "")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ModelError, OptionError, check_exists
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.frontends import catboost, treelite
@@ -103,6 +103,7 @@ def load_object(model: Any) -> Forest:
 
 def _load_file(path: Path, trust_pickle: bool) -> Forest:
     suffix = path.suffix.lower()
+    check_exists(path, ModelError)
     if suffix not in (*FILES, *PICKLES, ".skops"):
         raise OptionError(
             f"unknown kind of model file {path.suffix!r}",
@@ -116,8 +117,6 @@ def _load_file(path: Path, trust_pickle: bool) -> Forest:
             do="pass --trust-pickle if you made it yourself, or save the model with skops",
         )
     try:
-        if not path.is_file():
-            raise ModelError("there is no such file", where=str(path), do="check the path")
         if (size := path.stat().st_size) > MAX_BYTES:
             raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
         data = path.read_bytes()

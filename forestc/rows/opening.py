@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError, RowsError
+from forestc.errors import OptionError, RowsError, check_exists
 from forestc.rows.labels import is_number, label_position
 
 BLOCK_BYTES = 8 << 20  # bytes of a CSV file that pyarrow parses at a time
@@ -31,12 +31,7 @@ _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, Memo
 def kind_of(path: Path) -> str:
     """csv, parquet, ipc (Arrow) or numpy. Raises RowsError for a file that is not there, OptionError for an unknown
     kind."""
-    try:
-        exists = path.exists()
-    except OSError:  # the name is too long
-        exists = False
-    if not exists:
-        raise RowsError("there is no such file", where=str(path), do="check the path")
+    check_exists(path, RowsError)
     for suffix, kind in _KINDS.items():
         if path.name.lower().endswith(suffix):
             return kind

@@ -140,14 +140,20 @@ def test_thresholds_become_strict_without_moving_a_float32():
 @pytest.mark.parametrize("name", ["model.onnxx", "model", "model.doc"])
 def test_unknown_kinds_of_file(name, tmp_path):
     with pytest.raises(OptionError, match=r"unknown kind of model file.*known: .json, .ubj"):
+        (tmp_path / name).touch()
         load(tmp_path / name)
 
 
 def test_files_that_are_not_there(tmp_path):
     with pytest.raises(ModelError, match="there is no such file"):
         load(tmp_path / "model.json")
+    with pytest.raises(ModelError, match="there is no such file"):
+        load(tmp_path / ("x" * 300))
+    (tmp_path / "modle.json").touch()
+    with pytest.raises(ModelError, match=r"did you mean '.*modle.json'"):
+        load(tmp_path / "model.json")
     (tmp_path / "folder.json").mkdir()
-    with pytest.raises(ModelError, match="no such file"):
+    with pytest.raises(ModelError, match="can't be read"):
         load(tmp_path / "folder.json")
 
 
