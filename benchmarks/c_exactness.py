@@ -59,7 +59,11 @@ from contract.kind import Trained, hard_rows, ulps_between
 from contract.kinds import KINDS
 
 PASSES = "simplify,quantize{missing=always},simplify"
-FORMS = {"words": COptions("words"), "raw": COptions("raw"), "int16": COptions("raw", types="*=int16")}
+FORMS = {
+    "words": COptions(c_inputs="words"),
+    "raw": COptions(c_inputs="raw"),
+    "int16": COptions(c_inputs="raw", c_types="*=int16"),
+}
 LARGE = 600  # nodes from which the compiler does not optimize on the host
 MOST_BRANCHES = 4000  # nodes up to which branches are compiled for the emulator
 CPUS = ("cortex-m0plus", "cortex-m4f")
@@ -111,7 +115,7 @@ class Header:
 
     @property
     def values(self) -> Shown | None:
-        return shown(self.forest, self.forest.name, self.options.values)
+        return shown(self.forest, self.forest.name, self.options.c_values)
 
     @property
     def c(self) -> str:
@@ -168,7 +172,7 @@ def headers(forest: Forest, number: int) -> Iterator[Header]:
             if form == "int16" and number % 3:
                 continue  # a third of the kinds
             own = replace(forest, name=f"{layout}_{form}")
-            chosen = replace(options, layout=layout, values=VALUES[1 + number % 3])
+            chosen = replace(options, c_layout=layout, c_values=VALUES[1 + number % 3])
             try:
                 takes = inputs_of(own, chosen.inputs, chosen.types)
                 chosen_layout(own, chosen)
@@ -221,7 +225,7 @@ def on_host(forest: Forest, rows: Vectors, number: int, folder: Path, counts: Co
             said[key] = wanted
         got = each.run(library, own.raw if each.takes.raw else own.words)
         counts.add(each.name, forest, wanted, got, each.values)
-    return list(dict.fromkeys(each.options.layout for each in found))
+    return list(dict.fromkeys(each.options.c_layout for each in found))
 
 
 def in_emulator(
@@ -236,10 +240,12 @@ def in_emulator(
     some = Vectors(rows.words[::step], rows.raw[::step], "rows")
     for place, name in enumerate(CPUS):
         cpu, form = PROCESSORS[name], ("words", "raw")[(number // len(layouts) + place) % 2]
-        options = replace(FORMS[form], layout=layouts[(number + place) % len(layouts)], values=VALUES[1 + number % 3])
+        options = replace(
+            FORMS[form], c_layout=layouts[(number + place) % len(layouts)], c_values=VALUES[1 + number % 3]
+        )
         ((path, text),) = emit(forest, options).items()
         (folder / path).write_text(text)
-        kept = {"targets": ["c"], "latency": 0, "outputs": "scores", "c": asdict(options)}
+        kept = {"targets": ["c"], "latency": 0, "outputs": "scores", "c": options.c_record()}
         design = Design(folder, manifest(forest, netlist, {"c": path}, kept, {}), forest, forest)
         entry = made_entry(design, cpu, "row" if form == "words" else "predict" if forest.decides else "scores")
         (folder / "entry.c").write_text(entry.source)
@@ -249,7 +255,7 @@ def in_emulator(
         got = machine.run(entry.inputs(own), entry.gives, entry.count, entry.returned).results
         found = entry.compare(got, evaluate_words(forest, own.words), forest)
         ran, wrong = ran + len(own.words), wrong + found.count
-        first = first or (f"{name} {form} {options.layout}, row {found.first}" if found.count else "")
+        first = first or (f"{name} {form} {options.c_layout}, row {found.first}" if found.count else "")
     return ran, wrong, first
 
 

@@ -218,7 +218,7 @@ def ours(
             for takes in SHOWN.get(layout, SHOWN[""]):
                 inputs, entry = TAKES[takes]
                 try:
-                    one = with_header(design, COptions(inputs=inputs, layout=layout), folder / "header")
+                    one = with_header(design, COptions(c_inputs=inputs, c_layout=layout), folder / "header")
                 except OptionError as error:  # masks are for small trees
                     yield row_of(case, "forestc", f"-O{level}, {layout}", takes, str(error)[:80])
                     continue

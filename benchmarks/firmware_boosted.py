@@ -74,7 +74,7 @@ def of_data(name: str, X: NDArray[np.float64], y: NDArray[np.int64]) -> list[dic
                 made = forestc.compile(
                     model, X_train, Path(scratch) / "d", label=y_train, level=level, targets="c", name="m"
                 ).design
-                small = with_header(made, COptions(layout="nodes"), Path(scratch) / "header")
+                small = with_header(made, COptions(c_layout="nodes"), Path(scratch) / "header")
                 told = forestc.measure(small, CPU, X_test, entries=["predict"], most=50)
                 assert told["differences"] == 0, told["first_difference"]
                 right = [

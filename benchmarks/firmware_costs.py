@@ -18,7 +18,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,7 @@ def measured(
     text = next(iter(emit(subject.forest, options).values()))
     key = hashlib.sha256(f"{cpu.name}{compiler.version}{ROWS},{RANDOM}{text}".encode()).hexdigest()
     if key not in cache:
-        manifest = {"options": {"c": asdict(options)}, "files": {"c": "m.h"}}
+        manifest = {"options": {"c": options.c_record()}, "files": {"c": "m.h"}}
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
             (folder / "m.h").write_text(text, encoding="utf-8")
@@ -283,7 +283,7 @@ def main() -> None:
             if layout not in options.layouts.split(","):
                 continue
             for inputs in ("words", "float") if number % 3 == 0 and subject.data != "categories" else ("words",):
-                c = COptions(inputs=inputs, layout=layout, values="none", quantizer="none")  # type: ignore[arg-type]
+                c = COptions(c_inputs=inputs, c_layout=layout, c_values="none", c_quantizer="none")  # type: ignore[arg-type]
                 taken = inputs_of(subject.forest, inputs)
                 try:
                     demand = demand_of(taken)

@@ -72,7 +72,7 @@ def of_model(name: str, model: Any, X: NDArray[Any], Xt: NDArray[Any], yt: NDArr
             for cpu, title in CPUS.items():
                 found = {}
                 for layout in LAYOUTS:
-                    one = with_header(design, COptions(layout=layout), Path(scratch))
+                    one = with_header(design, COptions(c_layout=layout), Path(scratch))
                     found[layout] = forestc.measure(one, cpu, Xt[:200], entries=["predict"])
                 row[f"{title} flash"] = min(found[each]["flash"] for each in SMALL)
                 row[f"{title} instructions"] = min(found[each]["instructions"]["mean"] for each in FAST)
