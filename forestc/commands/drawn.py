@@ -21,6 +21,7 @@ def rows_or_drawn(rows: Any, options: DrawnRows, design: Design) -> Any:
 
 
 def refuse_both(rows: Any, inputs: Any) -> None:
+    """Raises OptionError if both are given."""
     if rows is not None and inputs is not None:
         raise OptionError(
             "--rows and --inputs are both given",
