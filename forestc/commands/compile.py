@@ -137,13 +137,13 @@ class _Passed:
 
 
 def quantize(
-    model: Any,
-    rows: Any = None,
-    truth: Any = None,
+    model: object,
+    rows: object = None,
+    truth: object = None,
     passes: str | Sequence[Pass] | None = None,
     *,
-    held_out: Any = None,
-    ranges: Any = None,
+    held_out: object = None,
+    ranges: object = None,
     level: int | str | None = None,
     tolerance: float | None = None,
 ) -> Forest:

@@ -160,7 +160,7 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
         raise OptionError("a stream wrapper needs the core", do="add the target verilog or vhdl")
 
 
-def _label(label: Any, rows: Any) -> str | list[str] | None:
+def _label(label: object, rows: object) -> str | list[str] | None:
     if label is None:
         return None
     columns = label_columns(label, rows)

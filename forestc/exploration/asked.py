@@ -142,7 +142,7 @@ def masked(address: str) -> str:
     return re.sub(r"(://[^/@:]*):[^@]*@", rf"\1:{HIDDEN}@", address)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, tuple | list) and all(isinstance(item, str | int | float) for item in value):

@@ -319,7 +319,7 @@ def _check_record(folder: Path) -> dict[str, Any] | None:
 VERDICTS = ("proved", "refuted", "undecided")
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 1 << 53)
 
 
