@@ -66,7 +66,7 @@ def main() -> None:
     rows = {row["set"]: row for row in before}
     for name in filter(None, options.only.split(",")):
         rows[name] = measured(name, options)
-        show("boolean_rules", [rows[each] for each in SETS if each in rows], options.json, proofs=proofs)
+        show("boolean_rules", [rows[name] for name in SETS if name in rows], options.json, proofs=proofs)
 
 
 def read(name: str, data: Path) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:

@@ -159,10 +159,10 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
 def proved(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
     """A line of Table 1."""
     start = time.perf_counter()
-    found = learn(bits, treewidth=k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds)
+    network = learn(bits, treewidth=k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds)
     return {
-        "set": name, "treewidth": k, "score": f"{found.score:.2f}", "bound": f"{found.bound:.2f}",
-        "optimal": found.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
+        "set": name, "treewidth": k, "score": f"{network.score:.2f}", "bound": f"{network.bound:.2f}",
+        "optimal": network.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
     }  # fmt: skip
 
 

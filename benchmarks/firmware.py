@@ -122,14 +122,14 @@ def known(
     empty: Tables = {title: [] for title in TARGETS.values()}
     if path is None or only is None or not path.is_file():
         return empty, {}
-    found, each = json.loads(path.read_text()), json.loads(every(path).read_text())
-    each[next(iter(empty))] = each["rows"]
+    of_rows, every_row = json.loads(path.read_text()), json.loads(every(path).read_text())
+    every_row[next(iter(empty))] = every_row["rows"]
 
     def stays(row: dict[str, Any]) -> bool:
         return row["model"] not in only or bool(layouts and row["options"].rpartition(", ")[2] not in layouts)
 
-    tables = {cpu: [row for row in each.get(cpu, []) if stays(row)] for cpu in empty}
-    return tables, {"large_forests": found["large_forests"]} if "large_forests" in found else {}
+    tables = {cpu: [row for row in every_row.get(cpu, []) if stays(row)] for cpu in empty}
+    return tables, {"large_forests": of_rows["large_forests"]} if "large_forests" in of_rows else {}
 
 
 def place_of(row: dict[str, Any]) -> tuple[int, ...]:
@@ -218,11 +218,11 @@ def ours(
             for takes in SHOWN.get(layout, SHOWN[""]):
                 inputs, entry = TAKES[takes]
                 try:
-                    one = with_header(design, COptions(c_inputs=inputs, c_layout=layout), folder / "header")
+                    header = with_header(design, COptions(c_inputs=inputs, c_layout=layout), folder / "header")
                 except OptionError as error:  # masks are for small trees
                     yield row_of(case, "forestc", f"-O{level}, {layout}", takes, str(error)[:80])
                     continue
-                told = forestc.measure(one, cpu, case.X, entries=[entry])
+                told = forestc.measure(header, cpu, case.X, entries=[entry])
                 assert told["differences"] == 0, told["first_difference"]
                 sizes, taken = (told[key] for key in ("flash", "ram", "stack")), told["instructions"]
                 yield row_of(
@@ -237,17 +237,17 @@ def ours(
 
 def generated(case: Case) -> list[tuple[Peer, Source | str]]:
     """What each peer makes of the model, or why it makes nothing."""
-    found: list[tuple[Peer, Source | str]] = []
+    sources: list[tuple[Peer, Source | str]] = []
     state = np.geterr()
     for peer in PEERS:
         try:
-            found.append((peer, peer.make(case.model)))
+            sources.append((peer, peer.make(case.model)))
         except ImportError as error:
-            found.append((peer, f"not installed ({error.name})"))
+            sources.append((peer, f"not installed ({error.name})"))
         except Exception as error:  # noqa: BLE001  whatever a peer raises is told
-            found.append((peer, f"{type(error).__name__}: {error}"[:80]))
+            sources.append((peer, f"{type(error).__name__}: {error}"[:80]))
     np.seterr(**state)  # emlearn changes it
-    return found
+    return sources
 
 
 def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path, newlib: Path | None) -> dict[str, Any]:

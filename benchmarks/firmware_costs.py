@@ -155,12 +155,12 @@ def nodes_reached(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.int64]
 def failing(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(rows, conditions) that do not hold."""
     missing, absent = missing_words(forest)
-    found = np.zeros((len(words), len(forest.conditions)), dtype=bool)
+    fails = np.zeros((len(words), len(forest.conditions)), dtype=bool)
     for place, condition in enumerate(forest.conditions):
         own = words[:, condition.feature]
         gone = (own == absent[condition.feature]) & missing[condition.feature]
-        found[:, place] = ~condition.sends_left(own, gone)
-    return found
+        fails[:, place] = ~condition.sends_left(own, gone)
+    return fails
 
 
 def measured(
@@ -238,10 +238,10 @@ def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]
         E = np.zeros((len(equal), len(names)))
         E[np.arange(len(equal)), [first for first, _ in equal]] = 1
         E[np.arange(len(equal)), [other for _, other in equal]] = -1
-        found = linprog(
+        program = linprog(
             (A / actual[:, None]).sum(axis=0), -A, -SLACK * actual, E if equal else None, [0] * len(equal) or None
         )
-        costs = found.x
+        costs = program.x
     return {name: round(float(cost), 4) for name, cost in zip(names, costs, strict=True) if cost > 5e-5}
 
 
@@ -300,12 +300,14 @@ def main() -> None:
                     if time.monotonic() > end:
                         continue
                     try:
-                        found = measured(subject, given, layout, c, cpu, compiler, cache)
+                        figures = measured(subject, given, layout, c, cpu, compiler, cache)
                     except ForestcError as error:
                         print(f"{subject.name}, {layout}, {inputs}, {name}: {error}"[:300], flush=True)
                         continue
                     samples.setdefault((name, layout), []).append(
-                        Sample(subject.data, demand, reached, fails, found["flash"], found["stack"], found["taken"])
+                        Sample(
+                            subject.data, demand, reached, fails, figures["flash"], figures["stack"], figures["taken"]
+                        )
                     )
         print(f"{subject.name}: {len(cache)} builds", flush=True)
         if options.cache:

@@ -51,8 +51,8 @@ def learn_by(
     begin = time.monotonic()
     if method != "program":
         version = 1 if method == "version-1" else 2
-        found = sample(scorer, k, most, version, end=begin + time_limit, samples=samples, seed=seed)
-        return network_of(found, cells, sizes, ess, math.inf)
+        network = sample(scorer, k, most, version, end=begin + time_limit, samples=samples, seed=seed)
+        return network_of(network, cells, sizes, ess, math.inf)
     start = search(scorer, k, most, end=begin + SEARCH_SHARE * time_limit, samples=samples, seed=seed)
     proof = solve(scorer, k, most, start, end=begin + time_limit, seed=seed)
     return network_of(proof.found, cells, sizes, ess, proof.bound)
