@@ -29,7 +29,7 @@ def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """A text of at most so many characters."""
+    """A text of at most `most` characters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
