@@ -224,12 +224,11 @@ def ours(
                     continue
                 told = forestc.measure(header, cpu, case.X, entries=[entry])
                 assert told["differences"] == 0, told["first_difference"]
+                right = 100 * float((test == case.y)[unseen].mean())
+                library = 100 * float(case.model.forest.score(case.X[unseen], case.y[unseen]))
                 sizes, taken = (told[key] for key in ("flash", "ram", "stack")), told["instructions"]
-                yield row_of(
-                    case, "forestc", f"-O{level}, {layout}", takes, wrong, *sizes, taken["mean"], taken["max"],
-                    100 * (test == case.y)[unseen].mean(),
-                    100 * case.model.forest.score(case.X[unseen], case.y[unseen]),
-                )  # fmt: skip
+                figures = (*sizes, round(taken["mean"]), taken["max"], round(right, 1), round(library, 1))
+                yield row_of(case, "forestc", f"-O{level}, {layout}", takes, wrong, figures)
 
 
 # Peers
@@ -284,11 +283,10 @@ def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path,
     taken = runs[0].instructions
     assert taken is not None
     takes, deepest = NAMES[source.takes], max(stack.size or 0, *(run.stack for run in runs))
-    return row_of(
-        case, peer.name, peer.options, takes, wrong,
-        image.flash, image.ram, deepest, float(taken.mean()), int(taken.max()),
-        100 * (labels[0] == case.y).mean(), 100 * source.forest.score(X, case.y),
-    )  # fmt: skip
+    right, library = 100 * float((labels[0] == case.y).mean()), 100 * float(source.forest.score(X, case.y))
+    counts = round(float(taken.mean())), int(taken.max())
+    figures = (image.flash, image.ram, deepest, *counts, round(right, 1), round(library, 1))
+    return row_of(case, peer.name, peer.options, takes, wrong, figures)
 
 
 def reason(error: ForestcError) -> str:
@@ -312,18 +310,16 @@ def with_newlib(compiler: Compiler, newlib: Path | None) -> list[str]:
 
 
 def row_of(
-    case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str,
-    flash: int = 0, ram: int = 0, stack: int = 0, mean: float = 0, most: int = 0, test: float = 0, model: float = 0,
-) -> dict[str, Any]:  # fmt: skip
+    case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str, figures: Sequence[float] = ()
+) -> dict[str, Any]:
     """A line of a table. wrong: labels on test rows, and on rows beside thresholds; or why there are no figures."""
     told = isinstance(wrong, str)
-    numbers: list[Any] = [flash, ram, stack, round(mean), most, round(float(test), 1), round(float(model), 1)]
     keys = ("flash", "ram", "stack", "instructions", "instructions_max", "test_%", "model_%")
     return {
         "model": case.model.name, "who": who, "options": options, "takes": takes,
         "exact": wrong if isinstance(wrong, str) else "yes" if not any(wrong) else "no",
         "wrong": "" if told else int(wrong[0]), "wrong_beside": "" if told else int(wrong[1]),
-        **dict(zip(keys, [""] * len(keys) if told else numbers, strict=True)),
+        **dict(zip(keys, [""] * len(keys) if told else figures, strict=True)),
     }  # fmt: skip
 
 
