@@ -44,16 +44,16 @@ def main() -> None:
         X = bits(f"bmf_{name}", options.data)
         for k in map(int, options.ranks.split(",")):
             start = time.perf_counter()
-            found = factorize(X, k, time_limit=options.seconds, seed=options.seed)
+            product = factorize(X, k, time_limit=options.seconds, seed=options.seed)
             seconds = time.perf_counter() - start
-            assert found.error == np.count_nonzero((boolean_product(found.A, found.B) != X)[~np.isnan(X)])
+            assert product.error == np.count_nonzero((boolean_product(product.A, product.B) != X)[~np.isnan(X)])
             paper, other, relaxation, gap = PAPER[name][k]
             rows.append(
                 {
-                    "matrix": name, "k": k, "error": found.error, "paper": paper, "other_methods": other,
-                    "bound": found.bound, "MIP(1)": found.model_error,
-                    "MLP(1)": f"{found.relaxation:.1f}{'*' if found.complete else ''}", "paper_MLP(1)": relaxation,
-                    "MIP(1)_bound": found.model_bound, "gap_%": round(100 * found.model_gap, 2),
+                    "matrix": name, "k": k, "error": product.error, "paper": paper, "other_methods": other,
+                    "bound": product.bound, "MIP(1)": product.model_error,
+                    "MLP(1)": f"{product.relaxation:.1f}{'*' if product.complete else ''}", "paper_MLP(1)": relaxation,
+                    "MIP(1)_bound": product.model_bound, "gap_%": round(100 * product.model_gap, 2),
                     "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
                 }
             )  # fmt: skip

@@ -26,7 +26,7 @@ from papers.boolean_rules.binarization import Binarization, binarization
 from sklearn.model_selection import StratifiedKFold
 from tools import arguments, show
 
-from forestc.algorithms.covers.boolean_rules import RuleLearning, learn_rules
+from forestc.algorithms.covers.boolean_rules import RuleLearning, RuleLimits, learn_rules
 
 # file, label that is 1, accuracy with its standard error of the paper's CG, RIPPER and CART, and their complexity. The
 # paper names no labels: where its AM and BCD columns have complexity 0, the accuracy shows that the common class is 0.
@@ -66,7 +66,7 @@ def main() -> None:
     rows = {row["set"]: row for row in before}
     for name in filter(None, options.only.split(",")):
         rows[name] = measured(name, options)
-        show("boolean_rules", [rows[each] for each in SETS if each in rows], options.json, proofs=proofs)
+        show("boolean_rules", [rows[name] for name in SETS if name in rows], options.json, proofs=proofs)
 
 
 def read(name: str, data: Path) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
@@ -93,9 +93,12 @@ def measured(name: str, options: Any) -> dict[str, Any]:
         bits = made.transform(columns)
         learnt = time.perf_counter()
         rule = learn_rules(
-            bits[train], y[train], complexity=C, groups=made.groups, time_limit=3 * options.seconds,
-            seed=options.seed, start=candidates,
-        )  # fmt: skip
+            bits[train],
+            y[train],
+            RuleLimits(C, time_limit=3 * options.seconds, seed=options.seed),
+            groups=made.groups,
+            start=candidates,
+        )
         limited += time.perf_counter() - learnt > 2.7 * options.seconds
         accuracy.append(100 * float((rule.predict(bits[test]) == y[test]).mean()))
         complexity.append(rule.complexity)
@@ -132,9 +135,12 @@ def best_complexity(
         scores.append([])
         for C in complexities:
             rule = learn_rules(
-                bits[train[fit]], y[train[fit]], complexity=C, groups=made.groups, time_limit=options.seconds,
-                seed=options.seed, start=met,
-            )  # fmt: skip
+                bits[train[fit]],
+                y[train[fit]],
+                RuleLimits(C, time_limit=options.seconds, seed=options.seed),
+                groups=made.groups,
+                start=met,
+            )
             met = (*rule.clauses, *rule.candidates[-2000:])
             candidates += rule.clauses
             scores[-1].append((rule.predict(bits[train[held]]) == y[train[held]]).mean())
@@ -151,7 +157,7 @@ def proved(name: str, C: int, options: Any) -> dict[str, Any]:
     made = binarization(columns)
     bits = made.transform(columns)
     start = time.perf_counter()
-    rule: RuleLearning = learn_rules(bits, y, complexity=C, groups=made.groups, time_limit=60, seed=options.seed)
+    rule: RuleLearning = learn_rules(bits, y, RuleLimits(C, time_limit=60, seed=options.seed), groups=made.groups)
     return {
         "set": name, "C": C, "loss": rule.loss, "bound": rule.bound, "gap_%": round(100 * rule.gap, 2),
         "optimal": rule.optimal, "complexity": rule.complexity,

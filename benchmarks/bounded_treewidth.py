@@ -19,6 +19,7 @@ on the same columns does.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
 from tools import arguments, show
 
-from forestc.algorithms.networks.bounded_treewidth import learn
+from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 
 SETS: dict[str, tuple[str, int, int]] = {  # file, rows, most parents
     "nursery": ("nursery", 12960, 3),
@@ -159,10 +160,11 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
 def proved(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
     """A line of Table 1."""
     start = time.perf_counter()
-    found = learn(bits, treewidth=k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds)
+    search = NetworkSearch(treewidth=k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds)
+    network = learn(bits, search)
     return {
-        "set": name, "treewidth": k, "score": f"{found.score:.2f}", "bound": f"{found.bound:.2f}",
-        "optimal": found.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
+        "set": name, "treewidth": k, "score": f"{network.score:.2f}", "bound": f"{network.bound:.2f}",
+        "optimal": network.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
     }  # fmt: skip
 
 
@@ -173,11 +175,9 @@ def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[s
     for method in ("version-1", "version-2", "search"):
         if method == "version-1" and k > 6:
             continue
-        method_of = partial(learn, method="search") if method == "search" else partial(learn_by, method)
-        scores = [
-            method_of(bits, treewidth=k, max_parents=SETS[name][2], time_limit=options.seconds, seed=seed).score
-            for seed in range(options.seeds)
-        ]
+        method_of = learn if method == "search" else partial(learn_by, method)
+        search = NetworkSearch(treewidth=k, max_parents=SETS[name][2], method="search", time_limit=options.seconds)
+        scores = [method_of(bits, replace(search, seed=seed)).score for seed in range(options.seeds)]
         medians[method] = float(np.median(scores))
         line[method] = " ".join(f"{value:.2f}" for value in (max(scores), min(scores), medians[method]))
         printed = PRINTED[name, k].get(method)

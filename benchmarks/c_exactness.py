@@ -59,7 +59,11 @@ from contract.kind import Trained, hard_rows, ulps_between
 from contract.kinds import KINDS
 
 PASSES = "simplify,quantize{missing=always},simplify"
-FORMS = {"words": COptions("words"), "raw": COptions("raw"), "int16": COptions("raw", types="*=int16")}
+FORMS = {
+    "words": COptions(c_inputs="words"),
+    "raw": COptions(c_inputs="raw"),
+    "int16": COptions(c_inputs="raw", c_types="*=int16"),
+}
 LARGE = 600  # nodes from which the compiler does not optimize on the host
 MOST_BRANCHES = 4000  # nodes up to which branches are compiled for the emulator
 CPUS = ("cortex-m0plus", "cortex-m4f")
@@ -83,7 +87,7 @@ class Counts:
         self, name: str, forest: Forest, wanted: Evaluation, got: Sequence[np.ndarray], values: Shown | None
     ) -> None:
         """Compares labels, scores and values of a header."""
-        labels, scores, found = got
+        labels, scores, shares = got
         rows = len(scores)
         wrong = (labels != wanted.index.reshape(rows, -1)).any(axis=1) if forest.decides else np.zeros(rows, dtype=bool)
         off = (scores != wanted.scores).any(axis=1)
@@ -92,7 +96,7 @@ class Counts:
         if (wrong | off).any() and not self.first:
             self.first = f"{name}, row {np.flatnonzero(wrong | off)[0]}"
         if values is not None:
-            errors = np.abs(found.astype(np.float64) * values.step - values_of(forest, wanted))
+            errors = np.abs(shares.astype(np.float64) * values.step - values_of(forest, wanted))
             share = float(errors.max() / values.bound)
             self.bound = max(self.bound, np.inf if np.isnan(share) else share)
 
@@ -111,7 +115,7 @@ class Header:
 
     @property
     def values(self) -> Shown | None:
-        return shown(self.forest, self.forest.name, self.options.values)
+        return shown(self.forest, self.forest.name, self.options.c_values)
 
     @property
     def c(self) -> str:
@@ -121,10 +125,10 @@ class Header:
         step = 1 if inner.struct else len(inner.kinds)
         labels, scores = c_types.label_type(f), c_types.score_type(f)
         kind = "float" if self.values is None else self.values.kind
-        each = "probabilities" if self.values is not None and self.values.probabilities else "values"
+        entry = "probabilities" if self.values is not None and self.values.probabilities else "values"
         calls = [f"{name}_predict_batch(x, n, labels);"] if f.decides else []
         calls += [f"{name}_scores_batch(x, n, scores);"]
-        calls += [f"{name}_{each}_batch(x, n, values);"] if self.values is not None else []
+        calls += [f"{name}_{entry}_batch(x, n, values);"] if self.values is not None else []
         body = " ".join(calls)
         if row:
             counts = [("labels", len(f.targets)), ("scores", f.n_scores)]
@@ -155,7 +159,7 @@ class Header:
         ]
         getattr(library, self.symbol)(
             table.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(n),
-            *(each.ctypes.data_as(ctypes.c_void_p) for each in out),
+            *(array.ctypes.data_as(ctypes.c_void_p) for array in out),
         )  # fmt: skip
         return out
 
@@ -168,7 +172,7 @@ def headers(forest: Forest, number: int) -> Iterator[Header]:
             if form == "int16" and number % 3:
                 continue  # a third of the kinds
             own = replace(forest, name=f"{layout}_{form}")
-            chosen = replace(options, layout=layout, values=VALUES[1 + number % 3])
+            chosen = replace(options, c_layout=layout, c_values=VALUES[1 + number % 3])
             try:
                 takes = inputs_of(own, chosen.inputs, chosen.types)
                 chosen_layout(own, chosen)
@@ -179,16 +183,16 @@ def headers(forest: Forest, number: int) -> Iterator[Header]:
                 yield Header(f"{layout}_row", own, chosen, rows_of(own, row_type(own, "auto").name), takes, True)
 
 
-def library_of(found: Sequence[Header], folder: Path) -> ctypes.CDLL:
+def library_of(compared: Sequence[Header], folder: Path) -> ctypes.CDLL:
     """All headers as one shared library."""
     text = "#include <stdint.h>\n"
-    for each in found:
-        if not each.row:
-            ((name, header),) = emit(each.forest, each.options).items()
+    for header in compared:
+        if not header.row:
+            ((name, header),) = emit(header.forest, header.options).items()
             (folder / name).write_text(header)
             text += f'#include "{name}"\n'
-    (folder / "all.c").write_text(text + "".join(each.c for each in found))
-    level = "-O1" if found[0].forest.n_nodes < LARGE else "-O0"
+    (folder / "all.c").write_text(text + "".join(header.c for header in compared))
+    level = "-O1" if compared[0].forest.n_nodes < LARGE else "-O0"
     flags = ["-std=c99", level, "-fno-strict-aliasing", "-shared", "-fPIC"]
     subprocess.run([str(c_compiler()), *flags, "all.c", "-o", "all.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "all.so"))
@@ -197,7 +201,7 @@ def library_of(found: Sequence[Header], folder: Path) -> ctypes.CDLL:
 def rows_for(forest: Forest, hard: np.ndarray, count: int) -> Vectors:
     """Hard rows, a quarter of them disturbed, and rows beside the quantized forest's own thresholds."""
     own = list(vectors(forest, ArrayRows(np.empty((0, forest.columns))), count // 20, boundary=count // 5))
-    made = np.concatenate([each.raw for each in own])[: count // 4]
+    made = np.concatenate([part.raw for part in own])[: count // 4]
     given = np.asarray(hard, dtype=np.float64)
     given = np.concatenate([given, given])[: count - len(made)]
     given[::4] = disturbed(forest, given[::4])
@@ -207,21 +211,21 @@ def rows_for(forest: Forest, hard: np.ndarray, count: int) -> Vectors:
 
 def on_host(forest: Forest, rows: Vectors, number: int, folder: Path, counts: Counts) -> list[str]:
     """Compares all headers of a forest with the evaluator. Returns their layouts."""
-    found = list(headers(forest, number))
-    library, known = library_of(found, folder), evaluate_words(forest, rows.words)
+    compared = list(headers(forest, number))
+    library, known = library_of(compared, folder), evaluate_words(forest, rows.words)
     said: dict[bytes, Evaluation] = {}
-    for each in found:
+    for header in compared:
         own, wanted = rows, known
-        if each.takes.raw:
-            raw = each.takes.fitted(rows.raw)
+        if header.takes.raw:
+            raw = header.takes.fitted(rows.raw)
             own = Vectors(encode(forest, raw), raw, "rows")
         if not np.array_equal(own.words, rows.words):
             key = own.words[:1000].tobytes()
             wanted = said.get(key) or evaluate_words(forest, own.words)
             said[key] = wanted
-        got = each.run(library, own.raw if each.takes.raw else own.words)
-        counts.add(each.name, forest, wanted, got, each.values)
-    return list(dict.fromkeys(each.options.layout for each in found))
+        got = header.run(library, own.raw if header.takes.raw else own.words)
+        counts.add(header.name, forest, wanted, got, header.values)
+    return list(dict.fromkeys(header.options.c_layout for header in compared))
 
 
 def in_emulator(
@@ -236,10 +240,12 @@ def in_emulator(
     some = Vectors(rows.words[::step], rows.raw[::step], "rows")
     for place, name in enumerate(CPUS):
         cpu, form = PROCESSORS[name], ("words", "raw")[(number // len(layouts) + place) % 2]
-        options = replace(FORMS[form], layout=layouts[(number + place) % len(layouts)], values=VALUES[1 + number % 3])
+        options = replace(
+            FORMS[form], c_layout=layouts[(number + place) % len(layouts)], c_values=VALUES[1 + number % 3]
+        )
         ((path, text),) = emit(forest, options).items()
         (folder / path).write_text(text)
-        kept = {"targets": ["c"], "latency": 0, "outputs": "scores", "c": asdict(options)}
+        kept = {"targets": ["c"], "latency": 0, "outputs": "scores", "c": options.c_record()}
         design = Design(folder, manifest(forest, netlist, {"c": path}, kept, {}), forest, forest)
         entry = made_entry(design, cpu, "row" if form == "words" else "predict" if forest.decides else "scores")
         (folder / "entry.c").write_text(entry.source)
@@ -247,17 +253,17 @@ def in_emulator(
         machine.count_nothing()
         own = entry.taken(some, forest)
         got = machine.run(entry.inputs(own), entry.gives, entry.count, entry.returned).results
-        found = entry.compare(got, evaluate_words(forest, own.words), forest)
-        ran, wrong = ran + len(own.words), wrong + found.count
-        first = first or (f"{name} {form} {options.layout}, row {found.first}" if found.count else "")
+        comparison = entry.compare(got, evaluate_words(forest, own.words), forest)
+        ran, wrong = ran + len(own.words), wrong + comparison.count
+        first = first or (f"{name} {form} {options.c_layout}, row {comparison.first}" if comparison.count else "")
     return ran, wrong, first
 
 
 def against_library(trained: Trained, forest: Forest, rows: np.ndarray) -> int:
     """The rows whose leaves or decision differ from the library's."""
-    found, decision = evaluate(forest, rows), np.asarray(trained.decision(rows))
+    evaluation, decision = evaluate(forest, rows), np.asarray(trained.decision(rows))
     decision = decision.reshape(len(rows), -1)
-    ours = found.decision.reshape(len(rows), -1)
+    ours = evaluation.decision.reshape(len(rows), -1)
     if any(part.classes for part in forest.targets):
         wrong = (ours != decision).any(axis=1)
     else:
@@ -266,7 +272,7 @@ def against_library(trained: Trained, forest: Forest, rows: np.ndarray) -> int:
             apart = ulps_between(ours.astype(narrow), decision.astype(narrow))
         wrong = (apart > trained.value_ulps).any(axis=1)
     if trained.leaves is not None:
-        wrong |= (found.leaves != trained.leaves(rows).reshape(len(rows), -1)).any(axis=1)
+        wrong |= (evaluation.leaves != trained.leaves(rows).reshape(len(rows), -1)).any(axis=1)
     return int(wrong.sum())
 
 
@@ -308,8 +314,8 @@ def in_processes(kinds: Sequence[str], options: Any) -> Iterator[tuple[int, str,
             yield number, kind, measured(kind, number, options)
         return
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-        found = pool.map(measured, kinds, range(len(kinds)), [options] * len(kinds))
-        for number, (kind, line) in enumerate(zip(kinds, found, strict=True)):
+        measurements = pool.map(measured, kinds, range(len(kinds)), [options] * len(kinds))
+        for number, (kind, line) in enumerate(zip(kinds, measurements, strict=True)):
             yield number, kind, line
 
 

@@ -71,8 +71,8 @@ class Fold:
 
     def first(self, candidates: int) -> Fold:
         """Equally many candidates of each kind; 100 are computed."""
-        each = candidates // len(KINDS)
-        kept = [kind * 10 + j for kind in range(len(KINDS)) for j in range(each)]
+        share = candidates // len(KINDS)
+        kept = [kind * 10 + j for kind in range(len(KINDS)) for j in range(share)]
         return Fold(self.votes[:, kept], self.y, self.test_votes[:, kept], self.test_y)
 
 

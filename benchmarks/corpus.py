@@ -427,23 +427,23 @@ def measured(name: str, keep: Path | None) -> tuple[dict[str, str], float]:
 
 def differences(before: Hashes, after: Hashes) -> list[tuple[str, str, str]]:
     """(folder, path, what): each file that differs, was added or was removed; the path of a whole folder is `*`."""
-    found = []
+    rows = []
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after:
-            found.append((name, "*", "removed" if name in before else "added"))
+            rows.append((name, "*", "removed" if name in before else "added"))
             continue
         old, new = before[name], after[name]
         for path in sorted(old.keys() | new.keys()):
             if path not in old or path not in new:
-                found.append((name, path, "removed" if path in old else "added"))
+                rows.append((name, path, "removed" if path in old else "added"))
             elif old[path] != new[path]:
-                found.append((name, path, "differs"))
-    return found
+                rows.append((name, path, "differs"))
+    return rows
 
 
-def show(found: Iterable[tuple[str, str, str]]) -> None:
+def show(rows: Iterable[tuple[str, str, str]]) -> None:
     table = Table("folder", "file", "what", title="differences", title_justify="left")
-    for row in found:
+    for row in rows:
         table.add_row(*row)
     Console(width=max(120, Console().width)).print(table)
 
@@ -471,12 +471,12 @@ def main(arguments: list[str] | None = None) -> int:
     if before is None:
         return 0
     compared = {name: files for name, files in before.items() if name in names or not options.only}
-    found = differences(compared, hashes)
-    if found:
-        show(found)
+    rows = differences(compared, hashes)
+    if rows:
+        show(rows)
     else:
         print("nothing differs")
-    return int(bool(found))
+    return int(bool(rows))
 
 
 if __name__ == "__main__":

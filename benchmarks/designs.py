@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def with_header(design: Design, options: COptions, folder: Path) -> Design:
         assert at.name == path
         at.parent.mkdir(parents=True, exist_ok=True)
         at.write_text(text, encoding="utf-8")
-    manifest = {**design.manifest, "options": {**design.manifest["options"], "c": asdict(options)}}
+    manifest = {**design.manifest, "options": {**design.manifest["options"], "c": options.c_record()}}
     return replace(design, folder=folder, manifest=manifest)
 
 

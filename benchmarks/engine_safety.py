@@ -149,15 +149,15 @@ def run_cases(
     capacity: Capacity, cases: Sequence[tuple[Words, NDArray[np.uint64]]], folder: Path, stall: int = 0, seed: int = 1
 ) -> list[Outcome]:
     """Cases of an image, and the beats of rows after it, one after the other."""
-    found = verilator.find_verilator()
-    assert found is not None, "Verilator is missing"
+    verilator_program = verilator.find_verilator()
+    assert verilator_program is not None, "Verilator is missing"
     lanes = [-(-bits // 32) for bits in (capacity.tdata_bits, capacity.result_bits)]
     (folder / "engine.v").write_text(emit(capacity))
     main = render(
         "check/engine_cases.cpp.j2", **view_of(capacity), most_clocks=capacity.most_clocks,
         user_mask=(1 << capacity.user_bits) - 1, x_lanes=lanes[0], y_lanes=lanes[1],
     )  # fmt: skip
-    program = verilator.build(found, ["engine.v"], capacity.name, main, folder)
+    program = verilator.build(verilator_program, ["engine.v"], capacity.name, main, folder)
     parts = []
     for image, beats in cases:
         wide = np.ascontiguousarray(beats.astype("<u8")).view("<u4").reshape(-1, 2)[:, : lanes[0]].ravel()
@@ -275,7 +275,7 @@ def swaps(rows: int, every: int, stall: int, seed: int = 1) -> dict[str, Any]:
         got, said = simulation.run(loads, packed_rows(models[0], SWAPPED, words), stall=stall, seed=seed)
         seconds = time.perf_counter() - start
     results = unpacked_results(SWAPPED, got)
-    fits = np.stack([(results == results_of(SWAPPED, evaluate_words(each, words))).all(axis=1) for each in models], 1)
+    fits = np.stack([(results == results_of(SWAPPED, evaluate_words(model, words))).all(axis=1) for model in models], 1)
     changes = [[int(number) for number in line.split()[1:]] for line in said.splitlines() if line.startswith("active")]
     sent, seen = (np.array([change[place] for change in changes[1:]]) for place in (0, 1))
     least = np.searchsorted(sent, np.arange(rows), side="right").tolist()  # changes before the row was sent
@@ -298,8 +298,8 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000, help="damaged ones")
     parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
-    one = options.images // 5
-    rows = [damage("two banks", options.images - one, 3), damage("one bank", one, 0)]
+    fifth = options.images // 5
+    rows = [damage("two banks", options.images - fifth, 3), damage("one bank", fifth, 0)]
     for row in rows:
         print(json.dumps(row | {"right": right(row)}), flush=True)
     changed = swaps(options.rows, 1000, 4)

@@ -66,8 +66,8 @@ def main() -> None:
     tested: dict[tuple[str, int], list[Scores]] = defaultdict(list)
     with ProcessPoolExecutor(options.processes) as pool:
         for (name, repeat, _), (accuracies, solved) in zip(cases, pool.map(measured, cases), strict=True):
-            for size, found in accuracies:
-                tested[name, size].append(found)
+            for size, scores in accuracies:
+                tested[name, size].append(scores)
             gaps += solved
             print(f"{name}, repeat {repeat}: {time.perf_counter() - start:.0f} s", flush=True)
     if gaps:
@@ -85,14 +85,14 @@ Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of eac
 def measured(case: tuple[str, int, Any]) -> tuple[list[tuple[int, Scores]], list[dict[str, Any]]]:
     """(accuracy, balanced accuracy) of each method, by K and fold; and the gaps."""
     name, repeat, options = case
-    found, gaps = [], []
+    scores, gaps = [], []
     count = options.large_folds if name in LARGE else options.folds
     for number, fold in enumerate(folds(name, options.data, repeat, count, options.cache)):
         for size in map(int, options.sizes.split(",")):
-            found.append((size, methods(fold.first(size))))
+            scores.append((size, methods(fold.first(size))))
         if repeat == 0 and number < options.gap_folds:
             gaps += [gap(name, number, fold, form, options.time_limit) for form in ("F1", "F3", "theta")]
-    return found, gaps
+    return scores, gaps
 
 
 def methods(fold: Fold) -> Scores:
@@ -127,14 +127,14 @@ def gap(name: str, number: int, fold: Fold, method: str, seconds: float) -> dict
     }  # fmt: skip
 
 
-def summary(name: str, size: int, found: list[Scores]) -> dict[str, Any]:
+def summary(name: str, size: int, folds: list[Scores]) -> dict[str, Any]:
     """Means over the folds, in percent."""
-    row: dict[str, Any] = {"set": name, "K": size, "folds": len(found)}
+    row: dict[str, Any] = {"set": name, "K": size, "folds": len(folds)}
     for method in (*OURS, *BASELINES):
-        row[method] = round(100 * float(np.mean([one[method][1] for one in found])), 2)
-    theta = [one["theta"][1] for one in found]
+        row[method] = round(100 * float(np.mean([fold[method][1] for fold in folds])), 2)
+    theta = [fold["theta"][1] for fold in folds]
     row["theta_error"] = round(100 * float(np.std(theta)) / np.sqrt(len(theta)), 2)
-    row["F1_accuracy"] = round(100 * float(np.mean([one["F1"][0] for one in found])), 2)
+    row["F1_accuracy"] = round(100 * float(np.mean([fold["F1"][0] for fold in folds])), 2)
     paper = PAPER_BALANCED.get(name) if size == 100 else None
     row["paper_theta"] = "-" if paper is None else round(100 * paper[1], 2)
     row["paper_full"] = "-" if paper is None else round(100 * paper[5], 2)

@@ -132,9 +132,9 @@ def design_of(name: str, recipe: str, X: NDArray[Any], y: NDArray[Any]) -> Made 
     values = name in VALUES
     scores = 1 if values or len(np.unique(y)) < 3 else len(np.unique(y))
     kind = str(random.choice(["xgboost", "xgboost", "forest", "extra", "boosting", "tree"]))
-    each = scores if kind in ("xgboost", "boosting") else 1
-    trees = max(1, int(random.choice([4, 6, 10, 20, 30])) // each)
-    depth = int(random.integers(2, 6 if trees * each > 10 else 8))
+    outputs = scores if kind in ("xgboost", "boosting") else 1
+    trees = max(1, int(random.choice([4, 6, 10, 20, 30])) // outputs)
+    depth = int(random.integers(2, 6 if trees * outputs > 10 else 8))
     drawn = {
         "leaf_bits": int(random.integers(1, 9)),
         "few_bits": int(random.integers(1, 4)),

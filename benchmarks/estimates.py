@@ -64,28 +64,28 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as folder:
         for family in FAMILIES.values():
-            for one in made:
-                if key(one, family.name) not in known and time.monotonic() < end:
-                    design = design_of(one, family.name, Path(folder))
+            for case in made:
+                if key(case, family.name) not in known and time.monotonic() < end:
+                    design = design_of(case, family.name, Path(folder))
                     core = str(design.manifest["core"])
                     cells = synthesize([design.path("verilog")], core, family.synthesis)
                     figures = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
-                    known[key(one, family.name)] = figures
+                    known[key(case, family.name)] = figures
                     cache.write_text(json.dumps(known))
         for device, most in PLACED.items():
             family = DEVICES[device].family
-            small = [one for one in made if 0 < known.get(key(one, family.name), {"lut": 0})["lut"] < most]
-            for one in sorted(small, key=lambda one: hashlib.sha256(repr(one.name).encode()).digest())[:placed]:
-                if key(one, device) not in known and time.monotonic() < end:
+            small = [case for case in made if 0 < known.get(key(case, family.name), {"lut": 0})["lut"] < most]
+            for case in sorted(small, key=lambda case: hashlib.sha256(repr(case.name).encode()).digest())[:placed]:
+                if key(case, device) not in known and time.monotonic() < end:
                     try:
                         with patch("forestc.commands.synth.estimated", lambda device: False):  # fitted.json may be old
-                            figures = synth(design_of(one, family.name, Path(folder)), device, try_anyway=True)
-                        known[key(one, device)] = {"fmax_mhz": figures["fmax_mhz"]}
+                            figures = synth(design_of(case, family.name, Path(folder)), device, try_anyway=True)
+                        known[key(case, device)] = {"fmax_mhz": figures["fmax_mhz"]}
                     except ToolError as error:  # too many pins or cells
-                        known[key(one, device)] = {"fmax_mhz": None}
+                        known[key(case, device)] = {"fmax_mhz": None}
                         print(str(error)[:300], flush=True)
                     cache.write_text(json.dumps(known))
-                    print(device, one.name, known[key(one, device)], flush=True)
+                    print(device, case.name, known[key(case, device)], flush=True)
     return known
 
 
@@ -117,23 +117,23 @@ def fitted(features: Floats, wanted: Floats, spare: float) -> Floats:
         return features / (features @ costs + spare)[:, None]
 
     first = np.maximum(nnls(features / wanted[:, None], np.ones(len(wanted)))[0], 0.01)
-    found = least_squares(errors, first, slopes, (0, np.inf), loss="soft_l1", f_scale=OUTLIER)
-    return np.round(np.where(features.any(axis=0), found.x, 0.0), 4)
+    fit = least_squares(errors, first, slopes, (0, np.inf), loss="soft_l1", f_scale=OUTLIER)
+    return np.round(np.where(features.any(axis=0), fit.x, 0.0), 4)
 
 
 def lut_costs(known: Sequence[Measured]) -> Floats:
-    features = [[one.mapped.lut_features()[name] for name in LUT_FEATURES] for one in known]
-    return fitted(np.array(features, float), np.array([one.figure for one in known]), SPARE)
+    features = [[design.mapped.lut_features()[name] for name in LUT_FEATURES] for design in known]
+    return fitted(np.array(features, float), np.array([design.figure for design in known]), SPARE)
 
 
 def luts(known: Sequence[Measured], costs: Floats) -> Floats:
     """The estimates of designs."""
-    found = []
-    for one in known:
-        features = one.mapped.lut_features()
+    counts = []
+    for design in known:
+        features = design.mapped.lut_features()
         plain = float(np.dot(costs, [features[name] for name in LUT_FEATURES]))
-        found.append(max(plain, one.mapped.fewest_luts()))
-    return np.array(found)
+        counts.append(max(plain, design.mapped.fewest_luts()))
+    return np.array(counts)
 
 
 def ends(ratios: Floats) -> tuple[float, float]:
@@ -144,14 +144,14 @@ def ends(ratios: Floats) -> tuple[float, float]:
 
 def left_out(known: Sequence[Measured]) -> Iterator[tuple[list[int], list[int]]]:
     """Designs to fit on and designs to test on, for each data set."""
-    for name in dict.fromkeys(one.made.data for one in known):
-        of_set = [one.made.data == name for one in known]
+    for name in dict.fromkeys(design.made.data for design in known):
+        of_set = [design.made.data == name for design in known]
         yield [i for i, own in enumerate(of_set) if not own], [i for i, own in enumerate(of_set) if own]
 
 
 def judged(known: Sequence[Measured], estimates: Floats, inside: Sequence[bool]) -> dict[str, Any]:
     """The errors of estimates."""
-    real = np.array([one.figure for one in known])
+    real = np.array([design.figure for design in known])
     factors = np.maximum(estimates / real, real / estimates)
     middle, most = 100 * np.quantile(np.abs(estimates / real - 1), (0.5, 0.9))
     large = factors[real >= SMALL]
@@ -166,7 +166,7 @@ def judged(known: Sequence[Measured], estimates: Floats, inside: Sequence[bool])
 
 def fit_luts(known: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
     """The costs of a family, the ends of its range, and the errors outside the fit."""
-    real = np.array([one.figure for one in known])
+    real = np.array([design.figure for design in known])
     outside = np.zeros(len(known))
     for on, rest in left_out(known):
         outside[rest] = luts([known[i] for i in rest], lut_costs([known[i] for i in on]))
@@ -185,9 +185,9 @@ def path_costs(known: Sequence[Measured], sizes: Floats) -> dict[str, float]:
     """The costs, in ns, of what is on a path. The slowest path depends on them: path and costs are found in turn.
     sizes: LUTs, as estimated, so that their errors are part of those of Fmax."""
     costs = dict(FIRST_PATH_COSTS)
-    wanted = np.array([1000 / one.figure for one in known])
+    wanted = np.array([1000 / design.figure for design in known])
     for _ in range(ROUNDS):
-        paths = [one.mapped.path_features(costs, size) for one, size in zip(known, sizes, strict=True)]
+        paths = [design.mapped.path_features(costs, size) for design, size in zip(known, sizes, strict=True)]
         new = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in paths]), wanted, 0.0)
         costs = {name: (costs[name] + float(cost)) / 2 for name, cost in zip(PATH_FEATURES, new, strict=True)}
     return {name: round(cost, 4) for name, cost in costs.items()}
@@ -198,13 +198,13 @@ def fit_paths(
 ) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
     """The same as `fit_luts` for the clock of a device. costs: of LUTs."""
     sizes = luts(known, np.array([costs[name] for name in LUT_FEATURES]))
-    real = np.array([one.figure for one in known])
+    real = np.array([design.figure for design in known])
     outside = np.zeros(len(known))
     for on, rest in left_out(known):
-        found = path_costs([known[i] for i in on], sizes[on])
+        path_cost = path_costs([known[i] for i in on], sizes[on])
         for i in rest:
-            path = known[i].mapped.path_features(found, sizes[i])
-            outside[i] = 1000 / max(FASTEST_NS, sum(found[name] * path[name] for name in PATH_FEATURES))
+            path = known[i].mapped.path_features(path_cost, sizes[i])
+            outside[i] = 1000 / max(FASTEST_NS, sum(path_cost[name] * path[name] for name in PATH_FEATURES))
     ratios = real / outside
     inside = [False] * len(known)
     for on, rest in left_out(known):
@@ -223,12 +223,13 @@ def fit(made: Sequence[Made], figures: dict[str, Any]) -> tuple[dict[str, Any], 
         family = FAMILIES[target] if target in FAMILIES else DEVICES[target].family
         figure = "lut" if target in FAMILIES else "fmax_mhz"
         known = []
-        for index, one in enumerate(made):
-            value = figures.get(key(one, target), {}).get(figure)
-            if value and figures.get(key(one, family.name), {}).get("lut"):  # of constants there is nothing to estimate
+        for index, design in enumerate(made):
+            value = figures.get(key(design, target), {}).get(figure)
+            # of constants there is nothing to estimate
+            if value and figures.get(key(design, family.name), {}).get("lut"):
                 place = (family.name, index)
-                mapped[place] = mapped.get(place) or Mapped.of(one.netlist(family), family)
-                known.append(Measured(one, mapped[place], float(value)))
+                mapped[place] = mapped.get(place) or Mapped.of(design.netlist(family), family)
+                known.append(Measured(design, mapped[place], float(value)))
         if figure == "lut":
             table["LUT_COSTS"][target], table["NINE_OF_TEN"][target], errors = fit_luts(known)
         else:

@@ -99,8 +99,8 @@ def luts(forest: Forest) -> int | str:
     """The LUTs of the forest as logic."""
     if sum(len(tree.inner) for tree in forest.trees) > MOST_SPLITS:
         return "-"
-    found = estimates(lower(forest, LoweringOptions(0)))
-    return next((int(one["lut"]) for one in found if one["device"] == "xcup"), "-")
+    figures = estimates(lower(forest, LoweringOptions(0)))
+    return next((int(figure["lut"]) for figure in figures if figure["device"] == "xcup"), "-")
 
 
 def means(rows: list[dict[str, Any]]) -> str:

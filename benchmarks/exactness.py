@@ -37,12 +37,12 @@ def margins(kind, model, rows):
 
 def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
     """The number of rows whose leaf numbers, scores or decision differ from the library's."""
-    found = forestc.evaluate(forestc.load(model), rows)
+    evaluation = forestc.evaluate(forestc.load(model), rows)
     scores, leaves = margins(kind, model, rows)
-    wrong = (found.leaves != leaves.reshape(len(rows), -1)).any(axis=1)
-    wrong |= (found.scores != scores.reshape(len(rows), -1)).any(axis=1)
-    if len(found.index) and found.index[0] >= 0:
-        wrong |= found.decision != model.predict(rows)
+    wrong = (evaluation.leaves != leaves.reshape(len(rows), -1)).any(axis=1)
+    wrong |= (evaluation.scores != scores.reshape(len(rows), -1)).any(axis=1)
+    if len(evaluation.index) and evaluation.index[0] >= 0:
+        wrong |= evaluation.decision != model.predict(rows)
     return int(wrong.sum())
 
 
@@ -70,8 +70,8 @@ def main() -> None:
         model, X, y = whole(kind)
         near = rows_near_thresholds(forestc.load(model), X, options.rows)
         with tempfile.TemporaryDirectory() as scratch:
-            found = engines(model, X, y, near, Path(scratch), options.icarus_rows)
-        rows.append({"model": kind, "library": against_library(kind, model, near), **found})
+            differences = engines(model, X, y, near, Path(scratch), options.icarus_rows)
+        rows.append({"model": kind, "library": against_library(kind, model, near), **differences})
         print(rows[-1], flush=True)
     for path in sorted(options.peers.glob("*.json")) if options.peers else ():
         if not path.with_suffix(".npz").is_file():
@@ -79,9 +79,9 @@ def main() -> None:
         X, y, X_test, y_test = shared(path.parent, path.stem)
         near = np.concatenate([X, X_test, rows_near_thresholds(forestc.load(path), X, options.rows)])
         with tempfile.TemporaryDirectory() as scratch:
-            found = engines(path, X, y, near, Path(scratch), options.icarus_rows)
-        found["test_accuracy"] = float((forestc.evaluate(forestc.load(path), X_test).decision == y_test).mean())
-        rows.append({"model": f"peer {path.stem}", "library": "-", **found})
+            differences = engines(path, X, y, near, Path(scratch), options.icarus_rows)
+        differences["test_accuracy"] = float((forestc.evaluate(forestc.load(path), X_test).decision == y_test).mean())
+        rows.append({"model": f"peer {path.stem}", "library": "-", **differences})
         print(rows[-1], flush=True)
     show(
         "differences; library: rows, engines: vectors",

@@ -169,9 +169,9 @@ def of_data(name: str, kind: str, target: Target, parts: Parts, seeds: int, cach
         whole = hypervolume(grid, corner, least)
         row: dict[str, Any] = {"data": name, "rows": sum(len(y) for _, y in parts), "model": kind}
         row |= {"trees": len(forest.trees), "seeds": seeds}
-        for run, found in (("explore", [study.trials for study in studies]), ("random", random)):
+        for run, runs in (("explore", [study.trials for study in studies]), ("random", random)):
             for mark in MARKS:
-                some = [hypervolume(points(one, target.figure)[:mark], corner, least) for one in found]
+                some = [hypervolume(points(trials, target.figure)[:mark], corner, least) for trials in runs]
                 row[f"{run} {mark}, % of grid"] = percent(some, whole)
         row |= {"grid designs": len(grid), "grid CPU seconds": round(spent)}
         row |= smallest(studies[0], target)
@@ -187,10 +187,10 @@ def smallest(study: Study, target: Target) -> dict[str, Any]:
     """The smallest design within 1 % of the best accuracy, beside that of -O2."""
     best = max(trial.figure("accuracy") or 0.0 for trial in study.complete)
     near = [trial for trial in study.front if (trial.figure("accuracy") or 0.0) >= best - 0.01]
-    found, usual = min(near, key=lambda trial: trial.figure(target.figure) or 0.0), study.trials[2]
+    least, usual = min(near, key=lambda trial: trial.figure(target.figure) or 0.0), study.trials[2]
     return {
-        f"within 1 %: {target.unit}": found.figure(target.figure),
-        "its test accuracy": found.test and round(found.test.value, 4),
+        f"within 1 %: {target.unit}": least.figure(target.figure),
+        "its test accuracy": least.test and round(least.test.value, 4),
         f"-O2: {target.unit}": usual.figure(target.figure),
     }
 
@@ -230,27 +230,27 @@ def of_grid(material: Material, figure: str, cache: Path | None) -> tuple[list[P
         kept = json.loads(cache.read_text())
         return [(cost, accuracy) for cost, accuracy in kept["points"]], kept["seconds"]
     trials, seconds = tried(material, list(designs()))
-    found = points(trials, figure)
+    grid_points = points(trials, figure)
     if cache is not None:
         cache.parent.mkdir(parents=True, exist_ok=True)
-        cache.write_text(json.dumps({"points": found, "seconds": seconds}))
-    return found, seconds
+        cache.write_text(json.dumps({"points": grid_points, "seconds": seconds}))
+    return grid_points, seconds
 
 
 def drawn(space: Sequence[Parameter], seed: int) -> Iterator[dict[str, Any]]:
     random = np.random.default_rng(seed)
     for _ in range(TRIALS):
         chosen: dict[str, Any] = {}
-        for one in space:
-            if not used(one, chosen):
+        for parameter in space:
+            if not used(parameter, chosen):
                 continue
-            if isinstance(one, Choice):
-                chosen[one.name] = one.values[int(random.integers(len(one.values)))]
+            if isinstance(parameter, Choice):
+                chosen[parameter.name] = parameter.values[int(random.integers(len(parameter.values)))]
                 continue
-            low, high = (math.log(end) if one.log else end for end in (one.low, one.high))
+            low, high = (math.log(end) if parameter.log else end for end in (parameter.low, parameter.high))
             value = float(random.uniform(low, high))
-            value = math.exp(value) if one.log else value
-            chosen[one.name] = round(value) if isinstance(one, Whole) else value
+            value = math.exp(value) if parameter.log else value
+            chosen[parameter.name] = round(value) if isinstance(parameter, Whole) else value
         yield chosen
 
 
@@ -279,22 +279,22 @@ def _one(options: dict[str, Any]) -> Trial:
 def tried(material: Material, choices: Sequence[dict[str, Any]]) -> tuple[list[Trial], float]:
     """The designs of choices, on all cores, and the processor seconds that they took. Neighbors go to one process, as
     they have most passes in common."""
-    start, found = processor_seconds(), list[Trial]()
+    start, trials = processor_seconds(), list[Trial]()
     workers = get_context("spawn").Pool(os.cpu_count(), _begin, (material,))
     with workers as pool:
         for trial in pool.imap(_one, choices, chunksize=min(64, -(-len(choices) // 8))):
-            found.append(trial)
-            if len(found) % 100 == 0:
-                print(f"{len(found)} of {len(choices)} designs", flush=True)
+            trials.append(trial)
+            if len(trials) % 100 == 0:
+                print(f"{len(trials)} of {len(choices)} designs", flush=True)
         pool.close()
         pool.join()
-    return found, processor_seconds() - start
+    return trials, processor_seconds() - start
 
 
-def hypervolume(found: Sequence[Point], corner: float, least: float) -> float:
+def hypervolume(points: Sequence[Point], corner: float, least: float) -> float:
     """The hypervolume of log2(1 + cost) below the corner's, and accuracy above the least."""
     area, best, edge = 0.0, least, math.log2(1 + corner)
-    for cost, accuracy in sorted(found):
+    for cost, accuracy in sorted(points):
         if accuracy > best and cost <= corner:
             area += (edge - math.log2(1 + cost)) * (accuracy - best)
             best = accuracy

@@ -122,14 +122,14 @@ def known(
     empty: Tables = {title: [] for title in TARGETS.values()}
     if path is None or only is None or not path.is_file():
         return empty, {}
-    found, each = json.loads(path.read_text()), json.loads(every(path).read_text())
-    each[next(iter(empty))] = each["rows"]
+    of_rows, every_row = json.loads(path.read_text()), json.loads(every(path).read_text())
+    every_row[next(iter(empty))] = every_row["rows"]
 
     def stays(row: dict[str, Any]) -> bool:
         return row["model"] not in only or bool(layouts and row["options"].rpartition(", ")[2] not in layouts)
 
-    tables = {cpu: [row for row in each.get(cpu, []) if stays(row)] for cpu in empty}
-    return tables, {"large_forests": found["large_forests"]} if "large_forests" in found else {}
+    tables = {cpu: [row for row in every_row.get(cpu, []) if stays(row)] for cpu in empty}
+    return tables, {"large_forests": of_rows["large_forests"]} if "large_forests" in of_rows else {}
 
 
 def place_of(row: dict[str, Any]) -> tuple[int, ...]:
@@ -218,18 +218,17 @@ def ours(
             for takes in SHOWN.get(layout, SHOWN[""]):
                 inputs, entry = TAKES[takes]
                 try:
-                    one = with_header(design, COptions(inputs=inputs, layout=layout), folder / "header")
+                    header = with_header(design, COptions(c_inputs=inputs, c_layout=layout), folder / "header")
                 except OptionError as error:  # masks are for small trees
                     yield row_of(case, "forestc", f"-O{level}, {layout}", takes, str(error)[:80])
                     continue
-                told = forestc.measure(one, cpu, case.X, entries=[entry])
+                told = forestc.measure(header, cpu, case.X, entries=[entry])
                 assert told["differences"] == 0, told["first_difference"]
+                right = 100 * float((test == case.y)[unseen].mean())
+                library = 100 * float(case.model.forest.score(case.X[unseen], case.y[unseen]))
                 sizes, taken = (told[key] for key in ("flash", "ram", "stack")), told["instructions"]
-                yield row_of(
-                    case, "forestc", f"-O{level}, {layout}", takes, wrong, *sizes, taken["mean"], taken["max"],
-                    100 * (test == case.y)[unseen].mean(),
-                    100 * case.model.forest.score(case.X[unseen], case.y[unseen]),
-                )  # fmt: skip
+                figures = (*sizes, round(taken["mean"]), taken["max"], round(right, 1), round(library, 1))
+                yield row_of(case, "forestc", f"-O{level}, {layout}", takes, wrong, figures)
 
 
 # Peers
@@ -237,17 +236,17 @@ def ours(
 
 def generated(case: Case) -> list[tuple[Peer, Source | str]]:
     """What each peer makes of the model, or why it makes nothing."""
-    found: list[tuple[Peer, Source | str]] = []
+    sources: list[tuple[Peer, Source | str]] = []
     state = np.geterr()
     for peer in PEERS:
         try:
-            found.append((peer, peer.make(case.model)))
+            sources.append((peer, peer.make(case.model)))
         except ImportError as error:
-            found.append((peer, f"not installed ({error.name})"))
+            sources.append((peer, f"not installed ({error.name})"))
         except Exception as error:  # noqa: BLE001  whatever a peer raises is told
-            found.append((peer, f"{type(error).__name__}: {error}"[:80]))
+            sources.append((peer, f"{type(error).__name__}: {error}"[:80]))
     np.seterr(**state)  # emlearn changes it
-    return found
+    return sources
 
 
 def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path, newlib: Path | None) -> dict[str, Any]:
@@ -284,11 +283,10 @@ def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path,
     taken = runs[0].instructions
     assert taken is not None
     takes, deepest = NAMES[source.takes], max(stack.size or 0, *(run.stack for run in runs))
-    return row_of(
-        case, peer.name, peer.options, takes, wrong,
-        image.flash, image.ram, deepest, float(taken.mean()), int(taken.max()),
-        100 * (labels[0] == case.y).mean(), 100 * source.forest.score(X, case.y),
-    )  # fmt: skip
+    right, library = 100 * float((labels[0] == case.y).mean()), 100 * float(source.forest.score(X, case.y))
+    counts = round(float(taken.mean())), int(taken.max())
+    figures = (image.flash, image.ram, deepest, *counts, round(right, 1), round(library, 1))
+    return row_of(case, peer.name, peer.options, takes, wrong, figures)
 
 
 def reason(error: ForestcError) -> str:
@@ -312,18 +310,16 @@ def with_newlib(compiler: Compiler, newlib: Path | None) -> list[str]:
 
 
 def row_of(
-    case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str,
-    flash: int = 0, ram: int = 0, stack: int = 0, mean: float = 0, most: int = 0, test: float = 0, model: float = 0,
-) -> dict[str, Any]:  # fmt: skip
+    case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str, figures: Sequence[float] = ()
+) -> dict[str, Any]:
     """A line of a table. wrong: labels on test rows, and on rows beside thresholds; or why there are no figures."""
     told = isinstance(wrong, str)
-    numbers: list[Any] = [flash, ram, stack, round(mean), most, round(float(test), 1), round(float(model), 1)]
     keys = ("flash", "ram", "stack", "instructions", "instructions_max", "test_%", "model_%")
     return {
         "model": case.model.name, "who": who, "options": options, "takes": takes,
         "exact": wrong if isinstance(wrong, str) else "yes" if not any(wrong) else "no",
         "wrong": "" if told else int(wrong[0]), "wrong_beside": "" if told else int(wrong[1]),
-        **dict(zip(keys, [""] * len(keys) if told else numbers, strict=True)),
+        **dict(zip(keys, [""] * len(keys) if told else figures, strict=True)),
     }  # fmt: skip
 
 

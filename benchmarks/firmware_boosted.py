@@ -62,7 +62,7 @@ def of_data(name: str, X: NDArray[np.float64], y: NDArray[np.int64]) -> list[dic
     X_choose, X_test, y_choose, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
     if len(X_train) > 6000:
         X_train, y_train = X_train[:6000], y_train[:6000]
-    found = []
+    designs = []
     with tempfile.TemporaryDirectory() as scratch:
         for trees, leaves in product(TREES, LEAVES):
             if trees * leaves * (len(np.unique(y)) if y.max() > 1 else 1) > MOST_LEAVES:
@@ -74,14 +74,14 @@ def of_data(name: str, X: NDArray[np.float64], y: NDArray[np.int64]) -> list[dic
                 made = forestc.compile(
                     model, X_train, Path(scratch) / "d", label=y_train, level=level, targets="c", name="m"
                 ).design
-                small = with_header(made, COptions(layout="nodes"), Path(scratch) / "header")
+                small = with_header(made, COptions(c_layout="nodes"), Path(scratch) / "header")
                 told = forestc.measure(small, CPU, X_test, entries=["predict"], most=50)
                 assert told["differences"] == 0, told["first_difference"]
                 right = [
                     evaluate(made.forest, some).index == of for some, of in ((X_choose, y_choose), (X_test, y_test))
                 ]
                 nodes = model.booster_.trees_to_dataframe()["node_index"].size
-                found.append(
+                designs.append(
                     {"flash": told["flash"], "choose": right[0].mean(), "test": right[1].mean(), "rows": len(y_test),
                      "trees": trees, "leaves": leaves, "level": f"-O{level}",
                      "floats": nodes * FLOAT_NODE, "model": model.score(X_test, y_test),
@@ -90,10 +90,10 @@ def of_data(name: str, X: NDArray[np.float64], y: NDArray[np.int64]) -> list[dic
             print(f"{name}: {trees} trees of {leaves} leaves, {time.perf_counter() - start:.0f} s", flush=True)
     rows = []
     for size in SIZES:
-        if not (fitting := [one for one in found if one["flash"] <= size]):
+        if not (fitting := [design for design in designs if design["flash"] <= size]):
             rows.append({"data": name, "size": size, "test_%": "none fits"})
             continue
-        best = max(fitting, key=lambda one: (one["choose"], -one["flash"]))
+        best = max(fitting, key=lambda design: (design["choose"], -design["flash"]))
         error = float(np.sqrt(best["test"] * (1 - best["test"]) / best["rows"]))
         rows.append(
             {"data": name, "size": size, "test_%": f"{100 * best['test']:.1f} +- {100 * error:.1f}",

@@ -18,7 +18,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,12 +155,12 @@ def nodes_reached(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.int64]
 def failing(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(rows, conditions) that do not hold."""
     missing, absent = missing_words(forest)
-    found = np.zeros((len(words), len(forest.conditions)), dtype=bool)
+    fails = np.zeros((len(words), len(forest.conditions)), dtype=bool)
     for place, condition in enumerate(forest.conditions):
         own = words[:, condition.feature]
         gone = (own == absent[condition.feature]) & missing[condition.feature]
-        found[:, place] = ~condition.sends_left(own, gone)
-    return found
+        fails[:, place] = ~condition.sends_left(own, gone)
+    return fails
 
 
 def measured(
@@ -176,7 +176,7 @@ def measured(
     text = next(iter(emit(subject.forest, options).values()))
     key = hashlib.sha256(f"{cpu.name}{compiler.version}{ROWS},{RANDOM}{text}".encode()).hexdigest()
     if key not in cache:
-        manifest = {"options": {"c": asdict(options)}, "files": {"c": "m.h"}}
+        manifest = {"options": {"c": options.c_record()}, "files": {"c": "m.h"}}
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
             (folder / "m.h").write_text(text, encoding="utf-8")
@@ -238,10 +238,10 @@ def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]
         E = np.zeros((len(equal), len(names)))
         E[np.arange(len(equal)), [first for first, _ in equal]] = 1
         E[np.arange(len(equal)), [other for _, other in equal]] = -1
-        found = linprog(
+        program = linprog(
             (A / actual[:, None]).sum(axis=0), -A, -SLACK * actual, E if equal else None, [0] * len(equal) or None
         )
-        costs = found.x
+        costs = program.x
     return {name: round(float(cost), 4) for name, cost in zip(names, costs, strict=True) if cost > 5e-5}
 
 
@@ -283,7 +283,7 @@ def main() -> None:
             if layout not in options.layouts.split(","):
                 continue
             for inputs in ("words", "float") if number % 3 == 0 and subject.data != "categories" else ("words",):
-                c = COptions(inputs=inputs, layout=layout, values="none", quantizer="none")  # type: ignore[arg-type]
+                c = COptions(c_inputs=inputs, c_layout=layout, c_values="none", c_quantizer="none")  # type: ignore[arg-type]
                 taken = inputs_of(subject.forest, inputs)
                 try:
                     demand = demand_of(taken)
@@ -300,12 +300,14 @@ def main() -> None:
                     if time.monotonic() > end:
                         continue
                     try:
-                        found = measured(subject, given, layout, c, cpu, compiler, cache)
+                        figures = measured(subject, given, layout, c, cpu, compiler, cache)
                     except ForestcError as error:
                         print(f"{subject.name}, {layout}, {inputs}, {name}: {error}"[:300], flush=True)
                         continue
                     samples.setdefault((name, layout), []).append(
-                        Sample(subject.data, demand, reached, fails, found["flash"], found["stack"], found["taken"])
+                        Sample(
+                            subject.data, demand, reached, fails, figures["flash"], figures["stack"], figures["taken"]
+                        )
                     )
         print(f"{subject.name}: {len(cache)} builds", flush=True)
         if options.cache:

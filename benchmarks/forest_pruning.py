@@ -77,7 +77,7 @@ def measured(case: tuple[str, str, Any]) -> list[dict[str, Any]]:
     model = make(n_estimators=100, random_state=0, n_jobs=1).fit(X[fit].astype(np.float32), y[fit])
     source = load(model)
     rows, held_rows, test_rows = (ArrayRows(X[part], y[part].astype(np.int64)) for part in (fit, held, test))
-    judge, found = Judge(source, test_rows), []
+    judge, lines = Judge(source, test_rows), []
     for title in options.lists.split(";"):
         passes = LISTS[title].replace("EFFORT", str(options.effort))
         splits = sum(len(tree.inner) for tree in source.trees)
@@ -88,12 +88,12 @@ def measured(case: tuple[str, str, Any]) -> list[dict[str, Any]]:
         seconds = time.perf_counter() - begun
         held_out = next(step.held_out for step in reversed(steps) if step.held_out is not None)
         own = {unit: total(forest, unit) for unit in UNITS} | {"trees": growing(forest)}
-        found.append(
+        lines.append(
             {"set": name, "model": kind, "passes": title, **own, "test_%": round(100 * judge.of(forest).accuracy, 2),
              "model_%": round(100 * judge.accuracy, 2), "held_lost_%": round(100 * held_out["lost_in_all"], 2),
              "s": round(seconds, 1)}
         )  # fmt: skip
-    return found
+    return lines
 
 
 def total(forest: Forest, unit: str) -> int:
@@ -108,7 +108,7 @@ def growing(forest: Forest) -> int:
 def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Over the models, for each list of passes: geometric means beside `quantize`, and the mean change of accuracy."""
     base = {(row["set"], row["model"]): row for row in rows if row["passes"] == "quantize"}
-    found = []
+    lines = []
     for title in dict.fromkeys(row["passes"] for row in rows):
         own = [(row, base[row["set"], row["model"]]) for row in rows if row["passes"] == title]
         share = {
@@ -116,8 +116,8 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             for unit in UNITS
         }
         change = round(float(np.mean([a["test_%"] - a["model_%"] for a, _ in own])), 2)
-        found.append({"passes": title, "models": len(own), **share, "test_change_points": change})
-    return found
+        lines.append({"passes": title, "models": len(own), **share, "test_change_points": change})
+    return lines
 
 
 if __name__ == "__main__":

@@ -97,7 +97,11 @@ def of_model(name: str, fitted: Any, X: NDArray[Any], Xt: NDArray[Any], seconds:
 def bits(forest: Forest, X: NDArray[Any]) -> NDArray[np.bool_]:
     """(rows, distinct thresholds) whether a value is below."""
     words = encode_numbers(forest, X)
-    below = [(one.feature, one.test.threshold) for one in forest.conditions if isinstance(one.test, Below)]
+    below = [
+        (condition.feature, condition.test.threshold)
+        for condition in forest.conditions
+        if isinstance(condition.test, Below)
+    ]
     return np.stack([words[:, feature] < threshold for feature, threshold in sorted(set(below))], axis=1)
 
 
@@ -129,7 +133,7 @@ def nearness(
 ) -> dict[str, Any]:
     """Errors of visits and of toggle rates against the held-out rows, in percentage points."""
     drawn = inputs.drawn_for(source, 100_000, 1, (forest,)).X
-    truth, model, train = (visits(forest, encode_numbers(forest, each)) for each in (Xt, drawn, X))
+    truth, model, train = (visits(forest, encode_numbers(forest, table)) for table in (Xt, drawn, X))
     rates = [2 * p * (1 - p) for p in (test.mean(axis=0), bits(forest, drawn).mean(axis=0), fit.mean(axis=0))]
     return {
         "visits %": points(model - truth),
@@ -144,15 +148,15 @@ def points(difference: NDArray[np.float64]) -> float:
 
 
 def covered(forest: Forest, words: NDArray[np.int64]) -> Coverage:
-    found = Coverage.of(forest)
+    coverage = Coverage.of(forest)
     for start in range(0, len(words), 8192):
-        found.add(evaluate_quickly(forest, words[start : start + 8192]).leaves)
-    return found
+        coverage.add(evaluate_quickly(forest, words[start : start + 8192]).leaves)
+    return coverage
 
 
 def visits(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.float64]:
-    found = covered(forest, words)
-    counts = [found.visits(index)[1:] for index in range(len(forest.trees))]  # the root is visited by all
+    coverage = covered(forest, words)
+    counts = [coverage.visits(index)[1:] for index in range(len(forest.trees))]  # the root is visited by all
     return np.concatenate(counts) / len(words)
 
 
@@ -176,15 +180,16 @@ def reached(forest: Forest, source: Forest, inputs: Any) -> dict[str, Any]:
         for node in np.flatnonzero((tree.left == LEAF) & own).tolist()
     ]
     row: dict[str, Any] = {"leaves": len(leaves)}
-    for kind, found in coverage.items():
-        count = sum(bool(found.leaf_visits[index][node]) for index, node in leaves)
+    for kind, visited in coverage.items():
+        count = sum(bool(visited.leaf_visits[index][node]) for index, node in leaves)
         row[f"{kind} %"] = round(100 * count / len(leaves), 2)
     row |= {"stimuli": len(made.rows), "stimuli s": round(seconds, 1)}
     rarity = np.argsort([coverage["drawn"].leaf_visits[index][node] for index, node in leaves], kind="stable")
     rare = rarity[: MUTANTS // 2].tolist()
-    chosen = [leaves[each] for each in [*rare, *random.choice(len(leaves), MUTANTS - len(rare), replace=False)]]
+    chosen = [leaves[place] for place in [*rare, *random.choice(len(leaves), MUTANTS - len(rare), replace=False)]]
     every = [
-        each.words for each in vectors(forest, ArrayRows(np.zeros((0, forest.columns))), 0, inputs=ArrayRows(made.rows))
+        batch.words
+        for batch in vectors(forest, ArrayRows(np.zeros((0, forest.columns))), 0, inputs=ArrayRows(made.rows))
     ]
     for kind, own in (("random", words), ("inputs", np.concatenate(every))):
         scores, labels = zip(*found_by(forest, own, chosen), strict=True)

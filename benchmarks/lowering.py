@@ -98,9 +98,9 @@ def main() -> None:
     jobs = [(name, kind) for name in sets for kind in options.trees.split(",")]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2) as pool:
-        for found in pool.map(lines, jobs, repeat(options.data), repeat(options.amaranth)):
-            rows += found
-            for row in found:
+        for made in pool.map(lines, jobs, repeat(options.data), repeat(options.amaranth)):
+            rows += made
+            for row in made:
                 print(row, flush=True)
             save(TITLE, rows, options.json)
     show(TITLE, rows, options.json, over_all_sets=totals(rows))
@@ -109,7 +109,7 @@ def main() -> None:
 def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The geometric mean, over all models, of each step's figures to those of the design as it is."""
     whole = {(row["data"], row["trees"]): row for row in rows if row["without"] == "nothing"}
-    found = []
+    lines = []
     for step in steps():
         some = [row for row in rows if row["without"] == step]
         if not some:
@@ -118,8 +118,8 @@ def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for key in ("xcup", "ecp5", "ice40", "MHz"):
             ratios = [row[key] / whole[row["data"], row["trees"]][key] for row in some if row[key]]
             line[f"{key}_ratio"] = statistics.geometric_mean(ratios) if ratios else ""
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
@@ -189,18 +189,18 @@ def lines(job: tuple[str, str], data: Path | None, amaranth: bool) -> list[dict[
     """A line for each step of a set's model or grown trees."""
     name, kind = job
     model, forest, X = forests(name, kind, data)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for step, change in steps().items():
         if step != "nothing" and (step == "classes at leaves") != (kind == "lone"):
             continue
         with change():
-            found.append({"data": name, "trees": kind, "without": step, **sizes(forest, amaranth)})
+            rows.append({"data": name, "trees": kind, "without": step, **sizes(forest, amaranth)})
             for target, device in ESTIMATED.items():
                 guess = estimate(lower(forest, LoweringOptions(family=TARGETS[target])), device)["lut"]
-                found[-1][f"{target}_estimate"] = guess if step == "nothing" or kind == "lone" else ""
-            placed = kind != "lone" and step in MOVED and found[0]["ecp5"] <= MOST_PLACED
-            found[-1]["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
-    return found
+                rows[-1][f"{target}_estimate"] = guess if step == "nothing" or kind == "lone" else ""
+            placed = kind != "lone" and step in MOVED and rows[0]["ecp5"] <= MOST_PLACED
+            rows[-1]["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
+    return rows
 
 
 def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, NDArray[Any]]:
@@ -226,7 +226,7 @@ def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, ND
 
 def sizes(forest: Forest, amaranth: bool) -> dict[str, Any]:
     """Logic cells of each target, of designs that simulation showed equal to the forest."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for target, family in TARGETS.items():
         netlist = lower(forest, LoweringOptions(family=family))
         words = random_words(forest, np.zeros((1, len(forest.features)), np.int64), 2000, np.random.default_rng(0))
@@ -236,8 +236,8 @@ def sizes(forest: Forest, amaranth: bool) -> dict[str, Any]:
             file = Path(folder) / "core.v"
             file.write_text(from_amaranth(netlist) if amaranth else verilog.emit(netlist)[f"{top}.v"])
             cells = synthesize([file], top, FAMILIES[target].synthesis)
-            found[target] = cells.lut + CHAIN_CELLS[target] * cells.carry
-    return found
+            figures[target] = cells.lut + CHAIN_CELLS[target] * cells.carry
+    return figures
 
 
 def from_amaranth(netlist: Netlist) -> str:

@@ -65,7 +65,7 @@ def main() -> None:
         kept = json.loads(options.json.read_text())
         rows = [row for row in kept["rows"] if row["data"].split(",")[0] not in wanted]
         fronts = {key: front for key, front in kept.items() if key.startswith("front_of_")}
-    for name in (each for each in SMALL if each in wanted and (each != "dry_bean" or options.data)):
+    for name in (data for data in SMALL if data in wanted and (data != "dry_bean" or options.data)):
         line, fronts[f"front_of_{name}"] = searched(name, options.data, options.trials)
         rows.append(line)
         save(TITLE, rows, options.json, **fronts)
@@ -106,10 +106,10 @@ def searched(name: str, data: Path | None, trials: int) -> tuple[dict[str, Any],
         }
         for trial in study.front
     ]  # fmt: skip
-    enough = [each for each in front if each["validation_%"] >= accuracy]
+    enough = [design for design in front if design["validation_%"] >= accuracy]
     best = max(study.front, key=lambda trial: trial.validation.value).validation
-    equal = [each for each in front if each["validation_%"] >= 100 * (best.value - best.standard_error)]
-    chosen = min(enough or equal, key=lambda each: each["LUT"])
+    equal = [design for design in front if design["validation_%"] >= 100 * (best.value - best.standard_error)]
+    chosen = min(enough or equal, key=lambda design: design["LUT"])
     line = {"data": name, **chosen, "of": who, "its_test_%": accuracy, "its_LUT": lut}
     return line | {"ratio": chosen["LUT"] / lut, "s": time.perf_counter() - start}, front
 
@@ -126,7 +126,7 @@ def of_mnist(data: Path) -> Iterator[dict[str, Any]]:
             lut = forestc.synth(folder + "/out", device=DEVICE)["lut"]
             design = forestc.open_design(folder + "/out").forest
         test = right(design, Xt, yt) / 100
-        beside = min(MNIST, key=lambda each: abs(each[1] - 100 * test))
+        beside = min(MNIST, key=lambda neighbor: abs(neighbor[1] - 100 * test))
         name = f"mnist, {size['trees']} trees a digit" + ", shifted copies" * (copies > 0)
         yield {
             "data": name, "LUT": lut, "validation_%": None, "test_%": 100 * test,

@@ -92,8 +92,8 @@ def measured(case: Case, passes: str) -> dict[str, Any]:
     total, passed = time.process_time() - start, time.perf_counter() - began
     report, forest = done.report, Simplify().run(done.forest, None).forest
     both = (source, forest)
-    splits = [sum(len(tree.inner) for tree in each.trees) for each in both]
-    right = [float((forestc.evaluate(each, case.X_test).index == case.y_test).mean() * 100) for each in both]
+    splits = [sum(len(tree.inner) for tree in forest.trees) for forest in both]
+    right = [float((forestc.evaluate(forest, case.X_test).index == case.y_test).mean() * 100) for forest in both]
     return {
         "set": case.name, "rows": report["rows"], "copies": report["copies"], "trees": len(source.trees),
         "price": report["price"] or 0.0, **{stage: round(seconds[stage], 2) for stage in STAGES.values()},

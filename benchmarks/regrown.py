@@ -145,8 +145,8 @@ def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
     its_mhz = TREELUT[name][1][-1]
     best = finalists[0][0]
     least = best - error_of(best, len(y))
-    speeds = [(megahertz(pair, X), smaller, pair) for each, smaller, pair in finalists if each >= least]
-    mhz, smaller, (_, forest) = max(speeds, key=lambda one: one[:2])
+    speeds = [(megahertz(pair, X), smaller, pair) for accuracy, smaller, pair in finalists if accuracy >= least]
+    mhz, smaller, (_, forest) = max(speeds, key=lambda speed: speed[:2])
     line |= {"MHz_2_stages": speeds[0][0], "its_MHz": its_mhz, "MHz_ratio": speeds[0][0] / its_mhz}
     line |= {"fastest_MHz": mhz, "fastest_ratio": mhz / its_mhz, "fastest_LUT": -smaller}
     return line | {"fastest_test_%": right(forest, Xt, yt)}
@@ -203,7 +203,7 @@ def within_budget(
 
     if X.size <= MOST_NOISY:
         choices = choices | {"noise": NOISE}
-    found = []
+    designs = []
     for values in product(*choices.values()):
         chosen = dict(zip(choices, values, strict=True))
         largest: tuple[Made, int, dict[str, Any]] | None = None
@@ -220,19 +220,19 @@ def within_budget(
                 too_many = middle
         if largest is not None:
             first = parts[: 1 if len(X) >= FEW_ROWS else PARTS]  # a fifth of few rows says little
-            found.append((validated(largest[2], first), -largest[1], len(found), *largest))
+            designs.append((validated(largest[2], first), -largest[1], len(designs), *largest))
     judged = []
-    for _, _, place, pair, _, options in sorted(found, key=lambda one: one[:3])[-FINALISTS:]:
+    for _, _, place, pair, _, options in sorted(designs, key=lambda design: design[:3])[-FINALISTS:]:
         lut = luts(*pair, X)
         if lut <= share * its_lut:
             judged.append((validated(options, parts), -lut, place, pair, options))
-    judged.sort(key=lambda one: one[:3], reverse=True)
+    judged.sort(key=lambda design: design[:3], reverse=True)
     accuracy, smaller, _, (_, forest), options = judged[0]
     line = {"data": name, "share": share, "LUT": -smaller, "validation_%": accuracy, "test_%": right(forest, Xt, yt)}
     line |= {"standard_error": error_of(its_accuracy, len(yt)), "of": who, "its_test_%": its_accuracy}
     line |= {"its_LUT": its_lut, "ratio": line["LUT"] / its_lut, **options}
-    return line | {"judged": len(found), "s": time.perf_counter() - start}, [
-        (each, lut, pair) for each, lut, _, pair, _ in judged
+    return line | {"judged": len(designs), "s": time.perf_counter() - start}, [
+        (value, lut, pair) for value, lut, _, pair, _ in judged
     ]
 
 

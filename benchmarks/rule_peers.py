@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from papers.boolean_rules.binarization import Binarization, binarization
 from tools import arguments, show
 
-from forestc.algorithms.covers.boolean_rules import hamming_loss, learn_rules
+from forestc.algorithms.covers.boolean_rules import RuleLimits, hamming_loss, learn_rules
 
 PRICES = (0.01, 0.003, 0.001)
 SOME = "heart,ILPD,liver,pima,tic-tac-toe,transfusion,WDBC,magic"
@@ -53,7 +53,7 @@ def compared(
     loss = hamming_loss(theirs, "dnf", bits, y, weight)
     size = sum(len(clause) + 1 for clause in theirs if clause)
     start = time.perf_counter()
-    ours = learn_rules(bits, y, complexity=max(1, size), groups=made.groups, time_limit=max(1.0, took))
+    ours = learn_rules(bits, y, RuleLimits(max(1, size), time_limit=max(1.0, took)), groups=made.groups)
     objective = loss / len(y) + price * size, ours.loss / len(y) + price * ours.complexity
     return {
         "set": name, "rows": len(y), "price": price, "AIX360_loss": int(loss), "loss": int(ours.loss),

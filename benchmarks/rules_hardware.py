@@ -109,9 +109,9 @@ def measured(name: str, data: Path, seconds: float, synth: bool) -> list[dict[st
 
 def class_of_row(header: Path) -> str:
     """A C function from raw rows to the class."""
-    found = re.search(r"static inline (\w+) m_predict\(const (\w+) x\[\w+\]\)", header.read_text())
-    assert found is not None
-    result, word = found.groups()
+    signature = re.search(r"static inline (\w+) m_predict\(const (\w+) x\[\w+\]\)", header.read_text())
+    assert signature is not None
+    result, word = signature.groups()
     return f"{result} run(const float *row) {{ {word} x[M_INPUTS]; m_quantize(row, x); return m_predict(x); }}"
 
 

@@ -97,9 +97,9 @@ def exceptions(count: int, share: float) -> None:
     high = low + random.exponential(0.01, size=count)
     stab_most(low[:50], high[:50], 20)
     before, start = peak_memory_mb(), time.perf_counter()
-    found = stab_most(low, high, int(share * count))
+    points = stab_most(low, high, int(share * count))
     took = time.perf_counter() - start
-    print(json.dumps([took, peak_memory_mb() - before, len(found.low), int(found.missed.sum())]))
+    print(json.dumps([took, peak_memory_mb() - before, len(points.low), int(points.missed.sum())]))
 
 
 def main() -> None:

@@ -92,8 +92,8 @@ def main() -> None:
                 done = list(pool.map(lambda data: run_tool([str(program)], folder, data=data), parts))
             runs.append(time.perf_counter() - start)
         verilator_seconds = min(runs)
-        found = unpacked(outputs, np.frombuffer(b"".join(done), dtype="<u4").reshape(-1, y_lanes))
-        if not np.array_equal(found, result[: share * cores]):
+        answers = unpacked(outputs, np.frombuffer(b"".join(done), dtype="<u4").reshape(-1, y_lanes))
+        if not np.array_equal(answers, result[: share * cores]):
             raise SystemExit("hw_sim and Verilator differ")
 
     ours, theirs = options.vectors / sim_seconds, share * cores / verilator_seconds

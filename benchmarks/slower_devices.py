@@ -47,7 +47,7 @@ def main() -> None:
                 done = forestc.compile(model.fit(X, y), X, out, label=y, latency=latency, targets="verilog", name="m")
                 figures = [forestc.synth(done.design, device, native=options.native) for device in (fast, slow)]
             row = {"data": load.__name__, "model": type(model).__name__, "latency": latency, "lut": figures[0]["lut"]}
-            mhz = [each["fmax_mhz"] for each in figures]
+            mhz = [figure["fmax_mhz"] for figure in figures]
             rows.append(row | {fast: mhz[0], slow: mhz[1], "ratio": round(mhz[0] / mhz[1], 2)})
         ratio = float(np.median([row["ratio"] for row in rows]))
         show(f"{slow}: MHz compared with {fast}", rows, options.json, median_ratio=ratio)

@@ -112,12 +112,12 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def library_conditions(model: Any) -> int:
     """The number of distinct (feature, float64 threshold) pairs of scikit-learn's trees. forestc counts fewer: two
     thresholds between the same two float32 values are one condition for float32 rows."""
-    found = set()
+    conditions = set()
     for estimator in np.ravel(model.estimators_):
         tree = estimator.tree_
         inner = tree.children_left >= 0
-        found |= set(zip(tree.feature[inner].tolist(), tree.threshold[inner].tolist(), strict=True))
-    return len(found)
+        conditions |= set(zip(tree.feature[inner].tolist(), tree.threshold[inner].tolist(), strict=True))
+    return len(conditions)
 
 
 def accuracy(forest: Forest, X: np.ndarray, y: np.ndarray) -> float:
@@ -139,12 +139,12 @@ def shared_as_printed(forest: Forest, X: np.ndarray, per_tree: bool) -> Forest:
             continue
         values = np.unique(X[:, feature.column])
         single = values.astype(np.float32).astype(np.float64)
-        found = stab(bounds.low[here], bounds.high[here])
-        low, high = (values[np.searchsorted(single, side)] for side in (found.low, found.high))
+        points = stab(bounds.low[here], bounds.high[here])
+        low, high = (values[np.searchsorted(single, side)] for side in (points.low, points.high))
         middle = (low + high) / 2
         t = middle.astype(np.float32)
         t = np.where(t > middle, t, np.nextafter(t, np.float32(np.inf))).astype(np.float64)
-        thresholds[here] = np.minimum(t, found.high)[found.point]
+        thresholds[here] = np.minimum(t, points.high)[points.point]
     return with_thresholds(forest, thresholds)
 
 
@@ -253,8 +253,8 @@ def on_front(points: list[Point], least: float = 0.95) -> list[Point]:
 
 
 def smallest(points: list[Point], methods: tuple[str, ...], least: float, of: str) -> float:
-    found = [getattr(p, of) for p in points if p.method in methods and p.accuracy >= least]
-    return min(found, default=float("nan"))
+    values = [getattr(p, of) for p in points if p.method in methods and p.accuracy >= least]
+    return min(values, default=float("nan"))
 
 
 def fronts(sets: list[Data], kind: str, plot: Path | None, path: Path | None) -> None:
@@ -277,8 +277,8 @@ def fronts(sets: list[Data], kind: str, plot: Path | None, path: Path | None) ->
     if path is not None:
         points = {name: [vars(p) for p in points] for name, points in everything.items()}
         path.write_text(json.dumps({"title": title, "rows": rows, "points": points}, indent=1) + "\n")
-    for name, found in counts.items():
-        counted = ", ".join(f"{m} {len(s)} points in {len(set(s))} data sets" for m, s in found.items())
+    for name, methods in counts.items():
+        counted = ", ".join(f"{m} {len(s)} points in {len(set(s))} data sets" for m, s in methods.items())
         print(f"on the joint front {name}: {counted}")
     if plot is not None:
         draw(everything, plot)

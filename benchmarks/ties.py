@@ -59,12 +59,12 @@ def main() -> None:
     lines: dict[tuple[str, str], dict[str, Any]] = {}
     for seed in range(options.first, options.first + options.models):
         name = list(MAKERS)[seed % len(MAKERS)]
-        found = tried(name, seed)
-        if found is None:
+        counts = tried(name, seed)
+        if counts is None:
             continue
-        classes = "2" if found.pop("two") else "3 or 4"
+        classes = "2" if counts.pop("two") else "3 or 4"
         line = lines.setdefault((name, classes), {"model": name, "classes": classes})
-        for key, value in found.items():
+        for key, value in counts.items():
             line[key] = line.get(key, 0) + value
     rows = [lines[key] for key in sorted(lines)]
     show("ties", rows, options.json, s=time.perf_counter() - start)

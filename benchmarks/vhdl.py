@@ -46,7 +46,7 @@ KINDS = ("xgboost-binary", "xgboost-regression", "tree-multi", "forest-binary", 
 
 def designs(family: str) -> dict[str, Netlist]:
     """Eight designs: name to netlist."""
-    found = {}
+    netlists = {}
     for place, name in enumerate(("breast_cancer.json", "digits.skops", *KINDS)):
         if name in KINDS:
             model, X, y = trained(name)
@@ -56,8 +56,8 @@ def designs(family: str) -> dict[str, Netlist]:
             forest = forestc.quantize(model, np.random.default_rng(0).random((200, model.columns)) * 16)
         latency = (0, 3)[place % 2]
         options = LoweringOptions(latency=latency, outputs="label" if forest.decides else "scores", family=family)
-        found[f"{name}, {latency} cycles"] = lower(forest, options)
-    return found
+        netlists[f"{name}, {latency} cycles"] = lower(forest, options)
+    return netlists
 
 
 def luts(netlist: Netlist, flows: tuple[str, ...], folder: Path) -> tuple[int, int]:
@@ -75,10 +75,10 @@ def sizes(device: str) -> list[dict[str, Any]]:
     family = DEVICES[device].family
     for name, netlist in designs(family_of(device)).items():
         with tempfile.TemporaryDirectory() as folder:
-            one, other = luts(netlist, family.synthesis, Path(folder))
+            of_verilog, of_vhdl = luts(netlist, family.synthesis, Path(folder))
         lines.append(
-            {"device": device, "design": name, "cells": len(netlist.cells), "Verilog": one, "VHDL": other,
-             "VHDL / Verilog": other / one}
+            {"device": device, "design": name, "cells": len(netlist.cells), "Verilog": of_verilog, "VHDL": of_vhdl,
+             "VHDL / Verilog": of_vhdl / of_verilog}
         )  # fmt: skip
         print(lines[-1], flush=True)
     return lines
@@ -118,14 +118,14 @@ def streamed(vectors: int, tdata: int, latency: int, seed: int) -> dict[str, Any
             r"^(PASS|FAIL) .*?(\d+) vectors, of (\d+) sent; (\d+) wrong, (\d+) unstable, (\d+) short rows, "
             r"stalls (\d+) in (\d+) out, (\d+) clocks$"
         )
-        if (found := re.search(form, said, re.MULTILINE)) is None:
+        if (verdict := re.search(form, said, re.MULTILINE)) is None:
             raise SystemExit(f"the test bench gave no verdict: {said[-2000:]}")
-        received, sent, wrong, unstable, short, stalls_in, stalls_out, clocks = map(int, found.groups()[1:])
+        received, sent, wrong, unstable, short, stalls_in, stalls_out, clocks = map(int, verdict.groups()[1:])
         described = design.manifest["stream"]
     line = {"tdata": described["tdata_bits"], "beats": described["beats"], "latency": latency, "sent": sent}
     line |= {"received": received, "lost": sent - received, "wrong or out of order": wrong, "unstable": unstable}
     line |= {"short_rows": short, "stalls_in": stalls_in, "stalls_out": stalls_out, "clocks": clocks}
-    return line | {"seconds": seconds, "rows_per_s": round(sent / seconds), "test": found[1]}
+    return line | {"seconds": seconds, "rows_per_s": round(sent / seconds), "test": verdict[1]}
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def main() -> None:
     rows = [streamed(*case, options.seed + 1) for case in ((options.vectors, 0, 3), (options.vectors // 4, 8, 0))]
     print(*rows, sep="\n", flush=True)
     lines = [line for device in options.devices for line in sizes(device)]
-    found = edits(options.edits, options.seed)
+    caught = edits(options.edits, options.seed)
     root = Path(__file__).parents[1]
     files = ("forestc/backends/hdl.py", "forestc/backends/verilog.py", "forestc/backends/vhdl.py")
     files += ("hdl_templates/vhdl/core.vhd.j2", "hdl_templates/vhdl/bench.vhd.j2", "forestc/checks/proof/vhdl.py")
@@ -146,8 +146,8 @@ def main() -> None:
         f"hdl_templates/vhdl/{name}.vhd.j2" for name in ("read_word", "axi_stream", "axi_lite", "axi_stream_bench")
     )
     counted = [{"file": file, "lines": len((root / file).read_text().splitlines())} for file in files]
-    show("LUTs by yosys", lines, options.json, edits=[found], streams=rows, lines_of_the_backend=counted)
-    if found["missed"] or any(row["test"] != "PASS" for row in rows):
+    show("LUTs by yosys", lines, options.json, edits=[caught], streams=rows, lines_of_the_backend=counted)
+    if caught["missed"] or any(row["test"] != "PASS" for row in rows):
         sys.exit(1)
 
 

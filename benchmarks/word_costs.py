@@ -70,12 +70,12 @@ def of_model(name: str, model: Any, X: NDArray[Any], Xt: NDArray[Any], yt: NDArr
             row: dict[str, Any] = {"model": name, "passes": label, "conditions": len(design.forest.conditions)}
             row |= {"accuracy %": share(index, yt), "agree %": share(index, said)}
             for cpu, title in CPUS.items():
-                found = {}
+                measured = {}
                 for layout in LAYOUTS:
-                    one = with_header(design, COptions(layout=layout), Path(scratch))
-                    found[layout] = forestc.measure(one, cpu, Xt[:200], entries=["predict"])
-                row[f"{title} flash"] = min(found[each]["flash"] for each in SMALL)
-                row[f"{title} instructions"] = min(found[each]["instructions"]["mean"] for each in FAST)
+                    header = with_header(design, COptions(c_layout=layout), Path(scratch))
+                    measured[layout] = forestc.measure(header, cpu, Xt[:200], entries=["predict"])
+                row[f"{title} flash"] = min(measured[small]["flash"] for small in SMALL)
+                row[f"{title} instructions"] = min(measured[fast]["instructions"]["mean"] for fast in FAST)
         rows.append(row)
     return rows
 
@@ -88,8 +88,8 @@ def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for passes in list(PASSES)[1:]:
         row: dict[str, Any] = {"passes": passes}
         for figure in figures:
-            found = np.array([r[figure] / plain[r["model"]][figure] for r in rows if r["passes"] == passes])
-            row[figure] = f"{found.min():.2f} / {np.exp(np.log(found).mean()):.2f} / {found.max():.2f}"
+            shares = np.array([r[figure] / plain[r["model"]][figure] for r in rows if r["passes"] == passes])
+            row[figure] = f"{shares.min():.2f} / {np.exp(np.log(shares).mean()):.2f} / {shares.max():.2f}"
         lost = [plain[r["model"]]["accuracy %"] - r["accuracy %"] for r in rows if r["passes"] == passes]
         table.append({**row, "accuracy % lost, mean": float(np.mean(lost)), "most": float(np.max(lost))})
     return table

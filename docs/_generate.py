@@ -164,7 +164,7 @@ def _value(default: Any) -> str:
 # What the keywords of `compile` mean beyond their help on the command line.
 OPTIONS = {
     "What they mean in Python": "forestc.options.compile.CompileOptions",
-    "Those of the C header, each with c_ before its name (c_inputs)": "forestc.backends.c.COptions",
+    "Those of the C header": "forestc.options.c.COptions",
 }
 
 

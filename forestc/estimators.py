@@ -34,12 +34,12 @@ def _has(name: str) -> Any:
 class _Compiled(BaseEstimator):  # type: ignore[misc]
     """estimator: the estimator to train, any that `forestc.load` reads. passes, level: as for `forestc.compile`."""
 
-    def __init__(self, estimator: Any, *, passes: str | None = None, level: int | None = None) -> None:
+    def __init__(self, estimator: object, *, passes: str | None = None, level: int | None = None) -> None:
         self.estimator = estimator
         self.passes = passes
         self.level = level
 
-    def fit(self, X: Any, y: Any, **options: Any) -> Self:
+    def fit(self, X: object, y: object, **options: Any) -> Self:
         """Trains a clone of the estimator (options go to its `fit`), then quantizes it on the same rows.
 
         Raises ForestcError for a model that forestc can't compile.
@@ -59,7 +59,7 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.quantized_.forest
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """The predictions of the compiled model; see `Design.predict`."""
         check_is_fitted(self)
         return self.quantized_.predict(X)
@@ -78,13 +78,13 @@ class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
         return self.quantized_.classes_
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Any:
         """See `Design.predict_proba`."""
         check_is_fitted(self)
         return self.quantized_.predict_proba(X)
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: object) -> Any:
         """See `Design.decision_function`."""
         check_is_fitted(self)
         return self.quantized_.decision_function(X)

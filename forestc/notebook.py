@@ -20,7 +20,7 @@ def shows(kind: type) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
     return register
 
 
-def notebook_html(value: Any) -> str | None:
+def notebook_html(value: object) -> str | None:
     """The value as HTML; None, for which notebooks print its repr, where no function is registered."""
     write = _SHOWN.get(type(value))
     return None if write is None else write(value)
@@ -36,7 +36,7 @@ def prints(kind: type) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]
     return register
 
 
-def printed(value: Any) -> str:
+def printed(value: object) -> str:
     """The value as text; its repr where no function is registered."""
     write = _PRINTED.get(type(value))
     return repr(value) if write is None else write(value)

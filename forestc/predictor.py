@@ -33,7 +33,7 @@ class Predictor:
     model: Forest
     forest: Forest
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[Any]:
         """(rows,) class labels or values; (rows, targets) for several targets."""
         return self._evaluated(X).decision
 
@@ -69,13 +69,13 @@ class Predictor:
     def n_features_in_(self) -> int:
         return self.model.columns
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: object, y: object) -> float:
         """Accuracy; for a regression R squared."""
         from sklearn.metrics import accuracy_score, r2_score
 
         return float((accuracy_score if self.model.decides else r2_score)(y, self.predict(X)))
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Does nothing and returns self: a compiled design is not trained."""
         return self
 
@@ -119,7 +119,7 @@ class Predictor:
 
         return walked_trees(self.forest)
 
-    def _probabilities(self, X: Any) -> Any:
+    def _probabilities(self, X: object) -> Any:
         values = self._evaluated(X).values
         probabilities, start = [], 0
         for part in self.forest.targets:
@@ -128,7 +128,7 @@ class Predictor:
             start += width
         return probabilities[0] if len(probabilities) == 1 else probabilities
 
-    def _decision_function(self, X: Any) -> NDArray[np.float64]:
+    def _decision_function(self, X: object) -> NDArray[np.float64]:
         scores, scale = self._evaluated(X).scores.astype(np.float64), float(self.forest.scale or 1.0)
         if scores.shape[1] > 2:
             return scores * scale

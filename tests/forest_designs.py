@@ -6,12 +6,12 @@ import numpy as np
 from random_forests import troublesome_rows
 
 from forestc.backends import c, verilog
-from forestc.backends.c import COptions
 from forestc.checks.vectors import Vectors, vectors
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
+from forestc.options.c import c_options_of
 from forestc.rows.batches import ArrayRows
 
 
@@ -19,13 +19,13 @@ def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=
     """A design as compile would write it, without a model behind it."""
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
     files, roles = {}, {}
+    options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
     if "verilog" in targets:
         for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(netlist).items(), strict=True):
             files[path], roles[role] = text, path
     if "c" in targets:
-        for path, text in c.emit(forest, COptions(inputs=c_inputs, **c_more)).items():
+        for path, text in c.emit(forest, c_options_of(options["c"])).items():
             files[path], roles["c"] = text, path
-    options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
     for path, text in files.items():
         (folder / path).write_text(text)
     return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)

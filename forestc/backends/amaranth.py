@@ -28,6 +28,16 @@ _USED = frozenset(
     """.split()  # noqa: SIM905  read as words
 )
 
+_CELLS = {
+    ir.Not: "~{0}",
+    ir.And: "{0} & {1}",
+    ir.Or: "{0} | {1}",
+    ir.Mux: "Mux({0}, {1}, {2})",
+    ir.Shift: "Cat(Const(0, 1), {0}) + 0",  # another name of the same bits is not proved
+    ir.Extend: "{0} + 0",
+    ir.Compare: "{0} < {1}",
+}
+
 
 def core_name(netlist: Netlist) -> str:
     """The class of the core; followed by `Stream`, the class of the core between streams."""
@@ -123,14 +133,6 @@ class _Writer:
                 return f"{names[a]} < {threshold}" if chained else below(names[a], self.netlist.types[a], threshold)
             case ir.InSet(a, members):
                 return f"{self.value(a)}.matches({', '.join(map(str, members))})"
-            case ir.Not(a):
-                return f"~{names[a]}"
-            case ir.And(a, b):
-                return f"{names[a]} & {names[b]}"
-            case ir.Or(a, b):
-                return f"{names[a]} | {names[b]}"
-            case ir.Mux(select, a, b):
-                return f"Mux({names[select]}, {names[a]}, {names[b]})"
             case ir.Add(operands):
                 return " + ".join(names[a] for a in operands)
             case ir.Table(words):
@@ -141,12 +143,8 @@ class _Writer:
                     for place in range(cell.width)
                 ]
                 return f"Cat({', '.join(bits)})"
-            case ir.Shift(a):
-                return f"Cat(Const(0, 1), {names[a]}) + 0"  # another name of the same bits is not proved
-            case ir.Extend(a):
-                return f"{names[a]} + 0"
-            case ir.Compare(a, b):
-                return f"{names[a]} < {names[b]}"
+            case ir.Not() | ir.And() | ir.Or() | ir.Mux() | ir.Shift() | ir.Extend() | ir.Compare():
+                return _CELLS[type(cell)].format(*(names[a] for a in ir.reads(cell)))
             case ir.Const() | ir.Input() | ir.Register():
                 raise ValueError(f"{type(cell).__name__} has no expression")
             case _:

@@ -23,6 +23,9 @@ from forestc.netlist.ports import Port
 from hdl_templates import render
 
 BLOCK = 1024  # statements in a function: the time of compilers grows faster than its size
+_CELLS = {
+    ir.And: "{0} && {1}", ir.Or: "{0} || {1}", ir.Mux: "{0} ? {1} : {2}", ir.Extend: "{0}", ir.Compare: "{0} < {1}"
+}  # fmt: skip
 PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # of the scripts where the user gives none
 
 
@@ -242,12 +245,6 @@ class _Writer:
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case ir.Not(a):
                 return f"!{names[a]}" if word.width == 1 else f"{_literal(word.high)} - {names[a]}"
-            case ir.And(a, b):
-                return f"{names[a]} && {names[b]}"
-            case ir.Or(a, b):
-                return f"{names[a]} || {names[b]}"
-            case ir.Mux(select, a, b):
-                return f"{names[select]} ? {names[a]} : {names[b]}"
             case ir.Add(operands):
                 # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
                 kind = _c_type(word)
@@ -262,10 +259,8 @@ class _Writer:
                 return " | ".join(bits)
             case ir.Shift(a):
                 return f"({_c_type(word)}){names[a]} << 1"
-            case ir.Extend(a):
-                return names[a]
-            case ir.Compare(a, b):
-                return f"{names[a]} < {names[b]}"
+            case ir.And() | ir.Or() | ir.Mux() | ir.Extend() | ir.Compare():
+                return _CELLS[type(cell)].format(*(names[a] for a in reads(cell)))
             case ir.Const() | ir.Register():
                 raise ValueError(f"{type(cell).__name__} has no statement")
             case _:

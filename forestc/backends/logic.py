@@ -31,6 +31,7 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
+    """The lookup that computes a table's sum."""
     return Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
 
 

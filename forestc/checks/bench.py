@@ -72,7 +72,7 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])
     if options.raw:
-        floats = inputs_of(forest, options.inputs, options.types).fitted(floats)
+        floats = inputs_of(forest, options.c_inputs, options.c_types).fitted(floats)
         words = encode(forest, floats)
     answers = evaluate_words(forest, words)
     labels = answers.index.reshape(len(words), -1) if forest.decides else np.empty((len(words), 0), dtype=np.int64)

@@ -316,11 +316,11 @@ class CEngine(Engine):
             raise MissingToolError("no C compiler was found", do="install gcc or clang, or set CC")
         self.forest: Forest = design.forest
         options = design.c_options
-        self.inputs = inputs = inputs_of(self.forest, options.inputs, options.types)
+        self.inputs = inputs = inputs_of(self.forest, options.c_inputs, options.c_types)
         self.quantizes, self.seen = options.quantizes, 0
-        self.rows = rows_of(self.forest, row_type(self.forest, options.quantizer).name) if self.quantizes else inputs
+        self.rows = rows_of(self.forest, row_type(self.forest, options.c_quantizer).name) if self.quantizes else inputs
         prefix = identifier(self.forest.name)
-        self.shown = shown(self.forest, prefix, options.values)
+        self.shown = shown(self.forest, prefix, options.c_values)
         header = folder / copied(design, "c", folder)
         features = self.forest.features
         places = [inputs.place(index).replace("->", ".") for index in range(len(features))]

@@ -22,12 +22,12 @@ class Call:
     json: bool
     wide: bool
 
-    def show(self, figures: Any, tables: Callable[[], list[Any]]) -> None:
+    def show(self, figures: object, tables: Callable[[], list[Any]]) -> None:
         """Prints the figures: as JSON, or as tables for people."""
         show(self.json, figures, tables, wide=self.wide)
 
 
-def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[Callable[[Call], None]], None]:
+def command(app: typer.Typer, kind: object, name: str | None = None) -> Callable[[Callable[[Call], None]], None]:
     """Adds a command. Its help is the docstring of the function that carries it out."""
 
     def add(run: Callable[[Call], None]) -> None:
@@ -48,7 +48,7 @@ def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[C
     return add
 
 
-def _parameters(kind: Any) -> Iterator[Parameter]:
+def _parameters(kind: object) -> Iterator[Parameter]:
     """The fields as typer takes them."""
     for parameter, spec in options_of(kind):
         wanted: Any = bool if spec.group else value_type(kind, parameter.name)
@@ -64,12 +64,12 @@ def _parameters(kind: Any) -> Iterator[Parameter]:
                 yield inner if inner.default is False else inner.replace(default=None)
 
 
-def _default(value: Any) -> Any:
+def _default(value: object) -> Any:
     """The default that the help shows; None for those that its text tells."""
     return ",".join(value) or None if isinstance(value, tuple) else None if value is MISSING else value
 
 
-def _given(kind: Any, values: dict[str, Any], typed: set[str]) -> dict[str, Any]:
+def _given(kind: object, values: dict[str, Any], typed: set[str]) -> dict[str, Any]:
     """By keyword, the options of the command line. Raises OptionError for options of a group without its flag."""
     result: dict[str, Any] = {}
     for field, spec in options_of(kind):

@@ -53,7 +53,7 @@ def row_progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]], *, wide: bool) -> None:
+def show(json_wanted: bool, figures: object, tables: Callable[[], list[Any]], *, wide: bool) -> None:
     """Prints one JSON object; or tables, wide or as wide as the terminal."""
     if json_wanted:
         sys.stdout.write(json.dumps(figures) + "\n")

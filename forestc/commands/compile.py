@@ -137,13 +137,13 @@ class _Passed:
 
 
 def quantize(
-    model: Any,
-    rows: Any = None,
-    truth: Any = None,
+    model: object,
+    rows: object = None,
+    truth: object = None,
     passes: str | Sequence[Pass] | None = None,
     *,
-    held_out: Any = None,
-    ranges: Any = None,
+    held_out: object = None,
+    ranges: object = None,
     level: int | str | None = None,
     tolerance: float | None = None,
 ) -> Forest:
@@ -259,17 +259,17 @@ def _read(wanted: Request) -> _Read:
         options.progress(note)
     c = wanted.c
     if "c" in wanted.targets and c.raw:
-        if c.inputs == "float":
+        if c.c_inputs == "float":
             c_types.float_inputs(source)
-        c = replace(c, types=by_position(source, c.types))
+        c = replace(c, c_types=by_position(source, c.c_types))
         _refuse_unfit(source, opened, c)
     return _Read(source, opened, record, notes, c)
 
 
 def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
     """Raises RowsError for rows, or ends of ranges, that are no values of the C header's raw integers."""
-    types, start = column_types(source, c.types), 0
-    if c.inputs == "float" or not any(kind.whole for kind in types):
+    types, start = column_types(source, c.c_types), 0
+    if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
     if isinstance(rows, Ranges):
         for feature in source.features:
@@ -318,7 +318,7 @@ def _visited(read: _Read, passed: _Passed, wanted: Request) -> tuple[_Passed, di
 def _layout(forest: Forest, c: COptions) -> tuple[COptions, dict[str, Any] | None]:
     """The options of the C header with the layout that `auto` chose, and what was estimated. The manifest keeps the
     choice: costs that are fitted again must not change what a design was written as."""
-    chosen = replace(c, layout=chosen_layout(forest, c))
+    chosen = replace(c, c_layout=chosen_layout(forest, c))
     return chosen, layout_told(forest, chosen)
 
 

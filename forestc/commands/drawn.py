@@ -11,7 +11,7 @@ from forestc.manifest.design import Design
 from forestc.options.shared import DrawnRows
 
 
-def rows_or_drawn(rows: Any, options: DrawnRows, design: Design) -> Any:
+def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
     """The given rows, or rows drawn for a design. Raises OptionError where both are given."""
     if options.inputs is None:
         return rows
@@ -20,7 +20,8 @@ def rows_or_drawn(rows: Any, options: DrawnRows, design: Design) -> Any:
     return model.drawn_for(design.model, options.count, options.seed, (design.forest,))
 
 
-def refuse_both(rows: Any, inputs: Any) -> None:
+def refuse_both(rows: object, inputs: object) -> None:
+    """Raises OptionError if both are given."""
     if rows is not None and inputs is not None:
         raise OptionError(
             "--rows and --inputs are both given",

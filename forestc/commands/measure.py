@@ -83,7 +83,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     opened = None if rows is None else rows_from(rows, design.model, options.label)
     sample, total = (None, 0) if opened is None else spread(opened, most)
     notes = []
-    types = inputs_of(design.forest, design.c_options.inputs, design.c_options.types).types
+    types = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types).types
     if sample is not None and types and (first := unfit(design.forest, sample, types, None)):
         kept = fits(design.forest, types, sample).all(axis=1)
         notes.append(
@@ -152,15 +152,15 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
     known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if known is None or optimize != "s" or known.tool.split()[0] != tool.version.split()[0]:
         return None
-    layout = next((name for name in LAYOUTS if name == options.layout), None) or chosen_layout(forest, options)
+    layout = next((name for name in LAYOUTS if name == options.c_layout), None) or chosen_layout(forest, options)
     estimate = estimated(forest, options, cpu).get(layout)
     return None if estimate is None else estimate.worst
 
 
 def _budget(design: Design, cpu: str, figures: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     """By name, what the first entry takes of each budget that the design was compiled with, and the budget."""
-    budget = design.c_options.budget
-    if budget.cpu != cpu:
+    options = design.c_options
+    if options.cpu != cpu:
         return {}
     taken = figures["cycles"] or figures["instructions"]
     used = {
@@ -168,7 +168,7 @@ def _budget(design: Design, cpu: str, figures: Mapping[str, Any]) -> dict[str, t
         "ram": figures["ram"] + (figures["stack"] or 0),
         "instructions": 0 if taken is None else taken["max_of_all"],
     }
-    return {name: (used[name], most) for name, most in budget.limits.items()}
+    return {name: (used[name], most) for name, most in options.limits.items()}
 
 
 def need_libraries(cpu: Cpu) -> None:

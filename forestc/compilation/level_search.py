@@ -144,7 +144,7 @@ def size_of(wanted: Request) -> Size:
     """What is minimized: LUTs of the device, or bytes on the processor where only C is written."""
     options = wanted.options
     if set(wanted.targets) == {"c"}:
-        cpu = wanted.c.cpu or DEFAULT_CPU
+        cpu = wanted.options.cpu or DEFAULT_CPU
 
         def flash(forest: Forest) -> float:
             layouts = firmware_estimates(forest, "words", "", cpu)

@@ -54,7 +54,7 @@ def versions(source: Forest) -> dict[str, str]:
     return {"forestc": __version__, "numpy": np.__version__, **library}
 
 
-def model_record(model: Any, source: Forest) -> dict[str, str]:
+def model_record(model: object, source: Forest) -> dict[str, str]:
     """The model's file name or class, and its hash."""
     kind = type(model)
     named = {"file": Path(model).name} if isinstance(model, str | Path) else {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from forestc.backends.c import COptions
+from forestc.backends.c import COptions, check
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import FROM_THE_FOREST, TARGETS
 from forestc.costs.boards import stands_for
@@ -71,8 +71,9 @@ class Request:
             named,
             stop,
             targets,
-            _c_options(options),
+            options,
         )
+        check(options)
         request._check_hardware()
         return request
 
@@ -116,7 +117,7 @@ class Request:
         options["outputs"] = given.outputs
         if lowering.family != DEFAULT_FAMILY:
             options["target"] = lowering.family
-        options["c"] = vars(self.c)
+        options["c"] = self.c.c_record()
         if given.stream is not None:
             options["stream"] = vars(given.stream)
         if given.device is not None:
@@ -159,13 +160,7 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
         raise OptionError("a stream wrapper needs the core", do="add the target verilog or vhdl")
 
 
-def _c_options(given: CompileOptions) -> COptions:
-    """The options of the C header: those of compile without `c_`, and the budgets."""
-    names = {field.name: f"c_{field.name}" for field in fields(COptions)}
-    return COptions(**{name: getattr(given, long if hasattr(given, long) else name) for name, long in names.items()})
-
-
-def _label(label: Any, rows: Any) -> str | list[str] | None:
+def _label(label: object, rows: object) -> str | list[str] | None:
     if label is None:
         return None
     columns = label_columns(label, rows)

@@ -76,7 +76,7 @@ def parsed(text: str) -> Mapping[str, FirmwareCosts]:
     return by_cpu
 
 
-def _ranges(where: str, table: Any, layout: str) -> dict[str, tuple[float, float]]:
+def _ranges(where: str, table: object, layout: str) -> dict[str, tuple[float, float]]:
     ranges: Any = _object(where, table).get(layout)
     _has(f"{where}: nine_of_ten", ranges, RANGED)
     for figure in RANGED:
@@ -86,13 +86,13 @@ def _ranges(where: str, table: Any, layout: str) -> dict[str, tuple[float, float
     return {figure: (ranges[figure][0], ranges[figure][1]) for figure in RANGED}
 
 
-def _object(what: str, value: Any) -> Mapping[str, Any]:
+def _object(what: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _damaged(f"{what} is not an object")
     return value
 
 
-def _has(what: str, value: Any, names: tuple[str, ...]) -> None:
+def _has(what: str, value: object, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in _object(what, value):
             raise _damaged(f"{what} has no {name!r}")

@@ -94,7 +94,7 @@ def parsed(text: str) -> Fitted:
     return Fitted(luts, paths, {name: (low, high) for name, (low, high) in ends.items()})
 
 
-def _check_keys(what: str, value: Any, names: Sequence[str]) -> None:
+def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
     """Raises ForestcError unless `value` is an object with exactly these keys."""
     keys = set(value) if isinstance(value, dict) else set()
     for name in names:
@@ -120,12 +120,12 @@ def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
         raise damaged(f"it is not JSON ({error})") from None
 
 
-def is_range(pair: Any) -> bool:
+def is_range(pair: object) -> bool:
     """Whether it is a list of two numbers, of which the first is above 0 and the second above the first."""
     return isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) and 0 < pair[0] < pair[1]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether it is a finite number of JSON."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from forestc.backends.c.choice import Budget
+from forestc.backends.c import COptions, check
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
@@ -60,7 +60,7 @@ class Asked(ExploreOptions):
             known_device(self.device)
             if not estimated(self.device):
                 raise OptionError(f"no estimates for {self.device!r}", do=f"known: {_devices()}")
-        Budget(cpu=self.cpu or "").check()
+        check(COptions(cpu=self.cpu or ""))
         timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
         for name in self.figures:
             if name == "fmax_mhz" and not timed:
@@ -142,7 +142,7 @@ def masked(address: str) -> str:
     return re.sub(r"(://[^/@:]*):[^@]*@", rf"\1:{HIDDEN}@", address)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, tuple | list) and all(isinstance(item, str | int | float) for item in value):

@@ -82,7 +82,7 @@ class Bench:
         trial = _STAGES[job.stage](self, job, clock)
         return replace(trial, seconds=clock.found)
 
-    def _once(self, key: Any, make: Callable[[], T]) -> T:
+    def _once(self, key: object, make: Callable[[], T]) -> T:
         if key not in self._kept:
             self._kept[key] = make()
             while len(self._kept) > KEPT * len(self.material.folds):

@@ -207,12 +207,12 @@ _SEEN = (
 _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design answers as the model does"
 
 
-def labeled_rows(rows: Any, label: Any) -> tuple[Any, Any]:
+def labeled_rows(rows: object, label: object) -> tuple[Any, Any]:
     """Rows, and their labels or the column of these. rows: a file with the label column, or a pair (rows, labels)."""
     return rows if isinstance(rows, tuple) else (rows, label)
 
 
-def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
+def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
     """The test rows: a file with the same label column, or a pair (rows, labels)."""
     rows, truth = labeled_rows(test, label)
     X, y, labeled = _arrays(rows_from(rows, model, truth), model)

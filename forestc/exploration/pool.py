@@ -112,7 +112,8 @@ def _end(workers: list[_Worker]) -> None:
 
 
 class LocalPool:
-    """Processes of one thread each on this machine."""
+    """Processes of one thread each on this machine. Those of concurrent.futures and joblib are no substitute: a process
+    that dies takes the jobs of all with it, and none is ended that takes too long or too much memory."""
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material

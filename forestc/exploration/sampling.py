@@ -113,7 +113,7 @@ def trial_of(folder: str, address: str, identity: int) -> Any:
     return optuna().trial.Trial(study, identity)
 
 
-def chosen(trial: Any, space: Sequence[Parameter], start: Mapping[str, Any] | None) -> dict[str, Any]:
+def chosen(trial: object, space: Sequence[Parameter], start: Mapping[str, Any] | None) -> dict[str, Any]:
     """A value for each parameter in use, drawn by the sampler unless a start fixes it. A level has passes of its own:
     only the training is drawn."""
     values: dict[str, Any] = {}

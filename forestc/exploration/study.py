@@ -238,11 +238,11 @@ def _is_limit(limit: Limit) -> bool:
     return _is_text(limit.figure) and isinstance(limit.at_least, bool) and _is_number(limit.value)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != "" and value.isprintable()
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and -LARGEST <= value <= LARGEST
 
 
@@ -298,7 +298,7 @@ def write_asked(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], ask
     write_json(study / STUDY, {"format": FORMAT, **wanted, **asked})
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Writes JSON, whole or not at all. Raises ForestcError if the folder can't be written to."""
     with writing(path, "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -75,8 +75,8 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
     offered = {
         "predict": forest.decides,
         "scores": True,
-        "values": shown(forest, identifier(forest.name), options.values) is not None,
-        "row": options.quantizes and (cpu.doubles or row_type(forest, options.quantizer).bits == 32),
+        "values": shown(forest, identifier(forest.name), options.c_values) is not None,
+        "row": options.quantizes and (cpu.doubles or row_type(forest, options.c_quantizer).bits == 32),
     }
     return [name for name in ENTRIES if offered[name]]
 
@@ -85,16 +85,16 @@ def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     """The entry of this name. Raises OptionError for one that the header does not offer."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
-    inputs = inputs_of(design.forest, design.c_options.inputs, design.c_options.types)
+    inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")
     if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")
     forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)
     struct, row = inputs.struct, name == "row"
-    takes = inputs if not row else rows_of(forest, row_type(forest, options.quantizer).name)
+    takes = inputs if not row else rows_of(forest, row_type(forest, options.c_quantizer).name)
     what = {"predict": "labels", "row": "labels" if forest.decides else "scores"}.get(name, name)
-    values = shown(forest, prefix, options.values) if what == "values" else None
+    values = shown(forest, prefix, options.c_values) if what == "values" else None
     returned = what == "labels" and len(forest.targets) == 1
     gives, count = {
         "labels": (c_types.label_type(forest), len(forest.targets)),

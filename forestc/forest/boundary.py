@@ -127,7 +127,7 @@ def _steered(
     return rows
 
 
-def _on_side(forest: Forest, feature: int, test: Test, left: bool, value: Any) -> Any:
+def _on_side(forest: Forest, feature: int, test: Test, left: bool, value: object) -> Any:
     """A value that a set sends to this side; the given value if there is none."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:

@@ -75,7 +75,7 @@ def _kinds(kinds: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(kinds))
 
 
-def shown(value: Any, most: int = 12) -> str:
+def shown(value: object, most: int = 12) -> str:
     """A figure as text for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"

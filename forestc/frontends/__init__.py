@@ -67,7 +67,7 @@ OBJECTS: dict[str, Callable[[Any], Forest]] = {
 }
 
 
-def load(source: Any, *, trust_pickle: bool = False) -> Forest:
+def load(source: object, *, trust_pickle: bool = False) -> Forest:
     """A Forest from a model file's path or a fitted model.
 
     Files: XGBoost `.json` and `.ubj`, LightGBM `.txt`, `.model`, `.lgb` and dumps in `.json`, CatBoost exports in
@@ -82,7 +82,7 @@ def load(source: Any, *, trust_pickle: bool = False) -> Forest:
     return load_object(source)
 
 
-def load_object(model: Any) -> Forest:
+def load_object(model: object) -> Forest:
     """A Forest from a fitted model of a known library, or from a search's best estimator. Raises ModelError."""
     if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
         return sklearn_meta.read_search(model, type(model).__name__)

@@ -98,7 +98,7 @@ def _probe(data: bytes, where: str) -> None:
         raise ModelError(f"not a readable treelite checkpoint ({message})", where=where)
 
 
-def read_live(model: Any) -> Forest:
+def read_live(model: object) -> Forest:
     """A Forest from a treelite.Model. Raises ModelError."""
     return _forest(model, f"treelite {type(model).__name__}")
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.networks.bayesian_network import BayesianNetwork, counted
-from forestc.algorithms.networks.bounded_treewidth import learn
+from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import NO_SET, OneOf, Within
 from forestc.forest.ir import Feature, Forest
@@ -58,7 +58,7 @@ def learned(
     """The input model of a forest's rows: of all comparators of a forest, quantized or not.
 
     treewidth: of the network over the columns' first variables; the chains inside their spans add no width above 2.
-    seconds, samples, seed: of `bounded_treewidth.learn`; with samples the result does not depend on time. least_count:
+    seconds, samples, seed: of `NetworkSearch`; with samples the result does not depend on time. least_count:
     see `InputModel.with_least_count`. Of more than 2,000 comparators those that the most training rows pass (where the
     model does not tell: the most nodes use) are kept, and values are drawn uniformly between them. Rows beyond 2^28
     bytes of states count in ranges, and only every n-th in the network.
@@ -82,7 +82,8 @@ def learned(
     if not any(column.states for column in inputs):
         raise ModelError("no column is known by more than one state", do="give rows of several kinds")
     states = _states(inputs, rows, count)
-    network = _network(inputs, states, treewidth, seconds, samples, seed, progress)
+    search = NetworkSearch(treewidth=treewidth, time_limit=seconds, samples=samples, seed=seed)
+    network = _network(inputs, states, search, progress)
     result = InputModel(
         forest.columns, inputs, network, count, comparators, min(kept, comparators), forest.provenance.model_hash
     )
@@ -212,25 +213,15 @@ def _states(inputs: Sequence[InputColumn], rows: Rows, count: int) -> NDArray[np
 def _network(
     inputs: Sequence[InputColumn],
     states: NDArray[np.uint8],
-    treewidth: int,
-    seconds: float,
-    samples: int | None,
-    seed: int,
+    search: NetworkSearch,
     progress: Callable[[str], None],
 ) -> BayesianNetwork:
     """The network over the first variables, learnt, with the chain of each span's cuts."""
     columns = [column for column in inputs if column.states]
     starts = np.cumsum([0, *(len(column.states) for column in columns)]).tolist()
     firsts = starts[:-1]
-    coarse = learn(
-        states[:, firsts],
-        treewidth=treewidth,
-        time_limit=seconds,
-        samples=samples,
-        seed=seed,
-        states=[column.states[0] for column in columns],
-        progress=progress,
-    )
+    sizes = [column.states[0] for column in columns]
+    coarse = learn(states[:, firsts], search, states=sizes, progress=progress)
     parents: list[tuple[int, ...]] = []
     chains: list[int] = []
     for column, start, above in zip(columns, firsts, coarse.parents, strict=True):

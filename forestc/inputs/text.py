@@ -165,11 +165,11 @@ class _Fields:
         return list(self.value(key, lambda value: isinstance(value, list) and all(map(fits, value))))
 
 
-def _whole(value: Any, most: int) -> bool:
+def _whole(value: object, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: object) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 

@@ -98,7 +98,7 @@ def _registers(inner: Any, netlist: Netlist, design_hash: str) -> Any:
     return made
 
 
-def core(netlist: Netlist, words: dict[str, Any], run: Any) -> tuple[Any, dict[str, Any]]:
+def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dict[str, Any]]:
     """The logic of a netlist as a module of Migen, and {port: signal} of its outputs.
 
     words: {port: signal} of its inputs. run: a signal that is 1 in each clock cycle in which registers take new values.

@@ -11,8 +11,8 @@ import math
 
 from forestc.costs.devices import Delays
 from forestc.lowering.timing import Ready, Timing
-from forestc.netlist.builder import NetlistBuilder, rename
-from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
 def shortest_stages(timing: Timing, wanted: int) -> Ready:

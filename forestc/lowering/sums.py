@@ -46,6 +46,7 @@ def better_bit_by_bit(largest: Sequence[int]) -> bool:
 
 
 def in_one_table(largest: Sequence[int]) -> bool:
+    """Whether the bits of all words together are few enough for one table."""
     return sum(most.bit_length() for most in largest) <= TABLE_BITS
 
 

@@ -50,7 +50,7 @@ def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def field_digest(value: Any) -> str:
+def field_digest(value: object) -> str:
     """The hash of a field's value, whatever its layout as JSON."""
     return digest(json.dumps(value, sort_keys=True))
 

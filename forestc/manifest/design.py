@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c import COptions
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
@@ -28,6 +27,7 @@ from forestc.manifest.results import MEASURED, Command, Result, add_result, read
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.notebook import notebook_html
+from forestc.options.c import COptions, c_options_of
 from forestc.predictor import Predictor
 from forestc.rows.encode import encode
 from forestc.writing import replacing, writing
@@ -89,7 +89,7 @@ class Design(Predictor):
 
     @property
     def c_options(self) -> COptions:
-        return COptions(**self.manifest["options"]["c"])
+        return c_options_of(self.manifest["options"]["c"])
 
     @property
     def lowering(self) -> LoweringOptions:
@@ -319,7 +319,7 @@ def _check_record(folder: Path) -> dict[str, Any] | None:
 VERDICTS = ("proved", "refuted", "undecided")
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 1 << 53)
 
 

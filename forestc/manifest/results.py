@@ -125,7 +125,7 @@ def _well_formed(result: Result) -> bool:
     )
 
 
-def _has(figures: Any, form: Mapping[str, Any]) -> bool:
+def _has(figures: object, form: Mapping[str, Any]) -> bool:
     """Whether all keys are there, with values of their types; numbers are of a size that figures have."""
     if not isinstance(figures, dict) or not form.keys() <= figures.keys():
         return False
@@ -140,6 +140,6 @@ def _is_bound(figures: Mapping[str, Any]) -> bool:
     return figures.get("worst_case") is None or _has(figures, {"worst_case": int})
 
 
-def _is_count(counts: Any) -> bool:
+def _is_count(counts: object) -> bool:
     """Whether these are counts of a run: mean, max, max_of_all."""
     return counts is None or _has(counts, dict.fromkeys(("mean", "max", "max_of_all"), (int, float)))

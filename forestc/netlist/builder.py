@@ -6,7 +6,7 @@ condition outside the word's range, constants), so that lowering can stay plain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from forestc.netlist import ir
 from forestc.netlist.ir import BIT, FALSE, TRUE, Cell, Net, Netlist, Origin, WordType, reads, result_type
@@ -207,7 +207,7 @@ class NetlistBuilder:
         for new, net in enumerate(kept):
             renamed[net] = new
         outputs = tuple((port, renamed[net]) for port, net in self._outputs)
-        cells = tuple(rename(self._cells[net], renamed) for net in kept)
+        cells = tuple(ir.rename(self._cells[net], renamed) for net in kept)
         delays = latencies(cells)
         netlist = Netlist(
             name=self.name,
@@ -220,34 +220,3 @@ class NetlistBuilder:
         )
         verify(netlist)
         return netlist, renamed
-
-
-def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
-    """The same cell with the nets it reads renamed."""
-    match cell:
-        case ir.Const() | ir.Input():
-            return cell
-        case ir.Less(a, threshold, chained):
-            return ir.Less(renamed[a], threshold, chained)
-        case ir.InSet(a, members):
-            return ir.InSet(renamed[a], members)
-        case ir.Not(a, width):
-            return ir.Not(renamed[a], width)
-        case ir.And(a, b):
-            return ir.And(renamed[a], renamed[b])
-        case ir.Or(a, b):
-            return ir.Or(renamed[a], renamed[b])
-        case ir.Mux(select, a, b):
-            return ir.Mux(renamed[select], renamed[a], renamed[b])
-        case ir.Add(operands, width, signed):
-            return ir.Add(tuple(renamed[a] for a in operands), width, signed)
-        case ir.Table(words, constant, width):
-            return ir.Table(tuple((renamed[a], factor) for a, factor in words), constant, width)
-        case ir.Shift(a):
-            return ir.Shift(renamed[a])
-        case ir.Extend(a, zero):
-            return ir.Extend(renamed[a], renamed[zero])
-        case ir.Compare(a, b):
-            return ir.Compare(renamed[a], renamed[b])
-        case ir.Register(a):
-            return ir.Register(renamed[a])

@@ -26,9 +26,9 @@ the same number of registers (`verify` proves it), so the initiation interval is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never, cast
 
 from forestc.netlist.ports import Port
 
@@ -120,6 +120,7 @@ class Register(NamedTuple):
 Cell: TypeAlias = (
     Const | Input | Less | InSet | Not | And | Or | Mux | Add | Table | Shift | Extend | Compare | Register
 )
+CellT = TypeVar("CellT", bound=Cell)
 SumCell: TypeAlias = Add | Table | Shift | Extend
 LinearCell: TypeAlias = SumCell | Const | Register
 
@@ -175,27 +176,30 @@ class Netlist:
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-_READS: Mapping[type[Any], Callable[[Any], tuple[Net, ...]]] = {
-    Const: lambda cell: (),
-    Input: lambda cell: (),
-    Less: lambda cell: (cell.a,),
-    InSet: lambda cell: (cell.a,),
-    Not: lambda cell: (cell.a,),
-    And: lambda cell: (cell.a, cell.b),
-    Or: lambda cell: (cell.a, cell.b),
-    Mux: lambda cell: (cell.select, cell.a, cell.b),
-    Add: lambda cell: cell.operands,
-    Table: lambda cell: tuple([a for a, _ in cell.words]),
-    Shift: lambda cell: (cell.a,),
-    Extend: lambda cell: (cell.a, cell.zero),
-    Compare: lambda cell: (cell.a, cell.b),
-    Register: lambda cell: (cell.a,),
-}
+# How many nets lead the fields of a cell; those of an Add and of a Table are in their first field.
+NETS: Mapping[type[Any], int] = {
+    Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 2, Compare: 2, Register: 1,
+}  # fmt: skip
 
 
 def reads(cell: Cell) -> tuple[Net, ...]:
     """The nets a cell reads, in the order of its fields."""
-    return _READS[type(cell)](cell)
+    if isinstance(cell, Add):
+        return cell.operands
+    if isinstance(cell, Table):
+        return tuple([a for a, _ in cell.words])
+    return cast("tuple[Net, ...]", cell[: NETS[type(cell)]])
+
+
+def rename(cell: CellT, renamed: Sequence[Net] | Mapping[Net, Net]) -> CellT:
+    """The same cell with the nets it reads renamed."""
+    if isinstance(cell, Add):
+        return cell._replace(operands=tuple([renamed[a] for a in cell.operands]))
+    if isinstance(cell, Table):
+        return cell._replace(words=tuple([(renamed[a], factor) for a, factor in cell.words]))
+    kind: Any = type(cell)
+    count, fields = NETS[kind], cast("tuple[Any, ...]", cell)
+    return cast("CellT", kind(*[renamed[a] for a in fields[:count]], *fields[count:]))
 
 
 class Linear(NamedTuple):

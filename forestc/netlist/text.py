@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import assert_never, cast
+from typing import cast
 
 from forestc.errors import ModelError
 from forestc.netlist import ir
@@ -54,28 +54,15 @@ def _cell_text(cell: Cell) -> str:
             return f"{'less_chained' if chained else 'less'} %{a}, {threshold}"
         case ir.InSet(a, members):
             return f"in_set %{a}, {', '.join(map(str, members))}"
-        case ir.Not(a):
-            return f"not %{a}"
-        case ir.And(a, b):
-            return f"and %{a}, %{b}"
-        case ir.Or(a, b):
-            return f"or %{a}, %{b}"
-        case ir.Mux(select, a, b):
-            return f"mux %{select}, %{a}, %{b}"
-        case ir.Add(operands):
-            return f"add {', '.join(f'%{a}' for a in operands)}"
         case ir.Table(words, constant):
             return f"table {constant}, {', '.join(f'{factor} %{a}' for a, factor in words)}"
-        case ir.Shift(a):
-            return f"shift %{a}"
-        case ir.Extend(a, zero):
-            return f"extend %{a}, %{zero}"
-        case ir.Compare(a, b):
-            return f"compare %{a}, %{b}"
-        case ir.Register(a):
-            return f"register %{a}"
         case _:
-            assert_never(cell)
+            return f"{type(cell).__name__.lower()} {', '.join(f'%{a}' for a in ir.reads(cell))}"
+
+
+_OF_NETS = {
+    kind.__name__.lower(): kind for kind in (ir.And, ir.Or, ir.Mux, ir.Shift, ir.Extend, ir.Compare, ir.Register)
+}
 
 
 _TEXT = r'"(?:[^"\\]|\\.)*"'
@@ -155,23 +142,10 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
             return ir.InSet(a, tuple(plain))
         case "not", [a], []:
             return ir.Not(a, word.width)
-        case "and", [a, b], []:
-            return ir.And(a, b)
-        case "or", [a, b], []:
-            return ir.Or(a, b)
-        case "mux", [select, a, b], []:
-            return ir.Mux(select, a, b)
         case "add", [_, _, *_], []:
             return ir.Add(tuple(nets), word.width, word.signed)
         case "table", [_, *_], [constant, *factors] if len(factors) == len(nets):
             return ir.Table(tuple(zip(nets, factors, strict=True)), constant, word.width)
-        case "shift", [a], []:
-            return ir.Shift(a)
-        case "extend", [a, zero], []:
-            return ir.Extend(a, zero)
-        case "compare", [a, b], []:
-            return ir.Compare(a, b)
-        case "register", [a], []:
-            return ir.Register(a)
         case _:
-            return None
+            kind = _OF_NETS.get(op)
+            return None if kind is None or plain or len(nets) != ir.NETS[kind] else kind(*nets)

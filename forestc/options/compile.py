@@ -8,14 +8,10 @@ from os import PathLike
 from typing import Any, Literal
 
 from forestc.errors import OptionError
+from forestc.options.c import COptions
 from forestc.options.fields import flag, option
 from forestc.options.shared import MODEL, Progress, label_option, quiet, trust_option
 from forestc.options.stream import StreamOptions
-
-CInputs = Literal["words", "struct", "float", "raw"]
-CQuantizer = Literal["auto", "none", "float", "double"]
-CValues = Literal["none", "q15", "q31", "float"]
-CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "ranked", "nodes", "masks", "mixed"]
 
 TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth", "engine")
 _SHARE_OR_FILE = {"type": ["string", "number", "null"]}
@@ -23,30 +19,7 @@ _LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
 
 
 @dataclass(frozen=True)
-class CompileOptions:
-    """The options of `compile`, as they are given.
-
-    model: a path or a fitted model. rows: a path, a 2-D array or a data frame, on which input formats and leaf bits are
-    chosen and accuracy is reported. None: formats come from the model's own thresholds, and from the ranges. out: the
-    folder. progress: called with the name of each stage.
-
-    ranges: used instead of rows: a path or {name: (smallest, largest)}. inputs: an input model or its path: how many of
-    its rows visit each node stands in for the training rows that the source recorded, which C's `branches` goes by;
-    nothing is promised on its rows. held_out: rows on which passes are judged: a path, an array, a frame or a pair
-    (rows, labels); or the share of the rows to set aside. label: the column with the labels (a list of columns for
-    several prediction targets), or the labels themselves, (rows,) or (rows, targets).
-
-    tolerance: at levels 2 and 3, the accuracy (R squared) that may be lost on rows that the model was not trained on.
-    passes: those that replace the level's, as text or as a list of passes. scores: the largest error of a probability
-    on the rows, or of other values as a share of their range.
-
-    results: of Python alone: what each of the passes makes, where they have run before on the same model and rows;
-    their promises are checked all the same.
-
-    clock_mhz: for constraints and scripts; on devices with an estimate it also chooses the latency. The options c_...
-    and the budgets cpu, flash, ram and instructions are those of `forestc.backends.c.COptions`.
-    """
-
+class _ModelAndHardware:
     model: Any = field(metadata=MODEL)
     rows: Any = field(
         metadata=flag(
@@ -147,36 +120,34 @@ class CompileOptions:
     native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
     try_anyway: bool = option(False, "--try", "with --device: even if the estimate says it does not fit")
     no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesize nothing")
-    c_inputs: CInputs = option(
-        "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
-    )
-    c_quantizer: CQuantizer = option(
-        "auto", "--c-quantizer", "C function from raw rows to words: auto, none, float or double"
-    )
-    c_values: CValues = option(
-        "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
-    )
-    c_layout: CLayout = option(
-        "auto",
-        "--c-layout",
-        "branches: nested ifs, fast; calls: the same, a function for each tree; ranked: calls on ranks of one byte, "
-        "smaller; nodes, masks: tables, small; "
-        "mixed: between; or chosen from estimates: smallest, fastest (in the worst case), balanced (the smallest "
-        "within twice the instructions of the fastest); auto: what --flash and --instructions ask for, else balanced",
-    )
-    c_project: str = option(
-        "none",
-        "--c-project",
-        "files for build systems beside the header, with a self-test: none, all, or a list of selftest, "
-        "cmake, platformio, arduino and zephyr",
-    )
-    c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
-    cpu: str = option("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
-    flash: int | None = option(None, "--flash", "most flash that C may take", "BYTES")
-    ram: int | None = option(None, "--ram", "most stack that C may take", "BYTES")
-    instructions: int | None = option(
-        None, "--instructions", "most instructions of any prediction in C (AVR: cycles)", "N"
-    )
+
+
+@dataclass(frozen=True)
+class CompileOptions(COptions, _ModelAndHardware):
+    """The options of `compile`, as they are given.
+
+    model: a path or a fitted model. rows: a path, a 2-D array or a data frame, on which input formats and leaf bits are
+    chosen and accuracy is reported. None: formats come from the model's own thresholds, and from the ranges. out: the
+    folder. progress: called with the name of each stage.
+
+    ranges: used instead of rows: a path or {name: (smallest, largest)}. inputs: an input model or its path: how many of
+    its rows visit each node stands in for the training rows that the source recorded, which C's `branches` goes by;
+    nothing is promised on its rows. held_out: rows on which passes are judged: a path, an array, a frame or a pair
+    (rows, labels); or the share of the rows to set aside. label: the column with the labels (a list of columns for
+    several prediction targets), or the labels themselves, (rows,) or (rows, targets).
+
+    tolerance: at levels 2 and 3, the accuracy (R squared) that may be lost on rows that the model was not trained on.
+    passes: those that replace the level's, as text or as a list of passes. scores: the largest error of a probability
+    on the rows, or of other values as a share of their range.
+
+    results: of Python alone: what each of the passes makes, where they have run before on the same model and rows;
+    their promises are checked all the same.
+
+    clock_mhz: for constraints and scripts; on devices with an estimate it also chooses the latency. The options
+    c_..., cpu, flash, ram and instructions are those of `forestc.options.c.COptions`.
+    """
+
+    _: KW_ONLY
     stream: StreamOptions | None = option(
         None, "--stream", "also write an AXI4-Stream wrapper and its cocotb test bench", group=StreamOptions
     )

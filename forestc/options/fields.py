@@ -62,7 +62,7 @@ def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Opt
     return {"option": Option(tuple(flags.split()), help, metavar, **more)}
 
 
-def option(default: Any, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
+def option(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
     """A field with a default. A switch whose default is True is turned off by its flag."""
     return field(default=default, metadata=flag(flags, help, metavar, **more))
 
@@ -72,7 +72,7 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
     return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
 
 
-def value_type(kind: Any, name: str) -> type:
+def value_type(kind: object, name: str) -> type:
     """The type of a field's value on the command line."""
     known: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
     if known.kind is not None:
@@ -117,7 +117,7 @@ class Flag(NamedTuple):
     default: Any
 
 
-def recorded(options: Any) -> Iterator[Flag]:
+def recorded(options: object) -> Iterator[Flag]:
     """The recorded options of a dataclass, in the order of its fields: files by their names, Python objects as
     AN_OBJECT."""
     for entry, spec in options_of(options):
@@ -131,7 +131,7 @@ def recorded(options: Any) -> Iterator[Flag]:
             yield from recorded(spec.group() if value is None else value)
 
 
-def _plain(value: Any, spec: Option) -> Any:
+def _plain(value: object, spec: Option) -> Any:
     """A value as JSON."""
     if isinstance(value, str | Path):
         return Path(value).name if spec.metavar in FILES else value
@@ -140,7 +140,7 @@ def _plain(value: Any, spec: Option) -> Any:
     return value if isinstance(value, int | float | NoneType) else AN_OBJECT
 
 
-def schema_of(kind: Any) -> dict[str, Any]:
+def schema_of(kind: object) -> dict[str, Any]:
     """The JSON Schema of the recorded options, by key."""
     hints, properties = get_type_hints(kind), dict[str, Any]()
     for entry, spec in options_of(kind):
@@ -151,7 +151,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     return properties
 
 
-def _schema(hint: Any, spec: Option) -> dict[str, Any]:
+def _schema(hint: object, spec: Option) -> dict[str, Any]:
     """The schema of an annotation: a type, a Literal of texts, several texts, and None beside one of these."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if spec.metavar in FILES:

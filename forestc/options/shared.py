@@ -21,19 +21,23 @@ def quiet(_: str) -> None:
 
 
 def rows_option(help: str = ROWS) -> Any:
+    """The option of a file of rows."""
     return option(None, "--rows", help, "FILE", recorded=False)
 
 
 def label_option(help: str = "column of the true labels; several prediction targets: y1,y2") -> Any:
+    """The option of the labels' columns."""
     schema = {"type": ["string", "array", "null"], "items": {"type": "string"}}
     return option(None, "--label", help, "COL", kind=str, schema=schema)
 
 
 def trust_option() -> Any:
+    """The switch that allows pickles."""
     return option(False, "--trust-pickle", "allow opening pickles, which runs code in them")
 
 
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:
+    """The switch that prefers programs on the PATH."""
     return option(False, "--native", help)
 
 

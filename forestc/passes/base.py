@@ -99,7 +99,7 @@ def _plain(text: str) -> bool:
     return text != "" and not set(text) & set('{}[],="') and _value(text) == text
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 

@@ -25,7 +25,7 @@ class Rule:
         return Rule(lambda value: value in names or self.holds(value), do or self.do)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether it is an int or a float; truth values are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 

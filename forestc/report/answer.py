@@ -41,6 +41,7 @@ def _of(chosen: Choice, head: str, trial: Trial) -> Words:
 
 
 def as_text(words: Words) -> str:
+    """The words as plain text."""
     return "".join(part if isinstance(part, str) else f"trial {part.number}" for part in words)
 
 
@@ -62,6 +63,7 @@ def _compared(study: Study, chosen: Choice) -> list[Words]:
 
 
 def times_text(times: float) -> str:
+    """A factor with a digit after the point if it is below 10."""
     return f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
 
 

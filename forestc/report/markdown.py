@@ -161,7 +161,7 @@ def _of_array(source: Mapping[str, Any]) -> str:
     return f"array of shape ({', '.join(map(str, source['shape']))})"
 
 
-def _option(value: Any) -> str:
+def _option(value: object) -> str:
     return _code(", ".join(map(str, value)) if isinstance(value, list) else "yes" if value is True else str(value))
 
 

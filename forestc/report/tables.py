@@ -268,7 +268,7 @@ def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping
 def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
     """The tables of `forestc passes NAME`."""
 
-    def spelt(value: Any) -> str:
+    def spelt(value: object) -> str:
         return value if isinstance(value, str) else json.dumps(value)
 
     about = [("for", figures["for"]), ("promises", figures["promises"])]

@@ -63,5 +63,5 @@ def _longest_word(text: str) -> int:
     return max(map(len, text.split()), default=1)
 
 
-def _plain(cell: Any) -> str:
+def _plain(cell: object) -> str:
     return cell.plain if isinstance(cell, Text) else str(cell)

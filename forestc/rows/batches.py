@@ -132,7 +132,7 @@ class _OfSome:
     def start(self) -> Any:
         return self.task.start()
 
-    def update(self, state: Any, batch: Batch, first: int) -> None:
+    def update(self, state: object, batch: Batch, first: int) -> None:
         chosen = self.some.chosen(first, len(batch.X))
         held = first // self.some.every
         if chosen.any():
@@ -140,7 +140,7 @@ class _OfSome:
             part = Batch(batch.X[chosen], truth)
             self.task.update(state, part, held if self.some.held_out else first - held)
 
-    def merge(self, state: Any, other: Any) -> None:
+    def merge(self, state: object, other: object) -> None:
         self.task.merge(state, other)
 
 

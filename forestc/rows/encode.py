@@ -27,7 +27,7 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     return evaluate_words(forest, encode(forest, rows))
 
 
-def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
+def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
 
     A data frame's columns are found as `forestc.rows.columns` says. Raises RowsError for columns that are not there,

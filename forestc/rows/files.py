@@ -194,7 +194,7 @@ def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | Non
     return _csv_rows(path, forest, label) if kind == "csv" else _dataset_rows(path, kind, forest, label)
 
 
-def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
+def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     """Rows from a path, a 2-D array, or a data frame with the features' names.
 
     truth: labels as in the model, one per row, or a column for each target; for a path or a data frame the name of
@@ -235,7 +235,7 @@ def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, 
     return rest, others, truth
 
 
-def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: str) -> ArrayRows:
+def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where: str) -> ArrayRows:
     if data.ndim != 2 or data.shape[1] != forest.columns:
         raise RowsError(
             f"the array has shape {data.shape}",

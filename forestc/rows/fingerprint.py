@@ -13,7 +13,7 @@ from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.files import TableRows
 
 
-def fingerprint(given: Any, opened: Rows) -> dict[str, Any]:
+def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
     """A JSON object that identifies rows.
 
     given: the rows as the user gave them. opened: the same, opened by `rows_from`. For a file: its name without the

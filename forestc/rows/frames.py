@@ -19,7 +19,7 @@ from forestc.rows.columns import Places, find_columns
 WHERE = "the data frame"
 
 
-def frame_labels(rows: Any) -> list[Any] | None:
+def frame_labels(rows: object) -> list[Any] | None:
     """What the columns of a data frame or Arrow table are called; None for rows of any other kind."""
     if isinstance(rows, np.ndarray):
         return None
@@ -84,7 +84,7 @@ def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: lis
         )
 
 
-def is_absent(value: Any) -> bool:
+def is_absent(value: object) -> bool:
     """Whether an object is a missing value that is no number: None, or pandas' own."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 

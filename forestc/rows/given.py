@@ -15,7 +15,7 @@ from forestc.rows.range_files import ranges_from
 
 
 def rows_for_model(
-    rows: Any, forest: Forest, label: Any = None, ranges: Any = None
+    rows: object, forest: Forest, label: object = None, ranges: object = None
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
     """The rows, the forest with their columns' names where it has none of its own, and what is to be said of that.
 
@@ -31,7 +31,7 @@ def rows_for_model(
     return opened, adopt_names(forest, names), (note,)
 
 
-def split_rows(rows: Rows, held_out: Any, source: Forest, label: Any) -> tuple[Rows, Rows | None]:
+def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
     """The rows that passes look at, and those held out: a share of the rows set aside, or others; None without.
 
     Raises OptionError for a share, or a pair, that can't be.

@@ -30,7 +30,7 @@ def targets_of(forest: Forest) -> Targets:
     return tuple(part.classes for part in forest.targets)
 
 
-def label_columns(label: Any, rows: Any) -> str | tuple[Any, ...] | None:
+def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
     """The columns of a file or data frame that `label` names: a name (for a file also comma-separated names), a
     position, or a list of these; None if `label` holds the labels themselves."""
     named = None if isinstance(rows, str | Path) else frame_labels(rows)
@@ -79,7 +79,7 @@ def label_position(label: str, columns: int, where: str) -> int:
     return place % columns
 
 
-def columns_in(truth: Any, rows: int, where: str) -> list[list[Any]]:
+def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
     """Labels of any type, (rows,) or (rows, columns), as a list per column. Raises RowsError if they do not have one
     label per row."""
     try:
@@ -137,7 +137,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
         if number is not None:
             known.setdefault(number, index)
 
-    def place_of(label: Any) -> int:
+    def place_of(label: object) -> int:
         return known.get(str(label), known.get(_as_number(label), -1))
 
     # of one type, equal labels have equal texts, and each distinct one is looked up once
@@ -177,7 +177,7 @@ def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArra
     return np.asarray(np.argmax(table, axis=1), dtype=np.int64)
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     return label is None or label != label or (isinstance(label, str) and not label.strip())
 
 

@@ -49,7 +49,7 @@ class _Line:
     where: str
 
 
-def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
+def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
     """The ranges, the forest, whose columns take the ranges' names if it has none of its own, and notes.
 
     given: a path, a mapping from names to (smallest, largest) or to a mapping with the file's columns as keys, or None
@@ -87,7 +87,7 @@ def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, 
     return Ranges(columns), forest, (note,) * bool(places.names)
 
 
-def ranges_told(given: Any, ranges: Ranges, model: Forest) -> dict[str, Any]:
+def ranges_told(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
     """A JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their file or,
     without one, of their JSON text."""
     by_feature = {
@@ -160,7 +160,7 @@ def _json_lines(text: str, where: str) -> list[_Line]:
     return [_Line(name, _mapping(value, name, where), where) for name, value in whole.items()]
 
 
-def _mapping(value: Any, name: str, where: str) -> Mapping[str, Any]:
+def _mapping(value: object, name: str, where: str) -> Mapping[str, Any]:
     """The fields of a feature, from a mapping or a pair of ends."""
     if isinstance(value, Mapping):
         _refuse_keys(map(str, value), f"{where}, feature {name!r}")

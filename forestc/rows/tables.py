@@ -33,7 +33,7 @@ class Table:
     classes: tuple[str, ...]
 
 
-def read_table(rows: Any, label: Any, *, regression: bool = False) -> Table:
+def read_table(rows: object, label: object, *, regression: bool = False) -> Table:
     """Rows with labels. rows: a file as for `forestc.rows.files`, a 2-D array, a data frame or an Arrow table. label:
     the column of the labels, or the labels. regression: labels are values, not classes. Raises RowsError for what can't
     be read, for columns that are not numbers, and for labels of a single class or without an end of classes."""
@@ -43,13 +43,13 @@ def read_table(rows: Any, label: Any, *, regression: bool = False) -> Table:
     return _table(X, y, names, where, regression)
 
 
-def read_inputs(rows: Any, label: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def read_inputs(rows: object, label: object) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """All columns but the label's: (rows, columns) float64, and their names. Raises RowsError."""
     X, _, names, _ = _read(rows, label, text=True)
     return X, names
 
 
-def _read(rows: Any, label: Any, *, text: bool) -> tuple[NDArray[np.float64], NDArray[Any], tuple[str, ...], str]:
+def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float64], NDArray[Any], tuple[str, ...], str]:
     """The columns, the labels (text: as they are, not as numbers), the columns' names, and what rows are called."""
     where = str(rows) if isinstance(rows, str | Path) else "the rows"
     if isinstance(rows, str | Path):
@@ -71,7 +71,7 @@ def _read(rows: Any, label: Any, *, text: bool) -> tuple[NDArray[np.float64], ND
     return X, y, tuple(names[k] for k in kept), where
 
 
-def _opened(path: Path, label: Any) -> tuple[Any, Any]:
+def _opened(path: Path, label: object) -> tuple[Any, Any]:
     """The rows of a file, and the labels or their column."""
     kind = kind_of(path)
     if kind == "numpy":

@@ -44,7 +44,7 @@ class Folds:
     how: str
 
 
-def folds_of(model: Any, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
+def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
     """Folds of the rows, which the model was trained on. model: as `load` takes it. Raises ForestcError where no model
     of its kind can be trained on them."""
     X, y = _arrays(rows)
@@ -103,7 +103,7 @@ def _dealt(y: NDArray[Any], decides: bool = True) -> list[tuple[NDArray[np.int64
 
 
 def _ways(
-    model: Any, source: Forest, X: NDArray[np.float64], y: NDArray[Any], trust_pickle: bool
+    model: object, source: Forest, X: NDArray[np.float64], y: NDArray[Any], trust_pickle: bool
 ) -> list[tuple[Retrain, str]]:
     """How the model could be trained again, the most faithful first."""
     estimator, ways = model, list[tuple[Retrain, str]]()

@@ -13,6 +13,7 @@ from papers.boolean_rules.binarization import binarization
 
 from forestc.algorithms.covers.boolean_pricing import beam_search, best_clauses, literals_of
 from forestc.algorithms.covers.boolean_rules import (
+    RuleLimits,
     _Problem,
     class_weights,
     hamming_loss,
@@ -53,7 +54,7 @@ def random_table(seed, rows=24, literals=5):
 def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, complexity, form, weighted):
     bits, y, random = random_table(seed)
     weight = random.integers(0, 4, len(y)).astype(float) if weighted else np.ones(len(y))
-    found = learn_rules(bits, y, complexity=complexity, form=form, time_limit=20, weight=weight)
+    found = learn_rules(bits, y, RuleLimits(complexity, form=form, time_limit=20), weight=weight)
     best, size = least_loss(bits, y, complexity, weight, form)
     assert found.bound <= best + 1e-9 <= found.loss + 2e-9
     assert found.loss == hamming_loss(found.clauses, form, bits, y, weight)
@@ -102,16 +103,16 @@ def test_chains_change_the_speed_but_not_the_rule():
     literals = literals_of(bits, made.groups)
     assert literals.codes.shape[1] == 3  # one code a feature
     assert np.array_equal(literals.covered((0, 30)), bits[:, 0] & bits[:, 30])
-    one, two = (learn_rules(bits, y, complexity=8, time_limit=30, groups=each) for each in (None, made.groups))
+    one, two = (learn_rules(bits, y, RuleLimits(8, time_limit=30), groups=each) for each in (None, made.groups))
     assert one.optimal and two.optimal
     assert (one.loss, one.complexity) == (two.loss, two.complexity)
     shuffled = random.integers(0, 3, bits.shape[1])  # no groups at all
-    assert learn_rules(bits, y, complexity=8, time_limit=30, groups=shuffled).loss == one.loss
+    assert learn_rules(bits, y, RuleLimits(8, time_limit=30), groups=shuffled).loss == one.loss
 
 
 def test_equal_losses_are_told_apart_by_complexity():
     a, b = np.array([1, 1, 0, 0], bool), np.array([1, 1, 1, 0], bool)
-    found = learn_rules(np.stack([b, a], axis=1), a, complexity=9)
+    found = learn_rules(np.stack([b, a], axis=1), a, RuleLimits(9))
     assert found.clauses == ((1,),) and found.complexity == 2 and found.optimal
 
 
@@ -119,14 +120,14 @@ def test_clauses_are_no_longer_than_asked():
     random = np.random.default_rng(0)
     bits = random.random((80, 6)) < 0.7
     y = bits[:, :4].all(axis=1)
-    assert learn_rules(bits, y, complexity=12).clauses == ((0, 1, 2, 3),)
-    short = learn_rules(bits, y, complexity=12, longest=2)
+    assert learn_rules(bits, y, RuleLimits(12)).clauses == ((0, 1, 2, 3),)
+    short = learn_rules(bits, y, RuleLimits(12, longest=2))
     assert short.loss > 0 and all(len(clause) <= 2 for clause in short.clauses)
 
 
 def test_the_same_seed_gives_the_same_rule():
     bits, y, _ = random_table(3, rows=120, literals=9)
-    one, two = (learn_rules(bits, y, complexity=8, seed=5) for _ in range(2))
+    one, two = (learn_rules(bits, y, RuleLimits(8, seed=5)) for _ in range(2))
     assert one == two and one.rounds > 0
 
 
@@ -134,27 +135,27 @@ def test_the_same_seed_gives_the_same_rule():
 @pytest.mark.parametrize("side", [False, True])
 def test_rows_of_one_class(form, side):
     bits = np.array([[1, 0], [0, 1], [1, 0]], dtype=bool)
-    found = learn_rules(bits, np.full(3, side), complexity=4, form=form)
+    found = learn_rules(bits, np.full(3, side), RuleLimits(4, form=form))
     assert found.loss == 0 and found.optimal and (found.predict(bits) == side).all()
 
 
 def test_constant_bits_and_contradictory_rows():
     constant = np.array([[1, 0]] * 5, dtype=bool)
     y = np.array([1, 1, 1, 0, 0])
-    found = learn_rules(constant, y, complexity=5)
+    found = learn_rules(constant, y, RuleLimits(5))
     assert found.clauses == ((0,),) and found.loss == 2 and found.optimal  # always true: two of five are wrong
-    assert learn_rules(~constant[:, :1] & False, y, complexity=5).clauses == ()
+    assert learn_rules(~constant[:, :1] & False, y, RuleLimits(5)).clauses == ()
     bits = np.repeat(np.array([[1], [0]], dtype=bool), 3, axis=0)
-    found = learn_rules(bits, np.array([1, 1, 0, 0, 0, 1]), complexity=5)
+    found = learn_rules(bits, np.array([1, 1, 0, 0, 0, 1]), RuleLimits(5))
     assert found.loss == 2 and found.clauses == ((0,),)
 
 
 def test_no_clause_fits_into_a_complexity_of_one():
     bits, y, _ = random_table(0)
-    found = learn_rules(bits, y, complexity=1)
+    found = learn_rules(bits, y, RuleLimits(1))
     assert found.clauses == () and found.optimal and found.loss == found.bound == y.sum()
     assert not found.predict(bits).any()
-    assert learn_rules(bits, y, complexity=1, form="cnf").predict(bits).all()
+    assert learn_rules(bits, y, RuleLimits(1, form="cnf")).predict(bits).all()
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,9 @@ def test_no_clause_fits_into_a_complexity_of_one():
 )
 def test_what_can_not_be_learnt_from_is_refused(change, error, words):
     given = {"bits": np.eye(4, 2) > 0, "y": np.array([1, 0, 1, 0]), "complexity": 4, **change}
+    limits = {name: given.pop(name) for name in ("complexity", "time_limit", "longest", "form") if name in given}
     with pytest.raises(error, match=words):
-        learn_rules(given.pop("bits"), given.pop("y"), **given)
+        learn_rules(given.pop("bits"), given.pop("y"), RuleLimits(**limits), **given)
 
 
 def test_an_interrupt_keeps_the_best_rule_so_far():
@@ -190,7 +192,7 @@ def test_an_interrupt_keeps_the_best_rule_so_far():
         if len(told) == 3:
             raise KeyboardInterrupt
 
-    found = learn_rules(bits, y, complexity=10, progress=progress)
+    found = learn_rules(bits, y, RuleLimits(10), progress=progress)
     assert found.interrupted and found.clauses and found.loss < y.sum()
     assert found.bound <= found.loss == hamming_loss(found.clauses, "dnf", bits, y, np.ones(300))
     assert "incumbent" in told[0] and "bound" in told[0]
@@ -198,7 +200,7 @@ def test_an_interrupt_keeps_the_best_rule_so_far():
 
 def test_clauses_to_begin_with_are_used():
     bits, y, _ = random_table(2)
-    found = learn_rules(bits, y, complexity=6, start=[(1, 0), (0, 1), (4,)])
+    found = learn_rules(bits, y, RuleLimits(6), start=[(1, 0), (0, 1), (4,)])
     assert found.loss == 0 and {(0, 1), (4,)} <= set(found.candidates)
 
 
@@ -208,7 +210,7 @@ def test_a_larger_complexity_never_ends_with_a_larger_loss_after_few_rounds(seed
     bits = random.random((400, 30)) < 0.5
     y = (bits[:, :3].all(axis=1) | bits[:, 3:6].all(axis=1) | bits[:, 6:9].all(axis=1)) ^ (random.random(400) < 0.1)
     bits = np.concatenate([bits, ~bits], axis=1)
-    losses = [learn_rules(bits, y, complexity=4 << step, rounds=1).loss for step in range(5)]
+    losses = [learn_rules(bits, y, RuleLimits(4 << step, rounds=1)).loss for step in range(5)]
     assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0]
 
 
@@ -216,10 +218,10 @@ def test_the_rule_of_another_run_is_kept_or_beaten_even_without_any_time():
     random = np.random.default_rng(1)
     bits = random.random((200, 12)) < 0.5
     y = bits[:, :4].sum(axis=1) > 2
-    first = learn_rules(bits, y, complexity=10, rounds=4)
+    first = learn_rules(bits, y, RuleLimits(10, rounds=4))
     assert set(first.candidates[: len(first.clauses)]) == set(first.clauses)
     assert len(set(first.candidates)) == len(first.candidates)
-    again = learn_rules(bits, y, complexity=12, start=first.candidates, time_limit=1e-9)
+    again = learn_rules(bits, y, RuleLimits(12, time_limit=1e-9), start=first.candidates)
     assert again.rounds == 0 and again.loss <= first.loss < y.sum()
 
 
@@ -228,21 +230,21 @@ def test_several_classes_and_their_priorities():
     number = random.integers(0, 9, 150).astype(float)
     label = np.array(["low", "mid", "top"])[np.digitize(number, [3, 6])]
     made = binarization([number])
-    found = learn_rule_sets(made.transform([number]), label, complexity=4, groups=made.groups)
+    found = learn_rule_sets(made.transform([number]), label, RuleLimits(4), groups=made.groups)
     assert (found.predict(made.transform([number])) == label).all()
     assert found.classes.tolist() == ["low", "mid", "top"] and found.complexity <= 12
-    two = learn_rule_sets(made.transform([number]), label == "top", complexity=4)
+    two = learn_rule_sets(made.transform([number]), label == "top", RuleLimits(4))
     assert two.rules[0].clauses == () and two.complexity == 2
     with pytest.raises(RowsError, match="one class"):
-        learn_rule_sets(made.transform([number]), np.zeros(150), complexity=4)
+        learn_rule_sets(made.transform([number]), np.zeros(150), RuleLimits(4))
 
 
 def test_weights_of_classes_move_the_rule_to_the_rare_class():
     bits = np.array([[1]] * 10 + [[0]] * 90, dtype=bool)
     y = np.array([1] * 4 + [0] * 6 + [0] * 90)
-    assert learn_rules(bits, y, complexity=2).clauses == ()
+    assert learn_rules(bits, y, RuleLimits(2)).clauses == ()
     assert class_weights(y).sum() == pytest.approx(100)
-    assert learn_rules(bits, y, complexity=2, weight=class_weights(y)).clauses == ((0,),)
+    assert learn_rules(bits, y, RuleLimits(2), weight=class_weights(y)).clauses == ((0,),)
 
 
 def test_bits_of_a_table():
@@ -278,6 +280,6 @@ def test_large_tables_are_also_priced_by_samples_and_the_last_word_is_on_all_row
     assert clauses and all(0 <= literal < len(problem.identity) for clause in clauses for literal in clause)
     small = _Problem.of(bits[:500, :40], y[:500], np.ones(500), 12, None, None, 0)
     assert small.sampled(small.weights(np.ones(len(small.positive))), 0.0) == []
-    found = learn_rules(bits, y, complexity=8, time_limit=20)
+    found = learn_rules(bits, y, RuleLimits(8, time_limit=20))
     assert found.loss == 0 and found.complexity == 8
     assert np.array_equal(found.predict(bits), y)

@@ -13,7 +13,7 @@ from papers.bounded_treewidth.methods import learn_by
 from papers.bounded_treewidth.program import solve
 
 from forestc.algorithms.networks import bounded_treewidth
-from forestc.algorithms.networks.bounded_treewidth import learn
+from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.algorithms.networks.elimination import eliminates, make_room, put
 from forestc.algorithms.networks.exact import Outlook, prove
 from forestc.algorithms.networks.family_scores import family_score, make_scorer
@@ -28,9 +28,10 @@ FOREVER = math.inf
 
 def learnt(method, table, **options):
     """The network that a method of forestc or of the paper finds."""
+    states = options.pop("states", None)
     if method in ("search", "exact"):
-        return learn(table, method=method, **options)
-    return learn_by(method, table, **options)
+        return learn(table, NetworkSearch(method=method, **options), states=states)
+    return learn_by(method, table, NetworkSearch(**options), states)
 
 
 def moral_graph(parents):
@@ -130,7 +131,9 @@ def test_proofs_find_the_best_of_all_networks(seed, states, most):
             assert proved.found.score == pytest.approx(best)
             assert proved.bound == pytest.approx(best)
             assert width(proved.found.order, moral_edges(proved.found.parents)) <= k
-        found = learn(table, treewidth=k, max_parents=most, time_limit=60, samples=1, states=[states] * n)
+        found = learn(
+            table, NetworkSearch(treewidth=k, max_parents=most, time_limit=60, samples=1), states=[states] * n
+        )
         assert found.optimal
         assert found.score == pytest.approx(best)
         assert found.bound >= best - 1e-9
@@ -140,7 +143,7 @@ def test_small_treewidths_make_a_difference_and_proofs_branch():
     table = rows_of(11, 9, 2, 400)
     scores = []
     for k in range(1, 6):
-        found = learn(table, treewidth=k, time_limit=60, samples=1)
+        found = learn(table, NetworkSearch(treewidth=k, time_limit=60, samples=1))
         assert found.optimal
         scores.append(found.score)
     assert scores == sorted(scores)
@@ -194,7 +197,7 @@ def test_wide_networks_show_an_order_too(seed):
     """Where an elimination that is sought anew might be too wide."""
     random = np.random.default_rng(seed)
     slope = np.cumsum(random.normal(size=(300, 60)), axis=1)
-    found = learn(slope > np.median(slope, axis=0), treewidth=10, samples=1, method="search", seed=seed)
+    found = learn(slope > np.median(slope, axis=0), NetworkSearch(treewidth=10, samples=1, method="search", seed=seed))
     assert width(found.order, moral_edges(found.parents)) <= 10
 
 
@@ -237,7 +240,7 @@ def test_a_proof_is_out_of_reach_where_a_straight_line_misses_the_best_score():
 
 def test_auto_searches_on_where_no_proof_is_in_reach(monkeypatch):
     table = rows_of(11, 9, 2, 400)
-    best = learn(table, treewidth=2, samples=1)
+    best = learn(table, NetworkSearch(treewidth=2, samples=1))
     assert best.optimal
     seeds, judged = [], []
 
@@ -246,17 +249,17 @@ def test_auto_searches_on_where_no_proof_is_in_reach(monkeypatch):
         return search(*given, seed=seed, **more | {"samples": 1})
 
     monkeypatch.setattr(bounded_treewidth, "search", searched)
-    assert learn(table, treewidth=2).optimal and seeds == [0]
+    assert learn(table, NetworkSearch(treewidth=2)).optimal and seeds == [0]
     seeds.clear()
     monkeypatch.setattr(Outlook, "in_reach", lambda _, *figures: bool(judged.append(figures)))
-    found = learn(table, treewidth=2)
+    found = learn(table, NetworkSearch(treewidth=2))
     assert seeds == [0, 1] and len(judged) == 1
     assert not found.optimal and found.bound == judged[0][1] > best.score >= found.score
 
 
 def test_progress_tells_each_better_score():
     lines = []
-    learn(rows_of(1, 8), treewidth=2, samples=1, progress=lines.append)
+    learn(rows_of(1, 8), NetworkSearch(treewidth=2, samples=1), progress=lines.append)
     assert lines
     assert all(line.startswith("score -") for line in lines)
 
@@ -278,18 +281,20 @@ def test_elimination_finds_the_treewidth_of_small_graphs(seed):
 
 def test_odd_tables_are_answered():
     constant = np.zeros((20, 3), np.uint8)
-    found = learn(constant, treewidth=2, time_limit=1)
+    found = learn(constant, NetworkSearch(treewidth=2, time_limit=1))
     assert found.optimal
     alone = math.lgamma(20.5) - math.lgamma(0.5) - math.lgamma(21)
     assert 3 * alone < found.score < 0  # a constant parent helps a constant child a little: the prior is spread out
-    assert learn(np.array([[1, 0, 1, 1]]), treewidth=2, time_limit=1).score == pytest.approx(4 * math.log(0.5))
-    assert learn(rows_of(1, 3), treewidth=50, time_limit=1).optimal
-    single = learn(np.array([[0], [1], [1]]), treewidth=1)
+    assert learn(np.array([[1, 0, 1, 1]]), NetworkSearch(treewidth=2, time_limit=1)).score == pytest.approx(
+        4 * math.log(0.5)
+    )
+    assert learn(rows_of(1, 3), NetworkSearch(treewidth=50, time_limit=1)).optimal
+    single = learn(np.array([[0], [1], [1]]), NetworkSearch(treewidth=1))
     assert single.parents == ((),)
     assert single.tables[0].tolist() == [[1, 2]]
-    assert learn(rows_of(1, 4), treewidth=2, max_parents=0).parents == ((),) * 4
-    assert learn(rows_of(1, 4) == 1, treewidth=2, time_limit=1).states == (2,) * 4
-    assert learn(rows_of(1, 4), treewidth=2, time_limit=1, states=[2, 3, 4, 2]).states == (2, 3, 4, 2)
+    assert learn(rows_of(1, 4), NetworkSearch(treewidth=2, max_parents=0)).parents == ((),) * 4
+    assert learn(rows_of(1, 4) == 1, NetworkSearch(treewidth=2, time_limit=1)).states == (2,) * 4
+    assert learn(rows_of(1, 4), NetworkSearch(treewidth=2, time_limit=1), states=[2, 3, 4, 2]).states == (2, 3, 4, 2)
 
 
 BITS = np.array([[0, 1], [1, 1]], np.uint8)
@@ -324,14 +329,16 @@ BITS = np.array([[0, 1], [1, 1]], np.uint8)
     ],
 )
 def test_bad_input_is_refused_by_name(table, options, kind, text):
+    given = {"treewidth": 2, **options}
+    states = given.pop("states", None)
     with pytest.raises(kind) as error:
-        learn(table, **{"treewidth": 2, **options})
+        learn(table, NetworkSearch(**given), states=states)
     assert text in str(error.value)
 
 
 def test_methods_of_the_paper_refuse_what_they_can_not_do():
     table = np.eye(60, dtype=np.uint8)
     with pytest.raises(OptionError, match="version-1 for treewidth 8"):
-        learn_by("version-1", table, treewidth=8)
+        learn_by("version-1", table, NetworkSearch(treewidth=8))
     with pytest.raises(OptionError, match="the program for 60 columns"):
-        learn_by("program", table, treewidth=2)
+        learn_by("program", table, NetworkSearch(treewidth=2))

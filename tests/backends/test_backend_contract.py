@@ -47,7 +47,7 @@ def source_of(forest, latency=2):
     n = len(forest.features)
     answers = Answers(((0,) * n,), ((0.0,) * forest.columns,), ((0,) * len(forest.targets),), ((0,) * forest.n_scores,))
     return Source(
-        forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", COptions(project="all"),
+        forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", COptions(c_project="all"),
         StreamOptions(registers=True), answers=lambda: answers, engine=Capacity(3, 512, 8, 8, outputs=5, scores=True),
         words=lambda: np.zeros((2, n), dtype=np.int64),
     )  # fmt: skip

@@ -55,7 +55,7 @@ def test_output_is_pure_and_golden(golden, latency):
     golden(f"small_{latency}.v", first["small_model.v"])
     if not latency:
         for inputs in ("words",):
-            golden(f"small_{inputs}.h", c.emit(SMALL, COptions(inputs=inputs))["small_model.h"])
+            golden(f"small_{inputs}.h", c.emit(SMALL, COptions(c_inputs=inputs))["small_model.h"])
     told = manifest(SMALL, netlist, {}, {"latency": latency}, {})
     golden(f"small_{latency}.json", json.dumps(told, indent=1) + "\n")
 
@@ -174,7 +174,7 @@ def test_the_quantizer_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row,
     )  # fmt: skip
     rows = np.stack([np.resize(values_of_a_type(n, kind.itemsize * 8), 60_000) for n, _ in numbers], axis=1)
     wanted = np.stack([to_words(round_to(rows[:, k], raw), n, m) for k, (n, m) in enumerate(numbers)], axis=1)
-    ((name, text),) = c.emit(forest, COptions("words", row)).items()
+    ((name, text),) = c.emit(forest, COptions(c_inputs="words", c_quantizer=row)).items()
     (tmp_path / name).write_text(text)
     (tmp_path / "main.c").write_text(
         f"""#include <stdio.h>
@@ -206,7 +206,7 @@ def test_the_quantizer_needs_no_floating_point_unit(tmp_path, row):
     compiler = c_compiler()
     for seed in range(3):
         forest = random_forest(seed, True, types=QUANTIZED_TYPES)
-        ((name, text),) = c.emit(forest, COptions("struct", row)).items()
+        ((name, text),) = c.emit(forest, COptions(c_inputs="struct", c_quantizer=row)).items()
         (tmp_path / name).write_text(text)
         (tmp_path / "main.c").write_text(
             f'#include "{name}"\n'
@@ -223,7 +223,7 @@ void words(const {row} *row, {forest.name}_features *x) {{ {forest.name}_quantiz
 
 def test_words_that_nobody_quantizes_cost_nothing(tmp_path):
     for quantizer, name in (("none", "without"), ("double", "with")):
-        ((header, text),) = c.emit(SMALL, COptions("words", quantizer)).items()
+        ((header, text),) = c.emit(SMALL, COptions(c_inputs="words", c_quantizer=quantizer)).items()
         (tmp_path / header).write_text(text)
         (tmp_path / "main.c").write_text(
             f'#include "{header}"\nint class_of(const int16_t *x);\n'
@@ -270,7 +270,7 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
 
     def compiled(bits, inputs, macros, more, quantizer="auto", body=""):
         forest = replace(base, features=tuple(replace(f, raw=Float(bits)) for f in base.features))
-        ((name, text),) = c.emit(forest, COptions(inputs, quantizer)).items()
+        ((name, text),) = c.emit(forest, COptions(c_inputs=inputs, c_quantizer=quantizer)).items()
         (tmp_path / name).write_text(text)
         (tmp_path / "main.c").write_text(f'#include "{name}"\nint main(void) {{ {body} return 0; }}\n')
         told = "".join(f"#undef {macro}\n#define {macro} ({value})\n" for macro, value in macros.items())
@@ -344,17 +344,17 @@ def test_no_name_breaks_or_injects_code(need_tool, tmp_path, name):
 
 def test_what_a_backend_can_not_do_is_refused_by_name():
     with pytest.raises(OptionError, match="c: inputs=bytes; use words, struct, float"):
-        COptions(inputs="bytes")
+        c.emit(SMALL, COptions(c_inputs="bytes"))
     with pytest.raises(OptionError, match="c: inputs=float can't take the category '1st'; use inputs=words"):
-        c.emit(SMALL, COptions(inputs="float"))
+        c.emit(SMALL, COptions(c_inputs="float"))
     with pytest.raises(
         OptionError,
         match="c: layout=table; use auto, smallest, fastest, balanced, branches, calls, ranked, nodes, masks, mixed",
     ):
-        COptions(layout="table")
+        c.emit(SMALL, COptions(c_layout="table"))
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
     with pytest.raises(OptionError, match="c: layout=nodes is for trees that are added"):
-        c.emit(largest, COptions(layout="nodes"))
+        c.emit(largest, COptions(c_layout="nodes"))
 
 
 def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.backends.c import COptions, chosen_layout, emit, estimated
+from forestc.backends.c import COptions, check, chosen_layout, emit, estimated
 from forestc.backends.c import choice as c_choice
 from forestc.backends.c.demands import DEMANDS, reaching
 from forestc.backends.c.inputs import inputs_of
@@ -107,7 +107,7 @@ def test_auto_keeps_the_budgets(forest):
     with pytest.raises(OptionError, match="no layout keeps all budgets on cortex-m0plus: branches: flash "):
         chosen_layout(forest, COptions(cpu=cpu, flash=known["nodes"].flash, instructions=quick.worst))
     with pytest.raises(OptionError, match=r"flash budget of 2,000 bytes .* as branches"):
-        chosen_layout(forest, COptions(layout="branches", cpu=cpu, flash=2000))
+        chosen_layout(forest, COptions(c_layout="branches", cpu=cpu, flash=2000))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_auto_keeps_the_budgets(forest):
 )
 def test_budgets_that_make_no_sense(options, why):
     with pytest.raises(OptionError, match=why):
-        COptions(**options)
+        check(COptions(**options))
 
 
 def test_layouts_by_what_is_wanted(forest):
     known = estimated(forest, COptions(), "cortex-m4f")
     chosen = {
-        goal: known[chosen_layout(forest, COptions(layout=goal, cpu="cortex-m4f"))]
+        goal: known[chosen_layout(forest, COptions(c_layout=goal, cpu="cortex-m4f"))]
         for goal in ("smallest", "fastest", "balanced")
     }
     fastest = min(estimate.worst for estimate in known.values())
@@ -140,28 +140,28 @@ def test_layouts_by_what_is_wanted(forest):
 def test_goals_keep_the_budgets(forest):
     known = estimated(forest, COptions(), "cortex-m4f")
     flash = min(estimate.flash for estimate in known.values())
-    layout = chosen_layout(forest, COptions(layout="fastest", cpu="cortex-m4f", flash=flash))
+    layout = chosen_layout(forest, COptions(c_layout="fastest", cpu="cortex-m4f", flash=flash))
     assert known[layout].flash <= flash
 
 
 def test_large_forests_are_tables(forest, monkeypatch):
     monkeypatch.setattr(c_choice, "MOST_BRANCHES", 10)
     assert chosen_layout(forest, COptions()) == chosen_layout(forest, COptions(cpu="avr")) == "nodes"
-    assert chosen_layout(forest, COptions(layout="branches", cpu="avr", flash=200_000)) == "branches"
+    assert chosen_layout(forest, COptions(c_layout="branches", cpu="avr", flash=200_000)) == "branches"
     with pytest.raises(OptionError, match=r"flash budget of 10 bytes on avr"):
         chosen_layout(forest, COptions(cpu="avr", flash=10))
 
     for layout in ("branches", "calls", "mixed"):
-        assert layout in estimated(forest, COptions(layout=layout), "avr")
+        assert layout in estimated(forest, COptions(c_layout=layout), "avr")
         with pytest.raises(OptionError, match=rf"flash budget of 10 bytes on avr .* as {layout}"):
-            chosen_layout(forest, COptions(layout=layout, cpu="avr", flash=10))
+            chosen_layout(forest, COptions(c_layout=layout, cpu="avr", flash=10))
 
 
 def test_a_budget_of_a_layout_that_is_not_estimated_is_refused(forest):
     one = replace(forest, trees=forest.trees[:1])
-    assert chosen_layout(one, COptions(layout="mixed", cpu="avr")) == "mixed"
+    assert chosen_layout(one, COptions(c_layout="mixed", cpu="avr")) == "mixed"
     with pytest.raises(OptionError, match="layout=mixed is for trees of which some become branches"):
-        chosen_layout(one, COptions(layout="mixed", cpu="avr", flash=10))
+        chosen_layout(one, COptions(c_layout="mixed", cpu="avr", flash=10))
 
 
 def test_compile_tells_the_estimates(tmp_path):
@@ -171,9 +171,9 @@ def test_compile_tells_the_estimates(tmp_path):
     told = done.figures["firmware"]
     assert told["cpu"] == "cortex-m4f" and told["layout"] in told["layouts"]
     assert told["layouts"][told["layout"]]["flash"] <= 4000
-    assert done.design.c_options == COptions(layout=told["layout"], cpu="cortex-m4f", flash=4000)
+    assert done.design.c_options == COptions(c_layout=told["layout"], cpu="cortex-m4f", flash=4000)
     assert "C estimated for cortex-m4f" in (tmp_path / "d" / "report.md").read_text()
-    assert done.design.path("c").read_text() == emit(done.design.forest, COptions(layout=told["layout"]))["m.h"]
+    assert done.design.path("c").read_text() == emit(done.design.forest, COptions(c_layout=told["layout"]))["m.h"]
     with pytest.raises(OptionError, match="flash budget of 100 bytes"):
         forestc.compile(model, X, tmp_path / "e", targets="c", cpu="cortex-m4f", flash=100)
     assert not (tmp_path / "e").exists()

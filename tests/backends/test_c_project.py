@@ -15,7 +15,7 @@ from models import trained
 from random_forests import random_forest
 
 import forestc
-from forestc.backends.c import KITS, COptions
+from forestc.backends.c import KITS, COptions, check
 from forestc.backends.c import project as c_project
 from forestc.backends.table import implied_roles
 from forestc.checks.bench import SELFTEST_ROWS, selftest_answers
@@ -74,7 +74,7 @@ def test_lists_of_kits(tmp_path):
     assert set(made.manifest["files"]) == {"c", "c_selftest", "c_zephyr", "c_zephyr_cmake", "c_zephyr_kconfig"}
     for wrong in ("make", "cmake,", "all,cmake", ""):
         with pytest.raises(OptionError, match=f"c: project={wrong}; use none, all, or a list of selftest, cmake"):
-            COptions(project=wrong)
+            check(COptions(c_project=wrong))
 
 
 def test_cmake_builds_it_and_ctest_finds_a_wrong_leaf(folder, need_tool):

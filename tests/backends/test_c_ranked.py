@@ -72,11 +72,11 @@ def test_it_is_smaller_than_calls_and_faster_than_nodes(tmp_path, need_tool, can
 def test_more_slots_than_a_load_reaches_have_two_pointers_in_thumb(cancer):
     """Words that may be missing have two slots a feature: 60, of which a load of two bytes reaches 32."""
     model, X, y = cancer
-    text = c.emit(replace(forestc.quantize(model, X, y, level=0), name="m"), COptions(layout="ranked"))["m.h"]
+    text = c.emit(replace(forestc.quantize(model, X, y, level=0), name="m"), COptions(c_layout="ranked"))["m.h"]
     slots = int(re.search(r"uint8_t slots\[(\d+)\];", text)[1])
     assert slots > 32 and "#if defined(__thumb__)" in text and "M_FAR(32) <" in text and "slots[31] <" in text
     assert f"M_FAR({slots - 1}) <" in text and "slots[32] <" not in text
-    short = c.emit(replace(forestc.quantize(model, X, y, level=1), name="m"), COptions(layout="ranked"))["m.h"]
+    short = c.emit(replace(forestc.quantize(model, X, y, level=1), name="m"), COptions(c_layout="ranked"))["m.h"]
     assert "__thumb__" not in short and "m_tree_0(int_fast8_t sum, " in short
 
 

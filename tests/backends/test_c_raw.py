@@ -9,7 +9,7 @@ import pytest
 from forest_designs import design, differences
 from random_forests import random_forest
 
-from forestc.backends.c import COptions
+from forestc.backends.c import COptions, check
 from forestc.backends.c.inputs import fits, inputs_of
 from forestc.backends.c.raw import TYPES, by_position, column_types, parsed
 from forestc.checks.engines import CEngine
@@ -97,4 +97,4 @@ def test_types_are_read_and_wrong_ones_are_refused():
         with pytest.raises(OptionError, match=message):
             by_position(forest, text)
     with pytest.raises(OptionError, match="c: types are those of inputs=raw; use inputs=raw, or leave types out"):
-        COptions("float", types="*=int8")
+        check(COptions(c_inputs="float", c_types="*=int8"))

@@ -48,7 +48,7 @@ def chain(link, scale, outputs, seed=0, decided=True, largest=10_000):
 def told(forest, kind, folder):
     """What the header says of every word."""
     made = shown(forest, "chain", kind)
-    ((name, text),) = emit(forest, COptions(values=kind)).items()
+    ((name, text),) = emit(forest, COptions(c_values=kind)).items()
     (folder / name).write_text(text)
     call = "out[0] = chain_value(&x);" if made.single else "chain_values(&x, out);"
     call = "chain_probabilities(&x, out);" if made.probabilities else call

@@ -51,34 +51,36 @@ def cases():
             tables = ("nodes", "mixed" if place % 3 == number else "masks")
             for layout in ("branches",) if extreme else ("branches", "ranked", *tables):
                 quantizer = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
-                options = COptions(inputs, quantizer, VALUES[seed % len(VALUES)], layout)
+                options = COptions(
+                    c_inputs=inputs, c_quantizer=quantizer, c_values=VALUES[seed % len(VALUES)], c_layout=layout
+                )
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
     for seed, types in enumerate(("*=int16", "1=int8,2=float,*=uint32", "1=double,2=int32,*=uint8")):
         forest = random_forest(seed + 1000, True, ("vector", "binary", "regression")[seed], [*FLOATABLE, Category(5)])
         for layout in ("branches", "ranked", "nodes"):
-            yield replace(forest, name=f"raw{seed}_{layout}"), COptions("raw", layout=layout, types=types)
+            yield replace(forest, name=f"raw{seed}_{layout}"), COptions(c_inputs="raw", c_layout=layout, c_types=types)
     X, y = load_diabetes(return_X_y=True)
     forest = forestc.quantize(RandomForestRegressor(4, max_depth=4).fit(X, np.stack([y, -y], axis=1)), X)
-    yield replace(forest, name="two_targets"), COptions(layout="nodes")  # a function _values, and a table of leaves
+    yield replace(forest, name="two_targets"), COptions(c_layout="nodes")  # a function _values, and a table of leaves
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
     forest = forestc.quantize(model, X, y)
     for layout in ("branches", "ranked", "nodes", "masks", "mixed"):
-        yield replace(forest, name=f"digits_{layout}"), COptions(layout=layout)
+        yield replace(forest, name=f"digits_{layout}"), COptions(c_layout=layout)
 
 
 def entries(forest, options):
     """Functions that a linker sees: what decides, what the user asked for beside it."""
     name, labels, scores = forest.name, c_types.label_type(forest), c_types.score_type(forest)
-    kind = inputs_of(forest, options.inputs, options.types).type
+    kind = inputs_of(forest, options.c_inputs, options.c_types).type
     made = [(f"void {name}_try_scores(const {kind} *x, {scores} *y)", f"{name}_scores(x, y);")]
     if forest.decides:
         made.append((f"void {name}_try(const {kind} *x, uint32_t n, {labels} *y)", f"{name}_predict_batch(x, n, y);"))
     asked = []
     if options.quantizes:
-        row = row_type(forest, options.quantizer).name
+        row = row_type(forest, options.c_quantizer).name
         asked.append((f"void {name}_try_row(const {row} *row, {kind} *x)", f"{name}_quantize(row, x);"))
-    if (values := shown(forest, name, options.values)) is not None:
+    if (values := shown(forest, name, options.c_values)) is not None:
         call = "probabilities(x, y)" if values.probabilities else "values(x, y)"
         call = f"y[0] = {name}_value(x);" if values.single else f"{name}_{call};"
         asked.append((f"void {name}_try_values(const {kind} *x, {values.kind} *y)", call))
@@ -99,7 +101,7 @@ def written(tmp_path_factory):
         answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, 1, 50)))
         (folder / f"{forest.name}_selftest.h").write_text(c_selftest.emit(forest, options, answers))
         spans = [word_range(feature.number, feature.missing) for feature in forest.features]
-        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans) or "double" in options.types
+        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans) or "double" in options.c_types
         sources[forest.name] = (*entries(forest, options), wide)
     return folder, sources
 
@@ -227,11 +229,11 @@ def test_a_batch_is_its_rows_one_by_one(tmp_path):
     cases = ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float"), (9, "regression", "raw"))
     for seed, kind, inputs in cases:
         forest = replace(random_forest(seed, True, kind, FLOATABLE), name="m")
-        options = COptions(inputs, types="1=int16,*=float" if inputs == "raw" else "")
+        options = COptions(c_inputs=inputs, c_types="1=int16,*=float" if inputs == "raw" else "")
         answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, seed, 50)))
         (tmp_path / "m.h").write_text(c.emit(forest, options)["m.h"])
         (tmp_path / "m_selftest.h").write_text(c_selftest.emit(forest, options, answers))
-        x, values = inputs_of(forest, options.inputs, options.types).type, shown(forest, "m", options.values)
+        x, values = inputs_of(forest, options.c_inputs, options.c_types).type, shown(forest, "m", options.c_values)
         assert (values is None) == (kind == "each")
         labels = c_types.label_type(forest) if forest.decides else ""
         loop = ""

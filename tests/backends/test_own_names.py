@@ -126,7 +126,7 @@ def test_headers_of_any_name_compile(tmp_path):
         for inputs in ("words", "struct", "float"):
             forest = replace(SMALL, name=f"{name}{inputs}" if name == NEUTRAL else name)
             try:
-                ((path, text),) = c.emit(forest, c.COptions(inputs=inputs)).items()
+                ((path, text),) = c.emit(forest, c.COptions(c_inputs=inputs)).items()
             except OptionError:
                 continue
             (headers / path).write_text(text)

@@ -281,7 +281,9 @@ def test_the_command_line_and_the_manifest_hold_the_options(tmp_path, capfd):
             )
         assert caught.value.code in (0, None)
         design = forestc.open_design(tmp_path / "d")
-        assert replace(design.c_options, layout="auto") == COptions("struct", quantizer, "q15")
+        assert replace(design.c_options, c_layout="auto") == COptions(
+            c_inputs="struct", c_quantizer=quantizer, c_values="q15"
+        )
         text = next((tmp_path / "d" / "c").iterdir()).read_text()
         assert ("_quantize(const double row" in text) == has
         assert ("<float.h>" in text) == has

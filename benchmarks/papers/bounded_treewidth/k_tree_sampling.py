@@ -53,15 +53,15 @@ def draw_k_tree(n: int, k: int, random: Words, bags: Ints, above: Ints) -> None:
     chosen = np.sort(chosen[:k])
     parent, place = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
     for at in range(m - 2):
-        one = int(draw(random) * (k * m + 1))
-        if one > 0:
-            parent[at], place[at] = 1 + (one - 1) // k, (one - 1) % k
+        code = int(draw(random) * (k * m + 1))
+        if code > 0:
+            parent[at], place[at] = 1 + (code - 1) // k, (code - 1) % k
     decode_into(n, k, chosen, parent, place, bags, above)
 
 
 @compiled()
 def _improve(
-    scorer: Scorer, child: int, pool: Ints, length: int, must: int, most: int, found: Best, family: Ints, at: Ints
+    scorer: Scorer, child: int, pool: Ints, length: int, must: int, most: int, choice: Best, family: Ints, at: Ints
 ) -> None:
     """Takes the best parents of a child among the first `length` of the pool, if they are better than those it has.
 
@@ -78,10 +78,10 @@ def _improve(
             for place in range(size):
                 family[fixed + place] = pool[at[place]]
             score = family_score(scorer, child, family, fixed + size)
-            if score > found.score[child]:
-                found.score[child] = score
-                found.sizes[child] = fixed + size
-                found.parents[child, : fixed + size] = family[: fixed + size]
+            if score > choice.score[child]:
+                choice.score[child] = score
+                choice.sizes[child] = fixed + size
+                choice.parents[child, : fixed + size] = family[: fixed + size]
             place = size - 1
             while place >= 0 and at[place] == length - size + place:
                 place -= 1
@@ -127,33 +127,33 @@ def version_2(scorer: Scorer, k: int, most: int, samples: int, best: Best) -> No
     m = n - k
     bags, above, orders = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64), np.zeros((m, k + 1), np.int64)
     family, at = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
-    found = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
+    sampled = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
     for _ in range(samples):
         draw_k_tree(n, k, best.random, bags, above)
         draw_orders(k, best.random, bags, above, orders)
-        found.score[:] = -np.inf
+        sampled.score[:] = -np.inf
         for bag in range(m):
             order = orders[bag]
             new = k + 1
             for place in range(k + 1):
                 if bag == 0 or order[place] == bags[bag, 0]:
                     new = min(new, place)
-                    _improve(scorer, order[place], order, place, -1, most, found, family, at)
+                    _improve(scorer, order[place], order, place, -1, most, sampled, family, at)
                 elif place > new and most > 0:
                     # parent sets without the new vertex were seen in the bag before
                     pool = np.concatenate((order[:new], order[new + 1 : place]))
-                    _improve(scorer, order[place], pool, place - 1, bags[bag, 0], most, found, family, at)
-        _take(found, bags, best)
+                    _improve(scorer, order[place], pool, place - 1, bags[bag, 0], most, sampled, family, at)
+        _take(sampled, bags, best)
 
 
 @compiled()
-def _take(found: Best, bags: Ints, best: Best) -> None:
+def _take(sampled: Best, bags: Ints, best: Best) -> None:
     """Keeps a network that was found in a k-tree if it is better."""
-    total = found.score.sum()
+    total = sampled.score.sum()
     if total > best.score[0]:
         best.score[0] = total
-        best.parents[:] = found.parents
-        best.sizes[:] = found.sizes
+        best.parents[:] = sampled.parents
+        best.sizes[:] = sampled.sizes
         m = len(bags)
         for bag in range(m):  # the last to be joined goes first
             best.order[m - 1 - bag] = bags[bag, 0]
@@ -319,7 +319,7 @@ def best_within(scorer: Scorer, bags: Ints, above: Ints, most: int, best: Best, 
                 message[mask] = max(message[mask], layer[mask << 1 | 1])
     if top <= best.score[0]:
         return top
-    found = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
+    sampled = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
     # from the top down: the order of each bag, and the subset whose families are found in it or below it
     wanted_rank, wanted_mask = np.full(m, -1), np.zeros(m, np.int64)
     rest, at = np.zeros(size, np.int64), np.zeros(most + 1, np.int64)
@@ -353,9 +353,9 @@ def best_within(scorer: Scorer, bags: Ints, above: Ints, most: int, best: Best, 
                 for earlier in range(place):
                     rest[earlier] = bags[bag, order[earlier]]
                 child = bags[bag, order[place]]
-                found.score[child] = -np.inf
-                _improve(scorer, child, rest, place, -1, most, found, family, at)
-    _take(found, bags, best)
+                sampled.score[child] = -np.inf
+                _improve(scorer, child, rest, place, -1, most, sampled, family, at)
+    _take(sampled, bags, best)
     return top
 
 

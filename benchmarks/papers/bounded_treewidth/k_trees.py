@@ -173,7 +173,7 @@ def random_code(n: int, k: int, random: np.random.Generator) -> Code:
     """A code drawn uniformly, so its k-tree is uniform over all on n >= k + 1 vertices."""
     chosen = tuple(int(v) for v in np.sort(random.choice(n, k, replace=False)))
     drawn = random.integers(0, k * (n - k) + 1, max(0, n - k - 2)).tolist()
-    return chosen, tuple((0, 0) if one == 0 else (1 + (one - 1) // k, (one - 1) % k) for one in drawn)
+    return chosen, tuple((0, 0) if code == 0 else (1 + (code - 1) // k, (code - 1) % k) for code in drawn)
 
 
 def edges(bags: Ints) -> list[set[int]]:

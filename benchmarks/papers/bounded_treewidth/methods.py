@@ -14,7 +14,7 @@ from papers.bounded_treewidth.k_tree_sampling import LARGEST_EXACT, sample
 from papers.bounded_treewidth.program import MOST_COLUMNS, solve
 
 from forestc.algorithms.networks.bayesian_network import BayesianNetwork
-from forestc.algorithms.networks.bounded_treewidth import checked, network_of
+from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, checked, network_of
 from forestc.algorithms.networks.family_scores import make_scorer
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError
@@ -26,23 +26,17 @@ Method = Literal["version-1", "version-2", "program"]
 def learn_by(
     method: Method,
     bits: NDArray[Any],
-    *,
-    treewidth: int,
-    max_parents: int = 3,
-    ess: float = 1.0,
-    time_limit: float = 60.0,
-    samples: int | None = None,
-    seed: int = 0,
+    options: NetworkSearch,
     states: Sequence[int] | None = None,
 ) -> BayesianNetwork:
-    """The network that a method of the paper finds; parameters as of `bounded_treewidth.learn`.
+    """The network that a method of the paper finds; the others as of `bounded_treewidth.learn`.
 
     Raises OptionError for version-1 above treewidth LARGEST_EXACT, and for more columns than the program takes.
     """
     cells, sizes = checked(bits, states)
     n = len(sizes)
-    k = min(treewidth, n - 1)
-    most = min(max_parents, k)
+    k = min(options.treewidth, n - 1)
+    most, ess, samples, seed = min(options.max_parents, k), options.ess, options.samples, options.seed
     if method == "program" and n > MOST_COLUMNS:
         raise OptionError(f"the program for {n} columns", where=f"at most {MOST_COLUMNS}", do="choose fewer columns")
     if method == "version-1" and k > LARGEST_EXACT:
@@ -51,10 +45,10 @@ def learn_by(
     begin = time.monotonic()
     if method != "program":
         version = 1 if method == "version-1" else 2
-        found = sample(scorer, k, most, version, end=begin + time_limit, samples=samples, seed=seed)
-        return network_of(found, cells, sizes, ess, math.inf)
-    start = search(scorer, k, most, end=begin + SEARCH_SHARE * time_limit, samples=samples, seed=seed)
-    proof = solve(scorer, k, most, start, end=begin + time_limit, seed=seed)
+        network = sample(scorer, k, most, version, end=begin + options.time_limit, samples=samples, seed=seed)
+        return network_of(network, cells, sizes, ess, math.inf)
+    start = search(scorer, k, most, end=begin + SEARCH_SHARE * options.time_limit, samples=samples, seed=seed)
+    proof = solve(scorer, k, most, start, end=begin + options.time_limit, seed=seed)
     return network_of(proof.found, cells, sizes, ess, proof.bound)
 
 

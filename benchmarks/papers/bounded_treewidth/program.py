@@ -46,7 +46,7 @@ def solve(scorer: Scorer, k: int, most: int, start: Found, *, end: float, seed: 
     n = len(scorer.states)
     sets = [useful_parent_sets(scorer, child, most) for child in range(n)]
     z, v, pi = n * n, n * n + n, n * n + 2 * n  # y comes first, its diagonal fixed at 0
-    first = (pi + np.concatenate([[0], np.cumsum([len(each) for each in sets])])).tolist()
+    first = (pi + np.concatenate([[0], np.cumsum([len(family_sets) for family_sets in sets])])).tolist()
     variables = first[-1]
     rows = _Rows()
     for i in range(n):
@@ -71,7 +71,7 @@ def solve(scorer: Scorer, k: int, most: int, start: Found, *, end: float, seed: 
             if len(some) == 1:  # (6g)
                 rows.add({**dict.fromkeys(places, n + 1.0), v + i: 1.0, v + some[0]: -1.0}, n)
     cost, upper = np.zeros(variables), np.ones(variables)
-    cost[pi:] = [score for each in sets for _, score in each]
+    cost[pi:] = [score for family_sets in sets for _, score in family_sets]
     upper[z:pi] = n
     upper[[i * n + i for i in range(n)]] = 0.0
     model = highspy.HighsLp()
@@ -86,7 +86,7 @@ def solve(scorer: Scorer, k: int, most: int, start: Found, *, end: float, seed: 
     whole = np.ones(variables, bool)
     whole[z:pi] = False
     kinds = highspy.HighsVarType
-    model.integrality_ = [kinds.kInteger if each else kinds.kContinuous for each in whole]
+    model.integrality_ = [kinds.kInteger if integral else kinds.kContinuous for integral in whole]
     solver = make_highs(time_limit=max(0.1, end - time.monotonic()), seed=seed, mip_rel_gap=0.0)
     solver.passModel(model)
     known = highspy.HighsSolution()

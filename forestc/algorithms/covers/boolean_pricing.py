@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,7 @@ LONG = 10**17  # steps without end
 MOST_KEPT = 64  # clauses that one search returns
 
 
-@dataclass(frozen=True)
-class Literals:
+class Literals(NamedTuple):
     """Literals by spans of codes. codes: (rows, features) int32, offset so that no two features share a code. start:
     (features + 1,) first code of each feature. feature, low, high, inverted: (literals,) the literal holds if its
     feature's code is in low .. high - 1, or if inverted, is not."""
@@ -44,10 +43,6 @@ class Literals:
     low: Ints
     high: Ints
     inverted: Bits
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.codes, self.start, self.feature, self.low, self.high, self.inverted
 
     def of(self, rows: Ints, chosen: Ints) -> Literals:
         """Some of the rows and some of the literals, which are numbered anew."""
@@ -128,7 +123,7 @@ class Clauses:
 
 def beam_search(literals: Literals, weight: Floats, price: float, longest: int, width: int) -> Clauses:
     """Grows the `width` best clauses of each length by every literal."""
-    clauses, gain = _beam(*literals.arrays, weight, price, longest, width, MOST_KEPT)
+    clauses, gain = _beam(literals, weight, price, longest, width, MOST_KEPT)
     return Clauses(_sorted(clauses, gain, price))
 
 
@@ -143,7 +138,7 @@ def best_clauses(
     additions the search may take.
     """
     clauses, gain, worth, complete = stoppable(
-        _branched, *literals.arrays, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
+        _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price), float(worth), bool(complete))
 
@@ -154,7 +149,7 @@ def all_clauses(
     """Every clause with gain - price * size > -slack, but for those that another one is as good as: covers the same
     positive rows or more, negative weight as much or less, and no larger. complete: these are all, at most `most`."""
     clauses, gain, _, complete = stoppable(
-        _branched, *literals.arrays, weight, price, longest, LONG, most, slack, deadline=deadline
+        _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price, -slack), price, bool(complete))
 
@@ -168,10 +163,10 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 
 @compiled()
 def _masses(
-    codes: Any, start: Any, feature: Any, low: Any, high: Any, inverted: Any, weight: Any, rows: Any, chosen: Any,
-    plus: Any, minus: Any, p: Any, q: Any,
-) -> Any:  # fmt: skip
+    literals: Literals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
+) -> tuple[float, float]:
     """Positive and negative weight of the rows, and of those among them that satisfy each chosen literal: p and q."""
+    codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0
     many = codes.shape[1]
@@ -205,14 +200,15 @@ def _masses(
 
 
 @compiled()
-def _holds(codes: Any, feature: Any, low: Any, high: Any, inverted: Any, i: int, k: int) -> Any:
-    code = codes[i, feature[k]]
-    return (low[k] <= code < high[k]) != inverted[k]
+def _holds(literals: Literals, i: int, k: int) -> bool:
+    code = literals.codes[i, literals.feature[k]]
+    return bool((literals.low[k] <= code < literals.high[k]) != literals.inverted[k])
 
 
 @compiled()
-def _implies(feature: Any, low: Any, high: Any, inverted: Any, k: int, other: int) -> Any:
+def _implies(literals: Literals, k: int, other: int) -> Any:
     """Whether literal k holds only where the other holds, so that of the two k alone says as much."""
+    _, _, feature, low, high, inverted = literals
     if feature[k] != feature[other]:
         return False
     if inverted[k]:
@@ -257,12 +253,9 @@ def _keep(clauses: Any, gain: Any, value: Any, count: int, clause: Any, length: 
 
 
 @compiled()
-def _beam(
-    codes: Any, start: Any, feature: Any, low: Any, high: Any, inverted: Any, weight: Any, price: float, longest: int,
-    width: int, most: int,
-) -> Any:  # fmt: skip
-    many, n = len(feature), len(codes)
-    plus, minus, p, q = np.zeros(start[-1]), np.zeros(start[-1]), np.zeros(many), np.zeros(many)
+def _beam(literals: Literals, weight: Floats, price: float, longest: int, width: int, most: int) -> tuple[Ints, Floats]:
+    many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
+    plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
     beam, chosen = np.full((1, longest), -1), np.arange(many)
     rows = np.empty(n, dtype=np.int64)
@@ -274,13 +267,11 @@ def _beam(
             for i in range(n):
                 ok = weight[i] != 0
                 for e in range(length):
-                    ok = ok and _holds(codes, feature, low, high, inverted, i, beam[b, e])
+                    ok = ok and _holds(literals, i, beam[b, e])
                 if ok:
                     rows[inside] = i
                     inside += 1
-            _, total_q = _masses(
-                codes, start, feature, low, high, inverted, weight, rows[:inside], chosen, plus, minus, p, q
-            )
+            _, total_q = _masses(literals, weight, rows[:inside], chosen, plus, minus, p, q)
             clause = beam[b].copy()
             for k in range(many):
                 if (q[k] >= total_q - 1e-12 and length > 0) or p[k] <= price * (length + 2):
@@ -309,14 +300,13 @@ def _beam(
 
 @compiled()
 def _branched(
-    flag: Any, codes: Any, start: Any, feature: Any, low: Any, high: Any, inverted: Any, weight: Any, price: float,
-    longest: int, steps: int, most: int, slack: float,
-) -> Any:  # fmt: skip
+    flag: Ints, literals: Literals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
+) -> tuple[Ints, Floats, float, bool]:
     """Depth-first: at each depth the rows of the clause, and the literals that may still follow, each with a bound.
 
     slack > 0: all clauses of reduced gain above -slack at this price, instead of the one of highest worth."""
-    many, n = len(feature), len(codes)
-    plus, minus, p, q = np.zeros(start[-1]), np.zeros(start[-1]), np.zeros(many), np.zeros(many)
+    many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
+    plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
     clause = np.full(longest, -1)
     worth = price
@@ -336,12 +326,10 @@ def _branched(
     while depth >= 0:
         if fresh:  # price every literal that may follow, and keep those that may lead to something better
             fresh = False
-            nodes += (past[depth] - first[depth]) * codes.shape[1] + start[-1] + size[depth]
+            nodes += (past[depth] - first[depth]) * literals.codes.shape[1] + codes + size[depth]
             candidates = tail[depth, : size[depth]].copy()
-            total_p, total_q = _masses(
-                codes, start, feature, low, high, inverted, weight, rows[first[depth] : past[depth]], candidates, plus,
-                minus, p, q,
-            )  # fmt: skip
+            inside = rows[first[depth] : past[depth]]
+            total_p, total_q = _masses(literals, weight, inside, candidates, plus, minus, p, q)
             for e in range(len(candidates)):
                 v = p[e] - q[e] - price * (depth + 2)
                 if v > 1e-7 - slack:
@@ -404,16 +392,14 @@ def _branched(
         begin = past[depth]
         end = begin
         for r in range(first[depth], past[depth]):
-            if _holds(codes, feature, low, high, inverted, rows[r], literal):
+            if _holds(literals, rows[r], literal):
                 rows[end] = rows[r]
                 end += 1
         first[depth + 1], past[depth + 1] = begin, end
         out = 0
         for e in range(place + 1, size[depth]):
             other = tail[depth, e]
-            if not _implies(feature, low, high, inverted, other, literal) and not _implies(
-                feature, low, high, inverted, literal, other
-            ):
+            if not _implies(literals, other, literal) and not _implies(literals, literal, other):
                 tail[depth + 1, out] = other
                 out += 1
         size[depth + 1] = out

@@ -99,45 +99,64 @@ def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[A
     return float(weight[positive & (count == 0)].sum() + (weight * count)[~positive].sum())
 
 
+@dataclass(frozen=True)
+class RuleLimits:
+    """What a rule may be, and how long it is searched for.
+
+    complexity: C, the most clauses plus literals; a clause takes at least 2. longest: D, the most literals of a clause.
+    time_limit: in seconds; the bound says how far from the best the rule may be. rounds: the most rounds of column
+    generation for a rule; the programs after it are then limited by their nodes, so that the result depends on the
+    machine's speed only where the time limit is reached. Raises OptionError for limits below 1.
+    """
+
+    complexity: int
+    form: Form = "dnf"
+    time_limit: float = 60.0
+    seed: int = 0
+    longest: int | None = None
+    rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.complexity < 1 or self.time_limit <= 0 or (self.longest is not None and self.longest < 1):
+            raise OptionError(
+                "complexity, time_limit and longest must be above 0",
+                where=f"{self.complexity}, {self.time_limit}, {self.longest}",
+            )
+        if self.form not in ("dnf", "cnf"):
+            raise OptionError(f"no form of rules is called {self.form}", do="choose dnf or cnf")
+
+
 def learn_rules(
     bits: Bits,
     y: NDArray[Any],
+    limits: RuleLimits,
     *,
-    complexity: int,
-    form: Form = "dnf",
-    time_limit: float = 60.0,
-    seed: int = 0,
     groups: Ints | None = None,
     weight: Floats | None = None,
-    longest: int | None = None,
     start: Sequence[Clause] = (),
-    rounds: int | None = None,
     progress: Progress | None = None,
 ) -> RuleLearning:
     """The rule of least Hamming loss with at most this complexity, ties broken by lower complexity.
 
     bits: (rows, literals) booleans, negated literals among them where they may be used. y: (rows,) of 0 and 1.
-    complexity: C, the most clauses plus literals; a clause takes at least 2. time_limit: in seconds; the bound says how
-    far from the best the rule may be. Smaller rules are learnt first, of complexity 4, 8, 16, ..., and each starts from
-    the one before: where time is short, a large rule that starts from nothing ends behind them. groups: (literals,) the
-    feature that each literal is about, for faster pricing; see `literals_of`. weight: (rows,) >= 0 of each row, such as
-    class weights. longest: D, the most literals of a clause. start: clauses to begin with instead of smaller rules,
-    such as the candidates of another run, whose rule comes first: what is returned is no worse, if that rule fits.
-    rounds: the most rounds of column generation for a rule; the programs after it are then limited by their nodes, so
-    that the result depends on the machine's speed only where the time limit is reached.
+    groups: (literals,) the feature that each literal is about, for faster pricing; see `literals_of`. weight: (rows,)
+    >= 0 of each row, such as class weights. start: clauses to begin with instead of smaller rules, such as the
+    candidates of another run, whose rule comes first: what is returned is no worse, if that rule fits. Without them
+    rules of complexity 4, 8, 16, ... are learnt first, and each starts from the one before: where time is short, a
+    large rule that starts from nothing ends behind them.
 
-    Raises RowsError for rows that are no bits, or labels that are not 0 and 1, OptionError for limits below 1.
+    Raises RowsError for rows that are no bits, or labels that are not 0 and 1.
     """
-    bits, y, weight = _checked(bits, y, weight, complexity, time_limit, form, longest)
+    bits, y, weight = _checked(bits, y, weight)
     if groups is not None and np.shape(groups) != (bits.shape[1],):
         raise RowsError("there must be one group a literal", where=f"{np.shape(groups)} for {bits.shape[1]} literals")
     for literal in (literal for clause in start for literal in clause):
         if not 0 <= literal < bits.shape[1]:
             raise OptionError(f"there is no literal {literal} to start with", where=f"{bits.shape[1]} literals")
     _compile()
-    deadline = time.monotonic() + time_limit
+    deadline, complexity, form = time.monotonic() + limits.time_limit, limits.complexity, limits.form
     negated = form == "cnf"
-    problem = _Problem.of(bits != negated, y != negated, weight, complexity, longest, groups, seed)
+    problem = _Problem.of(bits != negated, y != negated, weight, complexity, limits.longest, groups, limits.seed)
     cover = problem.cover
     if not len(cover.penalty) or complexity < 2 or not bits.shape[1]:
         loss = float(cover.penalty.sum())
@@ -145,27 +164,22 @@ def learn_rules(
     columns = [problem.column(tuple(sorted(set(clause)))) for clause in start]
     rungs = [] if columns else [FIRST_RUNG << k for k in range(complexity.bit_length())]
     rungs = [smaller for smaller in rungs if smaller < complexity]
-    ladder = time.monotonic() + LADDER_SHARE * time_limit
-    few = RUNG_ROUNDS if rounds is None else min(rounds, RUNG_ROUNDS)
+    ladder = time.monotonic() + LADDER_SHARE * limits.time_limit
+    few = replace(limits, rounds=RUNG_ROUNDS if limits.rounds is None else min(limits.rounds, RUNG_ROUNDS))
     for place, smaller in enumerate(rungs):
         begin = time.monotonic()
         until = begin + (ladder - begin) * smaller / sum(rungs[place:])
-        rule, columns = _learnt(problem.within(smaller), columns, form, until, seed, few, progress)
+        rule, columns = _learnt(problem.within(smaller), columns, few, until, progress)
         if rule.interrupted:
             return replace(rule, bound=0.0, optimal=rule.loss <= 0)
-    return _learnt(problem, columns, form, deadline, seed, rounds, progress)[0]
+    return _learnt(problem, columns, limits, deadline, progress)[0]
 
 
 def _learnt(
-    problem: _Problem,
-    start: list[Column],
-    form: Form,
-    deadline: float,
-    seed: int,
-    rounds: int | None,
-    progress: Progress | None,
+    problem: _Problem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
 ) -> tuple[RuleLearning, list[Column]]:
     """A rule, and all columns that are known then, those of the rule first."""
+    seed, rounds = limits.seed, limits.rounds
     selection = CoverSearch(problem.cover, seed)
     until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
@@ -187,7 +201,7 @@ def _learnt(
     clauses = tuple(sorted(selection.columns[place].key for place in chosen))
     candidates = *clauses, *(column.key for column in generated.columns if column.key not in clauses)
     rule = RuleLearning(
-        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
+        clauses, limits.form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
         interrupted, generated.rounds, candidates,
     )  # fmt: skip
     return rule, sorted(selection.columns, key=lambda column: column.key not in clauses)
@@ -204,15 +218,7 @@ def _compile() -> None:
     selection.improve(np.ones(len(selection.columns)))
 
 
-def _checked(
-    bits: Bits,
-    y: NDArray[Any],
-    weight: Floats | None,
-    complexity: int,
-    time_limit: float,
-    form: str,
-    longest: int | None,
-) -> tuple[Bits, Bits, Floats]:
+def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, Bits, Floats]:
     bits, y = np.asarray(bits), np.asarray(y)
     if bits.ndim != 2 or not len(bits) or not np.isin(bits, (0, 1)).all():
         raise RowsError("rules are learnt from a table of bits", where=f"bits of shape {bits.shape}", do="pass 0 and 1")
@@ -221,12 +227,6 @@ def _checked(
             "labels must be 0 and 1, one a row", where=f"{y.shape} labels for {len(bits):,} rows",
             do="use learn_rule_sets for several classes",
         )  # fmt: skip
-    if complexity < 1 or time_limit <= 0 or (longest is not None and longest < 1):
-        raise OptionError(
-            "complexity, time_limit and longest must be above 0", where=f"{complexity}, {time_limit}, {longest}"
-        )
-    if form not in ("dnf", "cnf"):
-        raise OptionError(f"no form of rules is called {form}", do="choose dnf or cnf")
     weight = np.ones(len(bits)) if weight is None else np.asarray(weight, dtype=np.float64)
     if weight.shape != y.shape or not np.isfinite(weight).all() or (weight < 0).any():
         raise RowsError("weights must be finite and not negative, one a row", where=f"shape {weight.shape}")
@@ -380,16 +380,10 @@ def class_weights(y: NDArray[Any]) -> Floats:
 def learn_rule_sets(
     bits: Bits,
     y: NDArray[Any],
+    limits: RuleLimits,
     *,
-    complexity: int,
-    form: Form = "dnf",
-    time_limit: float = 60.0,
-    seed: int = 0,
     groups: Ints | None = None,
     weight: Floats | None = None,
-    longest: int | None = None,
-    rounds: int | None = None,
-    progress: Progress | None = None,
 ) -> RuleSets:
     """A rule for each class of y, each with at most this complexity; the time limit is for all together. The rest as
     for `learn_rules`. Two classes take one rule, for the second.
@@ -402,12 +396,10 @@ def learn_rule_sets(
     if len(classes) < 2:
         raise RowsError("all rows are of one class", where=f"{len(y):,} rows", do="pass rows of two classes or more")
     places = range(1, 2) if len(classes) == 2 else range(len(classes))
+    share = replace(limits, time_limit=limits.time_limit / len(places))
     rules: list[RuleLearning] = []
     for place in places:
-        rule = learn_rules(
-            bits, label == place, complexity=complexity, form=form, time_limit=time_limit / len(places),
-            seed=seed, groups=groups, weight=weight, longest=longest, rounds=rounds, progress=progress,
-        )  # fmt: skip
+        rule = learn_rules(bits, label == place, share, groups=groups, weight=weight)
         rules.append(rule)
         if rule.interrupted:
             break

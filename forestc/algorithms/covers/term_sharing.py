@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
@@ -328,7 +328,7 @@ def least_gates(clauses: Clauses) -> int:
     return int(np.ceil(total - 1e-6))
 
 
-def _spanning(literals: Sequence[Mask], share: Any) -> float:
+def _spanning(literals: Sequence[Mask], share: Callable[[Mask], float]) -> float:
     """The weight of the cheapest spanning tree (Prim)."""
     near = {literal: share(literals[0] | literal) for literal in literals[1:]}
     total = 0.0

@@ -63,7 +63,7 @@ class Squares:
         target, square = float(self.targets @ times), float(times @ self.products @ times)
         return max(0.0, target) / square if square > 0 else 0.0
 
-    def _explained(self, target: Any, square: Any) -> Any:
+    def _explained(self, target: FloatArray, square: FloatArray) -> Any:
         """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / square."""
         won = np.divide(np.maximum(target, 0.0) ** 2, square, out=np.zeros_like(square * 1.0), where=square > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0

@@ -18,7 +18,6 @@ from forestc.algorithms.members.vote_patterns import IntArray, Limits, Task
 SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
 KICK = 4  # most members that a kick moves
 MEMBERS_A_MOVE = 50  # members for which one more move is made after a scan of all moves
-WORK = 1e9  # rows (times classes) times members times moves that are tried, over all starts
 LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
 
 
@@ -37,32 +36,39 @@ class Found:
         return [int(k) for k in np.flatnonzero(self.times)]
 
 
+@dataclass(frozen=True)
+class Effort:
+    """starts: choices that the search starts from. scans: most scans of all moves from each of them, for each member.
+    work: most rows (times classes) times members times moves that are tried, over all starts."""
+
+    starts: int = 16
+    scans: int = 20
+    work: float = 1e9
+
+
 def search(
     task: Task,
     limits: Limits,
+    effort: Effort,
     *,
-    starts: int = 16,
     seed: int = 0,
     begin: IntArray | None = None,
-    work: float = WORK,
     most_times: int = 1,
-    scans_a_member: int = 20,
     enough: float = np.inf,
     few: bool = True,
 ) -> Found | None:
     """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
 
     begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count.
-    scans_a_member: most scans of all moves from each start, for each member. enough: a value that no choice exceeds, at
-    which the search ends. few: whether of equal choices the one with fewest members is taken, or the one with most.
-    Deterministic: the number of scans depends on the sizes alone. Time O(work).
+    enough: a value that no choice exceeds, at which the search ends. few: whether of equal choices the one with fewest
+    members is taken, or the one with most. Deterministic: the number of scans depends on the sizes alone. Time O(work).
     """
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
-    scans = int(np.clip(work / max(1, rows * task.members * starts), LEAST_SCANS, MOST_SCANS))
-    scans = min(scans, scans_a_member * task.members)
+    scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
+    scans = min(scans, effort.scans * task.members)
     best: Found | None = None
-    for number, first in enumerate(_starts(task, limits, starts, random, begin)):
+    for number, first in enumerate(_starts(task, limits, effort.starts, random, begin)):
         choice = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
         if choice is not None and (best is None or _better(choice, best, few)):
             best = choice

@@ -122,7 +122,7 @@ def select(
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
     cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
     bound = cuts.value
-    choice = member_search.search(patterns, limits, starts=starts, seed=seed, enough=cuts.pairs)
+    choice = member_search.search(patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs)
     if choice is None:
         raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
     seconds = time_limit - (time.perf_counter() - begun)

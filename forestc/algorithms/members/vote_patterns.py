@@ -6,6 +6,7 @@ each member counts, 0 for a member that is left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -146,7 +147,7 @@ class Classes:
         return values
 
 
-def _run(some: Any, work: int, members: int) -> None:
+def _run(some: Callable[[int, int], None], work: int, members: int) -> None:
     if work > SHARED_WORK:
         share_out(members, some)
     else:

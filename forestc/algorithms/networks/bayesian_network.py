@@ -171,6 +171,7 @@ def checked_rows(rows: NDArray[np.uint8], states: Sequence[int]) -> NDArray[np.u
 
 
 def check_ess(ess: float) -> None:
+    """Raises ModelError unless this is an equivalent sample size."""
     if not (isfinite(ess) and 1e-30 <= ess <= 1e30):  # so that no quotient of it underflows
         raise ModelError(f"the equivalent sample size {ess} is not a positive number", do="use 1")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,38 +34,63 @@ PROOF_SHARE = 0.5  # the share after which any proof does
 FIRST_SEARCH = 0.3  # seconds before branch and bound, which needs a good network only to forget branches
 
 
+@dataclass(frozen=True, kw_only=True)
+class NetworkSearch:
+    """What a network may be, and how it is searched for.
+
+    treewidth: at least 1. max_parents: of a variable. ess: equivalent sample size of the BDeu score. method: "search"
+    anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20 columns; "auto" tries the proof
+    for up to 20 columns, and searches on once it is out of reach; for more, it is search. time_limit: seconds, without
+    those that compile functions at their first use. samples: runs of the search to make instead of taking time; the
+    result does not depend on time then, except for a proof. seed: of the random numbers. Raises OptionError for a value
+    that can't be.
+    """
+
+    treewidth: int
+    max_parents: int = 3
+    ess: float = 1.0
+    method: Method = "auto"
+    time_limit: float = 60.0
+    samples: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.treewidth < 1:
+            raise OptionError(f"treewidth {self.treewidth}", do="allow at least 1")
+        if self.max_parents < 0:
+            raise OptionError(f"max_parents {self.max_parents}", do="allow at least 0")
+        if not (self.ess > 0 and math.isfinite(self.ess)):
+            raise OptionError(f"ess {self.ess}", do="use an equivalent sample size above 0")
+        if self.method not in get_args(Method):
+            raise OptionError(f"no method is called {self.method}", do="use auto, search or exact")
+        if not self.time_limit > 0:
+            raise OptionError(f"time_limit {self.time_limit}", do="use seconds above 0")
+        if self.samples is not None and self.samples < 1:
+            raise OptionError(f"samples {self.samples}", do="use at least 1")
+
+
 def learn(
     bits: NDArray[np.integer] | NDArray[np.bool_],
+    options: NetworkSearch,
     *,
-    treewidth: int,
-    max_parents: int = 3,
-    ess: float = 1.0,
-    method: Method = "auto",
-    time_limit: float = 60.0,
-    samples: int | None = None,
-    seed: int = 0,
     states: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> BayesianNetwork:
     """The network of highest BDeu score that is found, of at most this treewidth and this many parents a variable.
 
-    bits: (rows, columns) states 0, 1, ... of each column. treewidth: at least 1. ess: equivalent sample size of the
-    score. method: "search" anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20
-    columns; "auto" tries the proof for up to 20 columns, and searches on once it is out of reach; for more, it is
-    search. time_limit: seconds, without those that compile functions at their first use. samples: runs of the search
-    to make instead of taking time; the result does not depend on time then, except for a proof. seed: of the random
-    numbers. states: number of states of each column; by default, one more than the largest that it shows,
-    and at least 2.
+    bits: (rows, columns) states 0, 1, ... of each column. states: number of states of each column; by default, one more
+    than the largest that it shows, and at least 2.
 
     Ctrl-C ends the search, and the best network until then is returned.
-    Raises RowsError if the rows can't be read, OptionError for a value that can't be.
+    Raises RowsError if the rows can't be read, OptionError for columns that the method or the parents do not allow.
     """
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
-    _check_options(treewidth, max_parents, ess, method, time_limit, samples, n)
-    k = min(treewidth, n - 1)
-    chosen = _chosen(method, n)
-    _compile(chosen)
+    k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
+    if most * math.log2(n + 1) + math.log2(n + 1) > 63:  # the key of a set has 64 bits
+        raise OptionError(f"max_parents {options.max_parents}", where=f"of {n:,} columns", do="allow fewer")
+    options = replace(options, method=_chosen(options.method, n))
+    _compile(options.method)
     begin = time.monotonic()
 
     def tell(network: Found, bound: float = math.inf) -> None:
@@ -72,9 +98,9 @@ def learn(
             proved = f", at most {bound:,.2f}" if math.isfinite(bound) else ""
             progress(f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
 
-    scorer = make_scorer(cells, sizes, min(max_parents, k) + 1, ess)
-    solved = _solved(scorer, k, min(max_parents, k), chosen, begin + time_limit, samples, seed, tell)
-    return network_of(solved.found, cells, sizes, ess, solved.bound)
+    scorer = make_scorer(cells, sizes, most + 1, options.ess)
+    solved = _solved(scorer, k, most, options, begin + options.time_limit, tell)
+    return network_of(solved.found, cells, sizes, options.ess, solved.bound)
 
 
 def _chosen(method: Method, n: int) -> Method:
@@ -91,21 +117,15 @@ def _compile(method: Method) -> None:
     """Compiles the functions of a method on a few rows, so that the time limit is left for the search."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
-    _solved(scorer, 1, 1, method, time.monotonic() + 0.01, 1, 0, lambda _network, _bound: None)
+    quick = NetworkSearch(treewidth=1, method=method, samples=1)
+    _solved(scorer, 1, 1, quick, time.monotonic() + 0.01, lambda _network, _bound: None)
 
 
 def _solved(
-    scorer: Scorer,
-    k: int,
-    most: int,
-    method: Method,
-    end: float,
-    samples: int | None,
-    seed: int,
-    tell: Callable[[Found, float], None],
+    scorer: Scorer, k: int, most: int, options: NetworkSearch, end: float, tell: Callable[[Found, float], None]
 ) -> Proof:
-    """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""  # fmt: skip
-    n = len(scorer.states)
+    """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""
+    n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
     def better(network: Found) -> None:
         tell(network, math.inf)
@@ -178,22 +198,3 @@ def checked(bits: NDArray[np.integer] | NDArray[np.bool_], states: Sequence[int]
             f"{sizes[column]} states", where=f"column {column} shows {int(cells[:, column].max())}", do="allow more"
         )
     return cells, sizes
-
-
-def _check_options(
-    treewidth: int, max_parents: int, ess: float, method: str, time_limit: float, samples: int | None, n: int
-) -> None:
-    if treewidth < 1:
-        raise OptionError(f"treewidth {treewidth}", do="allow at least 1")
-    if max_parents < 0:
-        raise OptionError(f"max_parents {max_parents}", do="allow at least 0")
-    if not (ess > 0 and math.isfinite(ess)):
-        raise OptionError(f"ess {ess}", do="use an equivalent sample size above 0")
-    if method not in ("auto", "search", "exact"):
-        raise OptionError(f"no method is called {method}", do="use auto, search or exact")
-    if not time_limit > 0:
-        raise OptionError(f"time_limit {time_limit}", do="use seconds above 0")
-    if samples is not None and samples < 1:
-        raise OptionError(f"samples {samples}", do="use at least 1")
-    if min(max_parents, treewidth, n - 1) * math.log2(n + 1) + math.log2(n + 1) > 63:  # the key of a set has 64 bits
-        raise OptionError(f"max_parents {max_parents}", where=f"of {n:,} columns", do="allow fewer")

@@ -33,6 +33,7 @@ class Room(NamedTuple):
 
 
 def make_room(n: int) -> Room:
+    """Working memory for graphs of n vertices."""
     return Room(
         np.zeros((n, -(-n // 64)), np.uint64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool),
         np.zeros(n, bool), np.zeros(n, np.int64),
@@ -47,23 +48,27 @@ def _lowest(word: np.uint64) -> int:
 
 @compiled()
 def has(rows: Words, u: int, v: int) -> bool:
+    """Whether the graph has the edge {u, v}."""
     return bool((rows[u, v >> 6] >> np.uint64(v & 63)) & ONE)
 
 
 @compiled()
 def put(rows: Words, u: int, v: int) -> None:
+    """Adds the edge {u, v}."""
     rows[u, v >> 6] |= ONE << np.uint64(v & 63)
     rows[v, u >> 6] |= ONE << np.uint64(u & 63)
 
 
 @compiled()
 def take(rows: Words, u: int, v: int) -> None:
+    """Removes the edge {u, v}."""
     rows[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
     rows[v, u >> 6] &= ~(ONE << np.uint64(u & 63))
 
 
 @compiled()
 def degree(rows: Words, v: int) -> int:
+    """The number of neighbors of v."""
     total = 0
     for word in range(rows.shape[1]):
         total += int(popcount(rows[v, word]))

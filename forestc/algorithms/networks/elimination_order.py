@@ -92,6 +92,7 @@ def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tup
 
 
 def too_wide(width: int) -> ModelError:
+    """The error for networks whose tables would be too large."""
     return ModelError(
         f"the elimination order has width {width}, at most {MOST_WIDTH} is possible",
         do="learn a network of smaller treewidth",

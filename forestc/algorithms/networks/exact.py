@@ -43,10 +43,12 @@ class Space(NamedTuple):
 
 
 def make_space(n: int) -> Space:
+    """Working memory for networks of n columns."""
     return Space(np.zeros(1 << n), *(np.zeros(1 << n, np.int64) for _ in range(3)))
 
 
 def make_families(scorer: Scorer, most: int) -> Families:
+    """The parent sets of up to `most` columns that can be in a best network, with their scores, child by child."""
     masks: list[int] = []
     scores: list[float] = []
     first = [0]

@@ -122,6 +122,7 @@ def _rise(prior: float, rows: int) -> Floats:
 
 @compiled()
 def popcount(x: np.uint64) -> np.uint64:
+    """The number of bits that are set."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -165,6 +165,7 @@ def restart(scorer: Scorer, state: State, parents: Ints, count: Ints, k: int) ->
 
 @compiled()
 def keep_best(state: State) -> None:
+    """Keeps the present network if its score is the highest so far."""
     total = state.scores.sum()
     if total > state.best_score[0]:
         state.best_score[0] = total

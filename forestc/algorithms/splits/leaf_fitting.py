@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, move, odds_of
 
+Ints = NDArray[np.int64]
 SWEEPS = 30  # over all leaves, at most
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
 
@@ -29,12 +30,12 @@ class Trees:
     """
 
     leaf: NDArray[np.int32]
-    start: NDArray[np.int64]
-    value: NDArray[np.int64]
-    outputs: NDArray[np.int64]
+    start: Ints
+    value: Ints
+    outputs: Ints
 
     @staticmethod
-    def of(leaf: NDArray[np.int32], values: Sequence[NDArray[np.int64]], outputs: Sequence[tuple[int, ...]]) -> Trees:
+    def of(leaf: NDArray[np.int32], values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
         """leaf: as above. values: of each tree, (leaves, outputs). outputs: the consecutive outputs each tree feeds."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
@@ -46,12 +47,12 @@ class Sorted(NamedTuple):
     each leaf begin in `order`."""
 
     order: NDArray[np.int32]
-    begins: NDArray[np.int64]
+    begins: Ints
 
 
 def fit_leaves(
-    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, steepest: float = STEEPNESS[-1]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    trees: Trees, bias: Ints, label: Ints, largest: int, steepest: float = STEEPNESS[-1]
+) -> tuple[Ints, Ints]:
     """New leaf values within 0 .. largest, and new biases.
 
     bias: (outputs,). With one output class 1 is decided if the score is at least 0, else the class with the highest
@@ -116,7 +117,7 @@ def integer_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -
     return scores
 
 
-def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> NDArray[np.float64]:
+def scores_of(leaf: NDArray[np.int32], start: Ints, value: Ints, outputs: Ints, bias: Ints) -> NDArray[np.float64]:
     """`integer_scores`, with one output plus 0.5: integers are decided at >= 0, and -1 and 0 become -0.5 and 0.5."""
     return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 

@@ -13,6 +13,7 @@ the Pareto front is kept: placements with more zeros than any other that reaches
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,13 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 FEW = 20_000  # intervals up to which plain Python is faster than compiling the code
 DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
-def narrow_points(
-    low: NDArray[np.float64], high: NDArray[np.float64], jit: bool = True
-) -> tuple[NDArray[np.float64], int] | None:
+def narrow_points(low: Floats, high: Floats, jit: bool = True) -> tuple[Floats, int] | None:
     """Points, ascending, and their fraction bits (negative: multiples of a power of two). None where 53-bit integers
     can't separate the intervals.
 
@@ -53,7 +54,7 @@ def narrow_points(
     return np.ldexp(words.astype(np.float64), -most), most
 
 
-def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, Ints]:
     """The intervals in units of 2^-fraction, so that they hold the integers low < n <= high. An infinite end is moved
     to the outermost finite one: no point is drawn to where no interval ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
@@ -69,7 +70,9 @@ def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.in
     return np.clip(lows, -2 * past, past).astype(np.int64), np.clip(highs, -past, 2 * past).astype(np.int64)
 
 
-def _enough(low: Any, high: Any, fraction: int, top: int, count: int, count_points: Any) -> bool:
+def _enough(
+    low: Floats, high: Floats, fraction: int, top: int, count: int, count_points: Callable[[Ints, Ints], int]
+) -> bool:
     lows, highs = _scaled(low, high, fraction, top)
     return bool((lows < highs).all()) and int(count_points(lows, highs)) == count
 

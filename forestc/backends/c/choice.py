@@ -12,47 +12,46 @@ from typing import Any, Literal, get_args
 
 from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
+from forestc.backends.c.raw import parsed
 from forestc.backends.c.types import adds
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
-from forestc.options.compile import CLayout
+from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues
 
 Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 SLOWDOWN = 2.0  # of the worst case: what `balanced` gives for fewer bytes
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
-UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}
+KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `c_project` lists
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What a prediction may take, None if that does not matter. cpu: "" for none. flash: bytes of code and tables. ram:
-    bytes of stack (there is no static RAM). instructions: in the worst case, cycles on AVR."""
+def check(options: COptions) -> None:
+    """Raises OptionError for values that are none of the C header's, combinations that do not go together, an unknown
+    processor, a limit without one, and limits that are not above 0."""
+    for name, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
+        if (value := getattr(options, f"c_{name}")) not in get_args(kind):
+            raise OptionError(f"c: {name}={value}", do=f"use {', '.join(get_args(kind))}")
+    if options.c_project not in ("none", "all") and set(options.c_project.split(",")) - set(KITS):
+        raise OptionError(f"c: project={options.c_project}", do=f"use none, all, or a list of {', '.join(KITS)}")
+    _check_budget(options)
+    if options.raw and options.c_quantizer in ("float", "double"):
+        raise OptionError(f"c: inputs={options.c_inputs} needs no quantizer", do="use inputs=words or struct")
+    if parsed(options.c_types) and options.c_inputs != "raw":
+        raise OptionError("c: types are those of inputs=raw", do="use inputs=raw, or leave types out")
 
-    cpu: str = ""
-    flash: int | None = None
-    ram: int | None = None
-    instructions: int | None = None
 
-    def check(self) -> None:
-        """Raises OptionError for an unknown processor, a limit without one, and limits that are not above 0."""
-        if not self.cpu and not self.limits:
-            return
-        known = firmware_costs()
-        if self.cpu and self.cpu not in known:
-            raise OptionError(f"unknown cpu {self.cpu!r}", do=known_names(self.cpu, known))
-        for name, limit in self.limits.items():
-            if not self.cpu:
-                raise OptionError(f"{name}={limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")
-            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-                raise OptionError(f"{name}={limit}", do=f"give a number of {UNITS[name]}, at least 1")
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """The limits that are set, by name."""
-        limits = {name: getattr(self, name) for name in UNITS}
-        return {name: limit for name, limit in limits.items() if limit is not None}
+def _check_budget(options: COptions) -> None:
+    if not options.cpu and not options.limits:
+        return
+    known = firmware_costs()
+    if options.cpu and options.cpu not in known:
+        raise OptionError(f"unknown cpu {options.cpu!r}", do=known_names(options.cpu, known))
+    for name, limit in options.limits.items():
+        if not options.cpu:
+            raise OptionError(f"{name}={limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise OptionError(f"{name}={limit}", do=f"give a number of {UNITS[name]}, at least 1")
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
     return ("nodes",) if splits > MOST_BRANCHES else LAYOUTS
 
 
-def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: str = "") -> Layout:
+def chosen_layout(forest: Forest, options: COptions) -> Layout:
     """The layout: as given, or chosen among those that keep the budget: for `smallest` that of the fewest bytes, for
     `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose worst case has at
     most SLOWDOWN times those, for `auto` what the budget asks for: without instructions in it and with flash, the
@@ -124,29 +123,30 @@ def choose(forest: Forest, layout: CLayout, budget: Budget, form: str, types: st
 
     Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
     could."""
+    layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not adds(forest):
         raise OptionError(f"c: layout={layout} is for trees that are added", do="use layout=branches")
     among = possible(forest)
     if layout in LAYOUTS:
         among = tuple(name for name in LAYOUTS if name == layout)
-    if len(among) == 1 and not budget.limits:
+    if len(among) == 1 and not options.limits:
         return among[0]
-    cpu = budget.cpu or DEFAULT_CPU
+    cpu = options.cpu or DEFAULT_CPU
     known = estimates(forest, form, types, cpu, layout)
     costs = [known[name] for name in among if name in known]
     if not costs:  # raises: tables of the layout that the user wants do not hold the forest, or nothing is to be mixed
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
-    fitting = [cost for cost in costs if all(cost.figure(name) <= most for name, most in budget.limits.items())]
+    fitting = [cost for cost in costs if all(cost.figure(name) <= most for name, most in options.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(costs, budget), do=_WAYS)
-    return _best(fitting, _goal(budget) if layout == "auto" else layout).layout
+        raise OptionError(_refusal(costs, options), do=_WAYS)
+    return _best(fitting, _goal(options) if layout == "auto" else layout).layout
 
 
-def _goal(budget: Budget) -> CLayout:
+def _goal(options: COptions) -> CLayout:
     """What a budget leaves to be wished for."""
-    if (budget.flash is None) == (budget.instructions is None):
+    if (options.flash is None) == (options.instructions is None):
         return "balanced"
-    return "smallest" if budget.flash is None else "fastest"
+    return "smallest" if options.flash is None else "fastest"
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
@@ -162,16 +162,16 @@ def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
 _WAYS = "raise the budget, or make the forest smaller: -O2, -O3, prune-trees; forestc measure tells the exact figures"
 
 
-def _refusal(costs: list[Estimate], budget: Budget) -> str:
+def _refusal(costs: list[Estimate], options: COptions) -> str:
     """What can't be kept: a single limit that no layout keeps, else all limits together."""
-    for name, limit in budget.limits.items():
+    for name, limit in options.limits.items():
         best = min(costs, key=lambda cost: cost.figure(name))
         if best.figure(name) > limit:
             ends = best.ranges.get(name)
             near = f" ({ends[0]:,} to {ends[1]:,})" if ends else ""
-            what = f"{name} budget of {limit:,} {UNITS[name]} on {budget.cpu}"
+            what = f"{name} budget of {limit:,} {UNITS[name]} on {options.cpu}"
             return f"c: the {what} can't be kept: the least is about {best.figure(name):,}{near}, as {best.layout}"
     figures = "; ".join(
-        f"{cost.layout}: {', '.join(f'{name} {cost.figure(name):,}' for name in budget.limits)}" for cost in costs
+        f"{cost.layout}: {', '.join(f'{name} {cost.figure(name):,}' for name in options.limits)}" for cost in costs
     )
-    return f"c: no layout keeps all budgets on {budget.cpu}: {figures}"
+    return f"c: no layout keeps all budgets on {options.cpu}: {figures}"

@@ -8,12 +8,12 @@ what the quantized evaluator gives, for every input.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 from forestc.backends.c import choice
 from forestc.backends.c.branches import Branches
-from forestc.backends.c.choice import Budget, Estimate, choose, estimates
+from forestc.backends.c.choice import Estimate, check, chosen_layout, estimates
 from forestc.backends.c.conditions import Conditions
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.leaves import LeafSums
@@ -21,7 +21,6 @@ from forestc.backends.c.masks import MasksInC
 from forestc.backends.c.nodes import NodesInC
 from forestc.backends.c.quantizer import code_functions, quantizer, row_type
 from forestc.backends.c.ranked import RankedInC
-from forestc.backends.c.raw import parsed
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.types import (
@@ -37,86 +36,19 @@ from forestc.backends.c.types import (
 )
 from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
-from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
 from forestc.layouts.masks import Masks, masks_of
 from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import Nodes, nodes_of
 from forestc.layouts.ranks import Ranks, ranks_of
-from forestc.options.compile import CInputs, CLayout, CompileOptions, CQuantizer, CValues
+from forestc.options.c import CLayout, COptions, CValues
 from hdl_templates import render
 
 LAYOUTS, VALUES = get_args(CLayout), get_args(CValues)
 TABLES: Mapping[str, Callable[..., Nodes | Masks | Ranks]] = {
     "nodes": nodes_of, "mixed": nodes_of, "masks": masks_of, "ranked": ranks_of
 }  # fmt: skip
-KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
-
-
-@dataclass(frozen=True)
-class COptions:
-    """The options of `CompileOptions` for C, without `c_`.
-
-    inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
-    `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
-    quantizer: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
-    the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
-    values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
-    that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
-    same, each tree a function that stays one; `ranked` as `calls`, on words that were ranked among their thresholds, so
-    that a split holds a byte; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
-    conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
-    32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `smallest` takes
-    the one of the fewest bytes that keeps the budgets, `fastest` that of the fewest instructions in the worst case,
-    `balanced` the smallest within twice those, `auto` the fastest within a budget of bytes alone, the smallest within
-    one of instructions alone, else as `balanced`. project:
-    files beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each
-    comes with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the
-    most bytes, bytes of stack, and instructions of any prediction (cycles on AVR), as estimated for it.
-    """
-
-    inputs: CInputs = CompileOptions.c_inputs
-    quantizer: CQuantizer = CompileOptions.c_quantizer
-    values: CValues = CompileOptions.c_values
-    layout: CLayout = CompileOptions.c_layout
-    project: str = CompileOptions.c_project
-    types: str = CompileOptions.c_types
-    cpu: str = CompileOptions.cpu
-    flash: int | None = CompileOptions.flash
-    ram: int | None = CompileOptions.ram
-    instructions: int | None = CompileOptions.instructions
-
-    def __post_init__(self) -> None:
-        for option, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
-            if getattr(self, option) not in get_args(kind):
-                raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(get_args(kind))}")
-        if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
-            raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
-        self.budget.check()
-        if self.raw and self.quantizer in ("float", "double"):
-            raise OptionError(f"c: inputs={self.inputs} needs no quantizer", do="use inputs=words or struct")
-        if parsed(self.types) and self.inputs != "raw":
-            raise OptionError("c: types are those of inputs=raw", do="use inputs=raw, or leave types out")
-
-    @property
-    def budget(self) -> Budget:
-        return Budget(self.cpu, self.flash, self.ram, self.instructions)
-
-    @property
-    def raw(self) -> bool:
-        """Whether the header takes raw rows."""
-        return self.inputs in ("float", "raw")
-
-    @property
-    def quantizes(self) -> bool:
-        """Whether the header turns raw rows into words."""
-        return not self.raw and self.quantizer != "none"
-
-
-def chosen_layout(forest: Forest, options: COptions) -> choice.Layout:
-    """The layout of a forest. Raises OptionError for one that can't hold it, and for a budget that can't be kept."""
-    return choose(forest, options.layout, options.budget, options.inputs, options.types)
 
 
 def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
@@ -124,34 +56,35 @@ def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
     if not options.cpu:
         return None
     layouts = {name: estimate.as_dict() for name, estimate in estimated(forest, options, options.cpu).items()}
-    return {"cpu": options.cpu, "layout": options.layout, "layouts": layouts}
+    return {"cpu": options.cpu, "layout": options.c_layout, "layouts": layouts}
 
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[choice.Layout, Estimate]:
     """Estimates by layout for a processor."""
-    return estimates(forest, options.inputs, options.types, cpu, options.layout)
+    return estimates(forest, options.c_inputs, options.c_types, cpu, options.c_layout)
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     """{relative path: text} of the header. Same input, same bytes.
 
-    Raises OptionError for float inputs if the model reads features as different float types, and for types of columns
-    that are not there.
+    Raises OptionError as `check` does, for float inputs if the model reads features as different float types, and for
+    types of columns that are not there.
     """
     options = options or COptions()
+    check(options)
     prefix = identifier(forest.name)
     return {f"{prefix}.h": render("c/header.h.j2", **_Header(forest, prefix, options).view())}
 
 
 class _Header:
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
-        layout, inputs = chosen_layout(forest, options), inputs_of(forest, options.inputs, options.types)
-        self.row = row_type(forest, options.quantizer) if options.quantizes else None
+        layout, inputs = chosen_layout(forest, options), inputs_of(forest, options.c_inputs, options.c_types)
+        self.row = row_type(forest, options.c_quantizer) if options.quantizes else None
         self.codes = code_functions(forest, prefix, raw=options.raw)
         self.forest, self.inputs, self.prefix = (forest := inputs.forest), inputs, prefix
         self.raw, self.struct, self.type = options.raw, inputs.struct, inputs.type
         self.score = score_type(forest)
-        self.shown = shown(forest, prefix, options.values)
+        self.shown = shown(forest, prefix, options.c_values)
         self.conditions = self._conditions(forest)
         self.branches = Branches(forest, prefix, self.score, self.conditions, f"const {self.type} *x")
         self.apart = layout in ("calls", "ranked")

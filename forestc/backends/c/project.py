@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from forestc.backends.c import selftest
-from forestc.backends.c.header import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
+from forestc.options.c import COptions
 from hdl_templates import render
 
 
@@ -55,7 +55,7 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
 
     Raises OptionError as the header of the forest does.
     """
-    files, prefix = _files(options.project), identifier(forest.name)
+    files, prefix = _files(options.c_project), identifier(forest.name)
     if files is None:
         return {}
     view = {

@@ -6,11 +6,11 @@ import struct
 from dataclasses import dataclass
 
 from forestc.backends.c import types
-from forestc.backends.c.header import COptions
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.types import FLOATS, constant
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
+from forestc.options.c import COptions
 from hdl_templates import render
 
 
@@ -34,7 +34,7 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
     Raises OptionError as the header of the forest does.
     """
     prefix = identifier(forest.name)
-    inputs = inputs_of(forest, options.inputs, options.types)
+    inputs = inputs_of(forest, options.c_inputs, options.c_types)
     rows = [
         [_constant(row[column], kind) for column, kind in zip(inputs.columns, inputs.kinds, strict=False)]
         for row in (answers.raw if options.raw else answers.words)

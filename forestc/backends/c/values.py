@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from forestc.backends.c.types import reach_of
 from forestc.forest.ir import Forest, Part
-from forestc.options.compile import CValues
+from forestc.options.c import CValues
 
 ONE = 1 << 31  # a probability of 1 in internal fixed point
 UNIT = 2.0**-31  # a step of internal fixed point

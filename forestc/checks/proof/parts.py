@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass
@@ -56,7 +55,7 @@ class Running:
         self.start = time.perf_counter()
         return self.part
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.part.seconds += time.perf_counter() - self.start
         if isinstance(error, UnprovedError | TimeoutError):
             self.part.why = str(error)

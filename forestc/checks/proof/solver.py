@@ -49,7 +49,7 @@ class Solver:
 
     # ---- terms ------------------------------------------------------------------------------------------
 
-    def make(self, kind: Any, terms: list[Term], numbers: list[int] | None = None) -> Term:
+    def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
         return self.terms.mk_term(kind, terms, numbers or [])
 
     def constant(self, value: int, width: int) -> Term:

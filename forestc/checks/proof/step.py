@@ -43,7 +43,7 @@ class Terms:
         self.kind: Any = self.lib.Kind
         self.terms: Any = self.lib.TermManager()
 
-    def make(self, kind: Any, terms: list[Term], numbers: list[int] | None = None) -> Term:
+    def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
         return self.terms.mk_term(kind, terms, numbers or [])
 
     def free(self, name: str, width: int) -> Term:

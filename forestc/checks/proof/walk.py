@@ -54,6 +54,7 @@ def without(spans: Spans, others: Spans) -> Spans:
 
 
 def common(spans: Spans, others: Spans) -> Spans:
+    """The words that are in both."""
     return tuple(sorted(part for start, stop in others for part in cut(spans, start, stop)))
 
 

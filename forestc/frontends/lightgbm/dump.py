@@ -94,7 +94,7 @@ def _tree(doc: Document) -> dict[str, Any]:
     categories: list[NDArray[np.int64]] = []
     waiting = [doc.get("tree_structure").value]
 
-    def read(node: Any, key: str) -> Any:
+    def read(node: object, key: str) -> Any:
         if not isinstance(node, dict) or key not in node:
             raise doc.fail(f"a node has no {key!r}", "is it a whole model?")
         return node[key]

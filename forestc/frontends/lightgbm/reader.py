@@ -55,7 +55,7 @@ def read_text(data: bytes, where: str) -> Forest:
     return _forest(parse_text(data, where), where)
 
 
-def read_dump(document: Any, where: str) -> Forest:
+def read_dump(document: object, where: str) -> Forest:
     """A Forest from a parsed dump of `Booster.dump_model`. Raises ModelError."""
     return _forest(parse_dump(Document(document, "", where)), where)
 

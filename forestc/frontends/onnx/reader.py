@@ -35,7 +35,7 @@ def read_bytes(data: bytes, where: str) -> Forest:
     return _forest(model, where)
 
 
-def read_live(model: Any) -> Forest:
+def read_live(model: object) -> Forest:
     """A Forest from a ModelProto in memory. Raises ModelError, MissingExtraError."""
     ModelProto, EncodeError, _ = _library()
     where = f"ONNX {type(model).__name__}"

@@ -73,7 +73,7 @@ def _ensemble(
     return Ensemble(nodes, Scores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer)
 
 
-def read_operator(name: str, node: Any, version: int, dtype: DTypeLike, where: str) -> Ensemble:
+def read_operator(name: str, node: object, version: int, dtype: DTypeLike, where: str) -> Ensemble:
     """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
     if name == "TreeEnsemble":
         if version < 5:

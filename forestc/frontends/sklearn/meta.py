@@ -21,7 +21,7 @@ SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "Halvin
 MOST_NOTED = 120  # characters of a search's parameters in a note, so that it stays a line
 
 
-def read_search(model: Any, where: str) -> Forest:
+def read_search(model: object, where: str) -> Forest:
     """A search over parameters: the forest of its best estimator, which Provenance.notes names."""
     from forestc.frontends import load_object
 
@@ -49,7 +49,7 @@ def _members(models: Any, where: str) -> list[Forest]:
     ]
 
 
-def read_member(model: Any, where: str) -> Forest:
+def read_member(model: object, where: str) -> Forest:
     """The forest of a model within a model. Raises ModelError, naming `where`."""
     from forestc.frontends import load_object
 
@@ -87,7 +87,7 @@ def _refuse_order(forests: list[Forest], where: str) -> None:
             )
 
 
-def as_outer(forest: Forest, model: Any) -> Forest:
+def as_outer(forest: Forest, model: object) -> Forest:
     """The forest with the outer model's column names and version: members may have been trained without them."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:

@@ -94,11 +94,11 @@ def _kept_small(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 
-def _library(model: Any) -> str:
+def _library(model: object) -> str:
     return type(model).__module__.partition(".")[0]
 
 
-def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _stepped(step: object, columns: list[Column], where: str) -> list[Column]:
     """The columns after one more step. Raises ModelError naming a step that can't be folded."""
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
@@ -123,7 +123,7 @@ def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
     raise ModelError(f"{kind} can't be folded into a forest", where=where, do="known: " + ", ".join(known))
 
 
-def _takes_missing(step: Any) -> bool:
+def _takes_missing(step: object) -> bool:
     from sklearn.utils import get_tags
 
     tags = get_tags(step)
@@ -138,7 +138,7 @@ def _promoted(columns: list[Column]) -> list[Column]:
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
-def _joined(step: Any, columns: list[Column]) -> list[Column]:
+def _joined(step: object, columns: list[Column]) -> list[Column]:
     """The output of a step that concatenates or selects columns: an array, or a data frame, where columns keep their
     types."""
     from sklearn.utils._set_output import _get_output_config
@@ -244,7 +244,7 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
     return filled
 
 
-def _filled_text(column: Column, marker: Any, fill: str, where: str) -> Column:
+def _filled_text(column: Column, marker: object, fill: str, where: str) -> Column:
     """A column of text after an imputer, whose marker of missing values may be a text."""
     if column != Column(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)

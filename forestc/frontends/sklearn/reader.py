@@ -129,7 +129,7 @@ def read_pickle(path: Path) -> Any:
         raise ModelError(f"not a readable pickle ({_short(error)})", where=str(path)) from None
 
 
-def read_live(model: Any, where: str = "") -> Forest:
+def read_live(model: object, where: str = "") -> Forest:
     """A Forest from a fitted estimator. Raises ModelError naming what can't be kept exactly."""
     kind = type(model).__name__
     where = where or f"scikit-learn {kind}"

@@ -114,7 +114,7 @@ def _calibrated_scores(calibrated: Any, classes: NDArray[Any], where: str) -> Fo
     return changed(forest, trees=trees, bias=forest.bias * signs, link=link, decision=decision)
 
 
-def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> Forest:
+def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> Forest:
     """The forest of an estimator whose scores are calibrated: its decision function, or probabilities that are
     sums of the trees. Raises ModelError."""
     forest = read_member(estimator, where)
@@ -150,7 +150,7 @@ def _method_of(estimator: object, methods: list[str]) -> str:
     return next(name for name in methods if hasattr(estimator, name))
 
 
-def _response(estimator: Any, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
+def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
     """The forest of an estimator of two classes with a single score that grows with class 1; and the library's function
     from such scores (n,) to the method's answers for the class `column`."""
     forest = read_member(estimator, where)

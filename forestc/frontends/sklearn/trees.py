@@ -28,7 +28,7 @@ JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # the least score of a class th
 
 
 def finished(
-    model: Any,
+    model: object,
     where: str,
     trees: Sequence[Tree],
     missing: bool = True,
@@ -64,7 +64,7 @@ def sklearn_version() -> str:
     return str(sklearn.__version__)
 
 
-def provenance_of(model: Any) -> Provenance:
+def provenance_of(model: object) -> Provenance:
     """The provenance of a scikit-learn model: the version that saved it, else the installed one."""
     return Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version()))
 
@@ -212,7 +212,7 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
     return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
 
 
-def _initial_sum(init: Any, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
+def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
     """The trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. A mean
     is divided leaf by leaf, so scores may differ from the library's in the last digits."""
     from forestc.frontends import load_object

@@ -26,6 +26,7 @@ from forestc.algorithms.covers.boolean_rules import (
     Clause,
     Form,
     RuleLearning,
+    RuleLimits,
     class_weights,
     learn_rule_sets,
     learn_rules,
@@ -253,17 +254,16 @@ class _Learner:
         begin = time.monotonic()
         limit = max(0.1, (self.deadline - begin) / shares)
         form = cast(Form, self.options.form)
-        asked: dict[str, Any] = {
-            "complexity": complexity, "form": form, "time_limit": limit, "seed": self.options.seed,
-            "groups": self.literals.groups, "longest": self.options.longest, "rounds": ROUNDS,
-            "weight": class_weights(self.label) if self.options.balanced else None,
-        }  # fmt: skip
+        limits = RuleLimits(complexity, form, limit, self.options.seed, self.options.longest, ROUNDS)
+        groups, weight = self.literals.groups, class_weights(self.label) if self.options.balanced else None
         if len(self.forest.classes) == 2:
-            learning = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
+            learning = learn_rules(
+                self.bits, self.label == 1, limits, groups=groups, weight=weight, start=self.candidates
+            )
             self.candidates = learning.candidates
             result = _of([learning], Rules(form, {1: learning.clauses}, (1,), 0))
         else:
-            several = learn_rule_sets(self.bits, self.label, **asked)
+            several = learn_rule_sets(self.bits, self.label, limits, groups=groups, weight=weight)
             classes = [int(label) for label in several.classes]
             learnt = {kind: rule for kind, rule in zip(classes, several.rules, strict=True) if rule.candidates}
             order = tuple(classes[place] for place in several.order if classes[place] in learnt)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.members import program as member_program
 from forestc.algorithms.members import vote_bounds
 from forestc.algorithms.members.least_squares import refit
-from forestc.algorithms.members.search import Found, search
+from forestc.algorithms.members.search import Effort, Found, search
 from forestc.algorithms.members.selection import Weights, diversity_of
 from forestc.algorithms.members.vote_patterns import Limits, Patterns
 from forestc.costs.prices import DEFAULT_COST, prices
@@ -289,8 +289,8 @@ class SelectingLadder:
             price = float(options.price) if priced else 0.0
             limits = Limits(self.most, self.diversity, (at_most, *self.bills[1:]), price)
             choice = search(
-                self.trees.task, limits, starts=STARTS if priced else 1, begin=times, seed=options.seed, work=WORK,
-                most_times=options.times, scans_a_member=SCANS, few=priced,
+                self.trees.task, limits, Effort(STARTS if priced else 1, SCANS, WORK), begin=times, seed=options.seed,
+                most_times=options.times, few=priced,
             )  # fmt: skip
             if choice is None:
                 if times.all() and (self.limited or self.diversity is not None):

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from markupsafe import Markup
 
@@ -57,7 +56,7 @@ def _source(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _json(value: Any) -> Markup:
+def _json(value: object) -> Markup:
     """JSON that can't end the element it stands in."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":

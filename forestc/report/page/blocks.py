@@ -145,7 +145,7 @@ class Page:
     back: tuple[str, str] | None = None
 
 
-def cell(value: Any, text: str | None = None) -> Cell:
+def cell(value: object, text: str | None = None) -> Cell:
     """A cell of a value: numbers are written with thousands separated and sorted as numbers; None is a dash."""
     if isinstance(value, Cell):
         return value

@@ -340,7 +340,7 @@ def _firmware(design: Design) -> list[Block]:
     if not layouts or not layouts["layouts"]:
         return [
             *firmware_results(design),
-            Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes."),
+            Text(f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."),
         ]
     known = layouts["cpu"] in measured_processors(design)
     measured = firmware_results(design)

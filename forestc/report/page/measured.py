@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ class Histogram:
     missing: int
 
 
-def measured(design: Design, rows: Any, label: Any = None, name: str = "") -> Measured:
+def measured(design: Design, rows: object, label: object = None, name: str = "") -> Measured:
     """rows: all that `rows_from` opens. Goes through them a few times, in batches. Raises ForestcError."""
     opened = rows_from(rows, design.model, label)
     confusion, other = _confusion(design.forest, opened)

@@ -138,4 +138,5 @@ def firmware_results(design: Design) -> list[Block]:
 
 
 def measured_processors(design: Design) -> set[str]:
+    """The processors that the design was measured on."""
     return {result.on for result in design.results() if result.command == "measure"}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import MissingExtraError
 from forestc.exploration.study import Goal, Study, Trial
+from forestc.passes.option_rules import is_number
 
 Point = tuple[float, ...]
 FEWEST = 12  # trials from which the importance of options is computed
@@ -120,11 +121,6 @@ def _encoded(trials: Sequence[Trial], names: Sequence[str]) -> NDArray[np.float6
             if value is not None:
                 X[row, column] = codes[str(value)] if codes else float(value)
     return X
-
-
-def is_number(value: Any) -> bool:
-    """Whether an option's value is a number; a truth value is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def equals(study: Study) -> dict[int, list[int]]:

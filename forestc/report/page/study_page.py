@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -272,7 +271,7 @@ def _state(study: Study, trial: Trial) -> str:
     return "over a limit" if trial.state == "complete" and not study.kept(trial) else trial.state
 
 
-def _value(value: Any) -> Cell:
+def _value(value: object) -> Cell:
     return (
         Cell("")
         if value is None

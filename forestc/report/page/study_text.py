@@ -17,6 +17,7 @@ def goal_name(goal: Goal) -> str:
 
 
 def limit_text(limit: Limit) -> str:
+    """A limit in words."""
     return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
 
 
@@ -30,10 +31,12 @@ def figure_cell(value: float | None, figure: str) -> Cell:
 
 
 def score_text(score: Score | None) -> str:
+    """A score in percent with its standard error."""
     if score is None:
         return "-"
     return f"{100 * score.value:.2f} \N{PLUS-MINUS SIGN} {100 * score.standard_error:.2f} %"
 
 
 def score_cell(score: Score | None) -> Cell:
+    """A score as a table's cell, sorted by its value."""
     return Cell("-") if score is None else Cell(score_text(score), score.value)

@@ -21,6 +21,7 @@ FEWEST = 6  # characters of a name that say something
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
+    """A drawing of this size, in pixels."""
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
     )
@@ -28,6 +29,7 @@ def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
+    """A text of at most `most` characters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 

@@ -1,0 +1,96 @@
+"""The options of the C header, which `compile` has too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from forestc.options.fields import option
+
+CInputs = Literal["words", "struct", "float", "raw"]
+CQuantizer = Literal["auto", "none", "float", "double"]
+CValues = Literal["none", "q15", "q31", "float"]
+CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "ranked", "nodes", "masks", "mixed"]
+
+UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # of the budgets
+
+
+@dataclass(frozen=True, kw_only=True)
+class COptions:
+    """The options of the C header; `forestc.backends.c.check` refuses values and combinations that make no sense.
+
+    c_inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
+    `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
+    c_quantizer: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
+    the model reads its columns; `none` adds none. c_values: adds a function for the probabilities of a classifier or
+    the values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline:
+    programs that do not call them do not contain them. c_layout: `branches` writes trees as nested ifs, the fastest;
+    `calls` the same, each tree a function that stays one; `ranked` as `calls`, on words that were ranked among their
+    thresholds, so that a split holds a byte; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
+    conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
+    32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `smallest` takes
+    the one of the fewest bytes that keeps the budgets, `fastest` that of the fewest instructions in the worst case,
+    `balanced` the smallest within twice those, `auto` the fastest within a budget of bytes alone, the smallest within
+    one of instructions alone, else as `balanced`. c_project: files beside the header for build systems, a list of
+    selftest, cmake, platformio, arduino and zephyr, or `all`; each comes with a self-test, NAME_selftest.h. cpu: the
+    processor for which `auto` chooses. flash, ram, instructions: the most bytes, bytes of stack, and instructions of
+    any prediction (cycles on AVR), as estimated for it.
+    """
+
+    c_inputs: CInputs = option(
+        "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
+    )
+    c_quantizer: CQuantizer = option(
+        "auto", "--c-quantizer", "C function from raw rows to words: auto, none, float or double"
+    )
+    c_values: CValues = option(
+        "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
+    )
+    c_layout: CLayout = option(
+        "auto",
+        "--c-layout",
+        "branches: nested ifs, fast; calls: the same, a function for each tree; ranked: calls on ranks of one byte, "
+        "smaller; nodes, masks: tables, small; "
+        "mixed: between; or chosen from estimates: smallest, fastest (in the worst case), balanced (the smallest "
+        "within twice the instructions of the fastest); auto: what --flash and --instructions ask for, else balanced",
+    )
+    c_project: str = option(
+        "none",
+        "--c-project",
+        "files for build systems beside the header, with a self-test: none, all, or a list of selftest, "
+        "cmake, platformio, arduino and zephyr",
+    )
+    c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
+    cpu: str = option("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
+    flash: int | None = option(None, "--flash", "most flash that C may take", "BYTES")
+    ram: int | None = option(None, "--ram", "most stack that C may take", "BYTES")
+    instructions: int | None = option(
+        None, "--instructions", "most instructions of any prediction in C (AVR: cycles)", "N"
+    )
+
+    @property
+    def raw(self) -> bool:
+        """Whether the header takes raw rows."""
+        return self.c_inputs in ("float", "raw")
+
+    @property
+    def quantizes(self) -> bool:
+        """Whether the header turns raw rows into words."""
+        return not self.raw and self.c_quantizer != "none"
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The budgets that are set, by name."""
+        limits = {name: getattr(self, name) for name in UNITS}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def c_record(self) -> dict[str, Any]:
+        """These options as manifests keep them, without `c_`."""
+        return {entry.name.removeprefix("c_"): getattr(self, entry.name) for entry in fields(COptions)}
+
+
+def c_options_of(record: Mapping[str, Any]) -> COptions:
+    """The options that a manifest keeps. Raises TypeError for unknown ones."""
+    budgets = ("cpu", *UNITS)
+    return COptions(**{name if name in budgets else f"c_{name}": value for name, value in record.items()})
