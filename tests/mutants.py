@@ -4,9 +4,8 @@
     python tests/mutants.py --only forestc/lowering/sums.py
 
 A mutant has one comparison, sum, constant, `not`, `and` or `or` replaced. It is tried by the tests of its folder:
-`test_text.py` (texts in, texts out, in seconds), then the files that are named after its module, then the others
-(`--near` leaves these out). One that lives shows a missing test, or is a change that says the same, such as a bound that
-is never reached.
+`test_text.py`, which is quick, then the files that are named after its module, then the others (`--near` leaves these
+out). One that lives shows a missing test, or is a change that says the same, such as a bound that is never reached.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def _with_annotations(tree: ast.Module, replace: Replace) -> ast.Module:
 
 
 def test_files(path: Path) -> tuple[list[str], list[str], list[str]]:
-    """The test files of a module's folder: the quick one, those named after the module or its own folder, the others."""
+    """The test files of a module's folder: the quick one, those named after the module or its folder, the others."""
     folder = ROOT / "tests" / path.relative_to(ROOT / "forestc").parts[0]
     words = {path.stem, path.parent.name} - {folder.name}
     quick, near, others = list[str](), list[str](), list[str]()
