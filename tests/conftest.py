@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Before the libraries are imported: on small models their threads mostly wait for each other, those of all workers.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # the papers' methods: papers.bounded_treewidth
 

@@ -3,9 +3,9 @@
     python tests/mutants.py --sample 60
     python tests/mutants.py --only forestc/lowering/sums.py
 
-A mutant has one comparison, sum, constant, `not`, `and` or `or` replaced. It is tried by the test files of its folder
-that are named after its module, then by the others (`--near` leaves these out). One that lives shows a missing test, or
-is a change that says the same, such as a bound that is never reached.
+A mutant has one comparison, sum, constant, `not`, `and` or `or` replaced. It is tried by the tests of its folder:
+`test_text.py`, which is quick, then the files that are named after its module, then the others (`--near` leaves these
+out). One that lives shows a missing test, or is a change that says the same, such as a bound that is never reached.
 """
 
 from __future__ import annotations
@@ -91,19 +91,22 @@ def _with_annotations(tree: ast.Module, replace: Replace) -> ast.Module:
     return ast.fix_missing_locations(made)
 
 
-def test_files(path: Path) -> tuple[list[str], list[str]]:
-    """The test files of a module's folder: those named after it or its own folder, and the others."""
+def test_files(path: Path) -> tuple[list[str], list[str], list[str]]:
+    """The test files of a module's folder: the quick one, those named after the module or its folder, the others."""
     folder = ROOT / "tests" / path.relative_to(ROOT / "forestc").parts[0]
     words = {path.stem, path.parent.name} - {folder.name}
-    files = sorted(str(file.relative_to(ROOT)) for file in folder.glob("test_*.py"))
-    near = [file for file in files if any(word in file for word in words)]
-    return near, [file for file in files if file not in near]
+    quick, near, others = list[str](), list[str](), list[str]()
+    for file in sorted(folder.glob("test_*.py")):
+        named = any(word in file.stem for word in words)
+        group = quick if file.name == "test_text.py" else near if named else others
+        group.append(str(file.relative_to(ROOT)))
+    return quick, near, others
 
 
 def noticed(path: Path, text: str, near_alone: bool, seconds: float) -> bool:
     """Whether a test fails, or takes too long, where the module has this text."""
-    near, others = test_files(path)
-    for files in (near, () if near_alone and near else others):
+    quick, near, others = test_files(path)
+    for files in (quick, near, () if near_alone and near else others):
         if files:
             child = get_context("fork").Process(target=tested, args=(path, text, files))  # libraries are imported once
             child.start()

@@ -184,7 +184,7 @@ def _stepped(forest: Forest, feature: NDArray[Any], values: ArrayLike, step: int
     if forest.quantized:
         end = np.iinfo(np.int64).max if step > 0 else np.iinfo(np.int64).min
         return np.where(values == end, values, values + step)
-    narrow = np.array([f.number == Float(32) for f in forest.features])[feature]
+    narrow = np.array([isinstance(f.number, Float) and f.number.bits == 32 for f in forest.features])[feature]
     way = np.float32(np.inf * step)
     with np.errstate(over="ignore"):
         return np.where(narrow, np.nextafter(values.astype(np.float32), way), np.nextafter(values, float(way)))

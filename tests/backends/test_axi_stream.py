@@ -36,7 +36,7 @@ from forestc.toolchain.verilator import find_verilator
 from forestc.toolchain.yosys import need_yosys
 
 FOREST = random_forest(5, True)
-VECTORS = 3000
+VECTORS = 1000
 
 # latency, outputs, options: whole rows, padded and exact; rows over several beats; depths that are just enough (1, 5)
 DESIGNS = [

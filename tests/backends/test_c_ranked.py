@@ -49,20 +49,28 @@ def test_ranked_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed,
 @pytest.fixture(scope="module")
 def cancer():
     X, y = load_breast_cancer(return_X_y=True)
-    return RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, y), X, y
+    return RandomForestClassifier(20, max_depth=6, random_state=0).fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def designs(cancer, tmp_path_factory):
+    model, X, y = cancer
+    folder = tmp_path_factory.mktemp("layouts")
+    return {
+        layout: forestc.compile(
+            model, X, folder / layout, label=y, level=0, targets="c", c_layout=layout, c_values="none", name="m"
+        ).design
+        for layout in ("calls", "ranked", "nodes")
+    }
 
 
 @pytest.mark.parametrize("cpu", ["cortex-m0plus", "cortex-m4f", "avr"])
-def test_it_is_smaller_than_calls_and_faster_than_nodes(tmp_path, need_tool, cancer, cpu):
+def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, designs, cpu):
     """A forest of 100 trees' kind: at most three quarters of the bytes, and two thirds of the instructions."""
     need_tool("avr-gcc" if cpu == "avr" else "arm-none-eabi-gcc")
-    model, X, y = cancer
     found = {}
-    for layout in ("calls", "ranked", "nodes"):
-        made = forestc.compile(
-            model, X, tmp_path / layout, label=y, level=0, targets="c", c_layout=layout, c_values="none", name="m"
-        ).design
-        found[layout] = forestc.measure(made, cpu, X, entries=["predict"], most=40)
+    for layout, compiled in designs.items():
+        found[layout] = forestc.measure(compiled, cpu, cancer[1], entries=["predict"], most=40)
         assert found[layout]["differences"] == 0
     taken = {layout: (figures["instructions"] or figures["cycles"])["mean"] for layout, figures in found.items()}
     assert found["ranked"]["flash"] < 0.75 * found["calls"]["flash"]

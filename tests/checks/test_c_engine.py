@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import xgboost
 from models import trained
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import (
@@ -114,6 +115,12 @@ def whole(tmp_path_factory):
     return out, frame
 
 
+def small(kind):
+    """(model, rows, labels) of a few trees: of more the compiler has more to do, and they say the same."""
+    model, X, y = trained(kind)
+    return clone(model).set_params(n_estimators=3, max_depth=3).fit(X, y), X, y
+
+
 def assert_found(header, pattern, change, rows):
     """The check of the folder finds a change of its header."""
     good = header.read_text()
@@ -134,7 +141,7 @@ def test_planted_errors_in_a_quantizer_are_found(whole, mutant):
 
 @pytest.mark.parametrize("kind", ["forest-missing", "forest-regression", "boosting-multi"])
 def test_a_struct_of_words_says_what_an_array_says(kind, tmp_path):
-    model, X, y = trained(kind)
+    model, X, y = small(kind)
     made = forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), c_inputs="struct", name="m")
     assert check(made.design, X, label=y, engines=["c"]).ok
 
@@ -181,7 +188,7 @@ def test_planted_errors_in_probabilities_are_found(softmax, mutant):
 @pytest.mark.parametrize("values", ["q15", "q31", "float"])
 def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
     """A zero is what some probabilities are rounded to: it must not pass for the others."""
-    model, X, y = trained("forest-multi")
+    model, X, y = small("forest-multi")
     forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="SCORE_m", c_values=values)
     change = (r"(_probabilities\([^)]*\)\n\{)(.*?)\n\}\n", r"\1 memset(out, 0, sizeof out[0] * 3); (void)x; }\n")
     header = tmp_path / "d" / "c" / "SCORE_m.h"
@@ -193,7 +200,7 @@ def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
 @pytest.mark.parametrize("values", ["q15", "q31", "float"])
 def test_a_header_gives_the_probabilities_that_the_library_shows(values, tmp_path):
     """In a program of its own, from raw rows: quantize, then probabilities, beside predict_proba."""
-    model, X, y = trained("xgboost-multi")
+    model, X, y = small("xgboost-multi")
     X = X.astype(np.float32)
     forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="m", scores=0.002, c_values=values)
     kind, step = {"q15": ("uint16_t", 2.0**-15), "q31": ("uint32_t", 2.0**-31), "float": ("float", 1.0)}[values]
@@ -221,8 +228,8 @@ int main(void) {{
 def test_regressions_give_their_value_and_links_without_a_function_give_scores_alone(tmp_path):
     X, y = load_diabetes(return_X_y=True)
     kinds = {
-        "poisson": HistGradientBoostingRegressor(loss="poisson", max_iter=15),
-        "gamma": lightgbm.LGBMRegressor(objective="gamma", n_estimators=15, verbose=-1),
+        "poisson": HistGradientBoostingRegressor(loss="poisson", max_iter=4),
+        "gamma": lightgbm.LGBMRegressor(objective="gamma", n_estimators=4, verbose=-1),
         "several": RandomForestRegressor(4, max_depth=4, random_state=0),
         "logistic": xgboost.XGBRegressor(objective="reg:logistic", n_estimators=5, max_depth=3),
         "isolation": IsolationForest(n_estimators=5, random_state=0),

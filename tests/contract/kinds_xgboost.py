@@ -10,7 +10,7 @@ import xgboost
 from contract.kind import Trained
 from contract.kinds_sklearn import BINARY, LABELS, MULTI, REGRESSION, TARGETS, with_missing
 
-SMALL = {"max_depth": 4, "eta": 0.3, "seed": 0, "nthread": 2}
+SMALL = {"max_depth": 4, "eta": 0.3, "seed": 0, "nthread": 1}
 POSITIVE = (REGRESSION[0], REGRESSION[1] / 100)
 
 

@@ -10,7 +10,8 @@ from forestc.engine.verilog import emit
 SEED = 5
 
 
-@pytest.mark.parametrize("name", CAPACITIES)
+# an image of one bank is long here; tests/engine/test_walkers.py and test_images.py run such engines, too
+@pytest.mark.parametrize("name", ["two banks", "registers", pytest.param("one bank", marks=pytest.mark.slow)])
 def test_the_engine_itself_passes_all_trials(name, tmp_path, need_tool):
     need_tool("iverilog")
     assert outcome(emit(CAPACITIES[name]), name, tmp_path) == ""

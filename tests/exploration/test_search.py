@@ -160,7 +160,14 @@ class Here:
     close = drop
 
 
-def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
+@pytest.fixture
+def here(monkeypatch):
+    """Searches in this process, where nothing depends on workers, which take seconds to start, as Verilator does."""
+    monkeypatch.setattr("forestc.commands.explore.pool_of", Here)
+    monkeypatch.setattr("forestc.toolchain.verilator.find_verilator", lambda: None)
+
+
+def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch):
     wrong = []
 
     def fails_first(bench, job, clock):
@@ -170,7 +177,6 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
-    monkeypatch.setattr("forestc.commands.explore.pool_of", Here)
     study = forestc.explore(
         work / "model.forest", work / "train.csv", work / "wrong_check", validation=work / "other.csv", trials=6, **BASE
     )
@@ -180,7 +186,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
     assert study.front and all(trial.has_design for trial in study.front)
 
 
-def test_limits_that_nothing_keeps_are_named_with_the_nearest(work):
+def test_limits_that_nothing_keeps_are_named_with_the_nearest(work, here):
     with pytest.raises(ForestcError, match=r"no design keeps the limit lut<=-1: the nearest is \d+"):
         forestc.explore(work / "model.forest", work / "train.csv", work / "none", trials=2, limits=["lut<=-1"], **BASE)
     study = open_study(work / "none")
@@ -241,7 +247,7 @@ def test_rows_that_candidates_are_made_of_and_judged_on_are_told(work):
     assert any("accuracy is how often a design answers as the model does" in note for note in notes_of(bare))
 
 
-def test_a_shared_storage_tells_studies_by_their_folders(work, tmp_path):
+def test_a_shared_storage_tells_studies_by_their_folders(work, here, tmp_path):
     asked = {"storage": f"sqlite:///{tmp_path}/shared.db", "trials": 2, **BASE}
     forestc.explore(work / "model.forest", work / "train.csv", tmp_path / "one", **asked)
     with pytest.raises(ForestcError, match=r"has a study named one; .*name the folder otherwise"):
@@ -254,7 +260,7 @@ def test_a_shared_storage_tells_studies_by_their_folders(work, tmp_path):
 
 
 @pytest.mark.parametrize("train", ["xgboost", "lightgbm"])
-def test_columns_of_any_name_reach_the_designs(work, tmp_path, train):
+def test_columns_of_any_name_reach_the_designs(work, here, tmp_path, train):
     table, _ = exploration_trainers.rows()
     table.columns = ["od280/od315 of [wine]", *table.columns[1:]]
     table.to_csv(tmp_path / "train.csv", index=False)

@@ -33,10 +33,17 @@ def compiled(kind, out, rows=True, **options):
     return forestc.compile(model, X if rows else None, out, label=y if rows else None, name="m", targets="c", **options)
 
 
+def few_rounds():
+    """(model, rows, labels) of a small booster, for what does not depend on its size."""
+    model, X, y = trained("xgboost-binary")
+    X, y = X[::2, :10], y[::2]
+    return clone(model).set_params(n_estimators=5, max_depth=3).fit(X, y), X, y
+
+
 @pytest.mark.parametrize("kind", ["forest-binary", "forest-text-labels"])
 def test_each_level_keeps_what_it_says(kind):
     model, X, y = trained(kind)
-    model = clone(model).fit(X[::2], y[::2])
+    model = clone(model).set_params(n_estimators=8).fit(X[::2], y[::2])
     forest, held_out = load(model), ArrayRows(X[1::2], y[1::2])
     sizes = []
     for level in range(len(LEVELS)):
@@ -144,7 +151,7 @@ def test_what_pruning_does_not_take_has_a_list_of_its_own(kind, level):
 
 
 def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
-    done = compiled("forest-binary", tmp_path / "a", level=3, tolerance=0.05)
+    done = compiled("forest-text-labels", tmp_path / "a", level=3, tolerance=0.05)
     made = done.design.manifest["made"]
     assert made["held_out"] is None and made["level"]["judged_on"].startswith("cross-validation: models trained again")
     judged = [step["held_out"] for step in done.figures["passes"] if step["held_out"]]
@@ -169,14 +176,14 @@ def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
 
 
 def test_a_file_is_judged_by_ensembles_of_its_kind(tmp_path):
-    model, X, y = trained("xgboost-binary")
+    model, X, y = few_rounds()
     model.save_model(tmp_path / "m.json")
     done = forestc.compile(tmp_path / "m.json", X, tmp_path / "a", label=y, level=2, targets="c")
     assert "ensembles of the model's kind (xgboost of" in done.figures["level"]["judged_on"]
 
 
 def test_held_out_rows_that_are_given_ones_are_noted(tmp_path):
-    model, X, y = trained("xgboost-binary")
+    model, X, y = few_rounds()
     done = forestc.compile(model, X, tmp_path / "a", label=y, held_out=(X[:50], y[:50]), level=2, targets="c")
     assert any(note.startswith("50 of 50 held-out rows are among the given ones") for note in done.figures["notes"])
 
@@ -200,7 +207,7 @@ def test_efforts_that_are_none(effort, tmp_path):
 
 
 def test_the_same_search_takes_the_same_design():
-    model, X, y = trained("xgboost-binary")
+    model, X, y = few_rounds()
     first, second = (forestc.quantize(model, X[::2], y[::2], level=3, held_out=(X[1::2], y[1::2])) for _ in range(2))
     assert print_forest(first) == print_forest(second)
 
@@ -225,7 +232,7 @@ def test_without_rows_only_the_lowest_can_be_kept(tmp_path):
     ],
 )
 def test_the_command_line(tmp_path, spelt, level, command):
-    model, X, y = trained("xgboost-binary")
+    model, X, y = few_rounds()
     model.save_model(tmp_path / "m.json")
     names = [*(f"c{k}" for k in range(X.shape[1])), "y"]
     table = np.column_stack([X, y])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from example_counts import examples
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -195,7 +196,7 @@ def test_targets_settle_their_own_ties():
 @pytest.mark.parametrize("first", [0, 1000])
 def test_small_models_of_every_library_are_decided_as_by_it(first):
     ties = benchmark()
-    for seed in range(first, first + 10 * len(ties.MAKERS)):
+    for seed in range(first, first + examples(4) * len(ties.MAKERS)):
         name = list(ties.MAKERS)[seed % len(ties.MAKERS)]
         figures = ties.tried(name, seed)
         if figures is not None:
