@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numba
 from numba import njit
 
-A, B = TypeVar("A"), TypeVar("B")
+A = TypeVar("A")
+B = TypeVar("B")
 PIECES = 8  # pieces of work per thread, so that no thread waits long for another
 
 
