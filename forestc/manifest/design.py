@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c import check
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
@@ -89,7 +90,9 @@ class Design(Predictor):
 
     @property
     def c_options(self) -> COptions:
-        return c_options_of(self.manifest["options"]["c"])
+        options = c_options_of(self.manifest["options"]["c"])
+        check(options)
+        return options
 
     @property
     def lowering(self) -> LoweringOptions:

@@ -229,6 +229,12 @@ def test_a_header_that_does_not_compile_is_a_tool_error(folder):
         (lambda f: (f / "quantized.forest").unlink(), "has no readable quantized.forest"),
         (lambda f: (f / "manifest.json").write_text("{"), "manifest.json is damaged"),
         (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "another version"),
+        (
+            lambda f: (f / "manifest.json").write_text(
+                (f / "manifest.json").read_text().replace('"inputs": "words"', '"inputs": "bytes"')
+            ),
+            r"manifest.json is damaged \(c: inputs=bytes; use words, struct",
+        ),
         (lambda f: (f / "model.forest").write_text("nothing"), "a forest in it is damaged"),
         (
             lambda f: (f / "quantized.forest").write_text(
