@@ -193,7 +193,7 @@ MEANS = {
         load_breast_cancer,
     ),
     "sigmoid": (lambda: CalibratedClassifierCV(few_trees(), cv=3), load_wine),
-    "sigmoid-one": (lambda: CalibratedClassifierCV(boosted(), cv=3, ensemble=False), load_digits),
+    "sigmoid-one": (lambda: CalibratedClassifierCV(boosted(), cv=3, ensemble=False), load_wine),
     "isotonic": (lambda: CalibratedClassifierCV(boosted(), method="isotonic", cv=3), load_wine),
     "isotonic-one": (lambda: CalibratedClassifierCV(few_trees(), method="isotonic", cv=3, ensemble=False), load_iris),
     "temperature": (lambda: CalibratedClassifierCV(boosted(), method="temperature", cv=2), load_iris),

@@ -122,7 +122,7 @@ def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatc
     need_tool("nextpnr-ice40")
     monkeypatch.setitem(DEVICES, "ice40-lp384", Device("ice40-lp384", ICE40, 384, ("--lp384", "--package", "qn32")))
     model, X, y = trained("forest-multi")
-    model = RandomForestClassifier(3, max_depth=5, random_state=0).fit(X, y)
+    model = RandomForestClassifier(2, max_depth=4, random_state=0).fit(X, y)
     design = forestc.compile(model, X, tmp_path / "out", label=y, latency=1, targets="verilog").design
     with pytest.raises(ToolError) as caught:
         forestc.synth(design, "ice40-lp384", native=True, try_anyway=True)

@@ -37,6 +37,7 @@ from forestc.toolchain.yosys import need_yosys
 
 FOREST = random_forest(5, True)
 VECTORS = 1000
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # else Python adds a folder to the design's
 
 # latency, outputs, options: whole rows, padded and exact; rows over several beats; depths that are just enough (1, 5)
 DESIGNS = [
@@ -75,7 +76,7 @@ def bench(folder, parts, simulator="icarus", **env):
     done = subprocess.run(
         [sys.executable, parts["cocotb"][0]],
         cwd=folder,
-        env={**os.environ, "SIM": simulator, "AXIS_RESULT": str(result), "PYTHONPATH": "", **env},
+        env={**os.environ, "SIM": simulator, "AXIS_RESULT": str(result), "PYTHONPATH": "", **NO_BYTECODE, **env},
         capture_output=True,
         text=True,
         timeout=300,

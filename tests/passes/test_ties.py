@@ -217,6 +217,12 @@ def test_decisions_after_a_link_are_exact_where_it_keeps_sums_apart(precision):
     assert leaf_grid(saturated, saturated) is None
 
 
+@pytest.mark.parametrize(("divisor", "exact"), [(1.0, True), (2.0, False), (3.0, False)])
+def test_a_division_leaves_fewer_digits_for_sums(divisor, exact):
+    forest = stumps([[2.0**22, 0.0], [1.0, 0.0]], precision="float32", divisor=divisor)
+    assert (leaf_grid(forest, forest) is not None) == exact
+
+
 def test_the_fewest_common_steps():
     thirds = stumps([[1 / 3, 2 / 3], [1 / 4, 3 / 4]])
     assert common_steps(thirds, 65534.0) == (12.0, True)
