@@ -340,7 +340,8 @@ class _Climb:
         own, number, skipped = next(ladders[search.base], None), 0, 0
 
         def advance(place: _Place) -> Rung | None:
-            """The next rung of the model, made alongside those of the folds, if others are compared with it."""
+            """Brings the ladder of a fold to the rung of the model. The model's own goes one rung ahead meanwhile,
+            which is returned; without folds it has nothing to go ahead of."""
             if place is search.base:
                 return None if rung.last or len(ladders) == 1 else next(ladders[place], None)
             for _ in range(skipped + 1):  # a ladder that ends before that of the model stays where it ended

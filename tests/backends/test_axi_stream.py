@@ -36,7 +36,7 @@ from forestc.toolchain.verilator import find_verilator
 from forestc.toolchain.yosys import need_yosys
 
 FOREST = random_forest(5, True)
-VECTORS = 1000
+VECTORS = 3000
 NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # else Python adds a folder to the design's
 
 # latency, outputs, options: whole rows, padded and exact; rows over several beats; depths that are just enough (1, 5)
