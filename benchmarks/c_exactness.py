@@ -361,8 +361,8 @@ def main() -> None:
     for number, kind, line in in_processes(kinds, options):
         lines.append(line)
         seconds = time.perf_counter() - start
-        told = {key: value for key, value in lines[-1].items() if key not in ("kind", "trees", "headers")}
-        print(f"{number + 1}/{len(kinds)} {seconds:.0f} s {kind}: {told}", flush=True)
+        output = {key: value for key, value in lines[-1].items() if key not in ("kind", "trees", "headers")}
+        print(f"{number + 1}/{len(kinds)} {seconds:.0f} s {kind}: {output}", flush=True)
     left = [{"kind": line["kind"], "why": line[key]} for key in ("refused", "failed") for line in lines if key in line]
     show("differences of C", summary(lines), options.json, **({"not_compiled": left} if left else {}))
     wanted = [line[key] for line in lines for key in ("library", "labels", "scores", "emulator") if key in line]

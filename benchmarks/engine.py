@@ -151,7 +151,7 @@ def registered(capacity: Capacity) -> str:
         "m_axis_tvalid": 1, "s_load_tready": 1, "status": 32,
     }  # fmt: skip
     connections, widths = [".aclk(clk)"], []
-    for side, ports in (("x_held", ins), ("y_told", outs)):
+    for side, ports in (("x_held", ins), ("y_core", outs)):
         at = 0
         for port, bits in ports.items():
             connections.append(f".{port}({side}[{at + bits - 1}:{at}])")

@@ -63,7 +63,7 @@ RECIPES: dict[str, int | str] = {
     "regrown": SHARED + ",regrow-trees{{trees={some_trees}," + REGROWN + "}},simplify",
     "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=1}},simplify",
 }
-LEFT_OUT = 3  # of each set one recipe in so many, in turn
+LEFT_OUT = 3  # of each set one recipe in this many, in turn
 
 
 @dataclass(frozen=True)

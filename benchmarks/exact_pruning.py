@@ -76,7 +76,7 @@ def measured(
     start = time.perf_counter()
     after, steps = run_passes(before, passes_from(f"quantize,{passes},simplify")[1:], given)
     seconds = time.perf_counter() - start
-    told = steps[0].report["proof"]
+    output = steps[0].report["proof"]
     assert steps[0].change == 0 or "margin" in passes  # of the decisions of the training rows
     sizes = {
         "trees": lambda forest: sum(tree.size > 1 for tree in forest.trees),  # the others are constants
@@ -89,7 +89,7 @@ def measured(
         row |= {key: of(before), f"{key}_after": of(after)}
     return row | {
         "leaf_bits": steps[0].report["leaf_bits"][1],
-        **{key: told[key] for key in ("changes", "refuted", "undecided", "not_examined", "proofs", "state")},
+        **{key: output[key] for key in ("changes", "refuted", "undecided", "not_examined", "proofs", "state")},
         "changed_%": round(100 * steps[0].change, 1),
         "s": round(seconds, 1),
     }
@@ -105,7 +105,7 @@ def luts(forest: Forest) -> int | str:
 
 def means(rows: list[dict[str, Any]]) -> str:
     """The geometric means of sizes after over before, for each kind and size of model."""
-    told = []
+    output = []
     for kind, size in dict.fromkeys((row["model"], row["size"]) for row in rows):
         own = [row for row in rows if (row["model"], row["size"]) == (kind, size)]
         ratios = []
@@ -114,8 +114,8 @@ def means(rows: list[dict[str, Any]]) -> str:
             if both:
                 ratios.append(f"{key} {np.exp(np.mean([np.log(max(1, a) / max(1, b)) for a, b in both])):.2f}")
         proved = sum(row["state"] == "proved" for row in own)
-        told.append(f"{kind} {size}: {', '.join(ratios)}, all decided for {proved} of {len(own)}")
-    return "; ".join(told)
+        output.append(f"{kind} {size}: {', '.join(ratios)}, all decided for {proved} of {len(own)}")
+    return "; ".join(output)
 
 
 if __name__ == "__main__":

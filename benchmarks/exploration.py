@@ -201,8 +201,8 @@ def of_emlearn(model: Any, parts: Parts, folder: Path) -> int | None:
     rows = np.asarray(parts.fit[0], np.float64)
     case = Case(Model("forest", model, rows, parts.fit[1]), X, parts.test[1][:100], beside(model, X, whole=False))
     makers = [(peer, source) for peer, source in generated(case) if peer.name == "emlearn" and not peer.smaller]
-    told = [theirs(case, peer, source, CPUS["cortex-m0plus"], folder, None)["flash"] for peer, source in makers]
-    return min((flash for flash in told if flash), default=None)
+    output = [theirs(case, peer, source, CPUS["cortex-m0plus"], folder, None)["flash"] for peer, source in makers]
+    return min((flash for flash in output if flash), default=None)
 
 
 def percent(volumes: Sequence[float], whole: float) -> float:

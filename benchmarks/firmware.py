@@ -222,11 +222,11 @@ def ours(
                 except OptionError as error:  # masks are for small trees
                     yield row_of(case, "forestc", f"-O{level}, {layout}", takes, str(error)[:80])
                     continue
-                told = forestc.measure(header, cpu, case.X, entries=[entry])
-                assert told["differences"] == 0, told["first_difference"]
+                output = forestc.measure(header, cpu, case.X, entries=[entry])
+                assert output["differences"] == 0, output["first_difference"]
                 right = 100 * float((test == case.y)[unseen].mean())
                 library = 100 * float(case.model.forest.score(case.X[unseen], case.y[unseen]))
-                sizes, taken = (told[key] for key in ("flash", "ram", "stack")), told["instructions"]
+                sizes, taken = (output[key] for key in ("flash", "ram", "stack")), output["instructions"]
                 figures = (*sizes, round(taken["mean"]), taken["max"], round(right, 1), round(library, 1))
                 yield row_of(case, "forestc", f"-O{level}, {layout}", takes, wrong, figures)
 
@@ -243,7 +243,7 @@ def generated(case: Case) -> list[tuple[Peer, Source | str]]:
             sources.append((peer, peer.make(case.model)))
         except ImportError as error:
             sources.append((peer, f"not installed ({error.name})"))
-        except Exception as error:  # noqa: BLE001  whatever a peer raises is told
+        except Exception as error:  # noqa: BLE001  whatever a peer raises is reported
             sources.append((peer, f"{type(error).__name__}: {error}"[:80]))
     np.seterr(**state)  # emlearn changes it
     return sources
@@ -299,8 +299,8 @@ def with_newlib(compiler: Compiler, newlib: Path | None) -> list[str]:
     """Flags that find the headers and libraries of an unpacked package."""
     if newlib is None or compiler.kind != "gcc":
         return []
-    told = subprocess.run([*compiler.command, "-print-multi-directory"], capture_output=True, text=True, check=True)
-    multi, headers = told.stdout.strip(), newlib.resolve() / "usr/include/newlib"
+    output = subprocess.run([*compiler.command, "-print-multi-directory"], capture_output=True, text=True, check=True)
+    multi, headers = output.stdout.strip(), newlib.resolve() / "usr/include/newlib"
     cpp = [path for version in headers.glob("c++/*") for path in (version, version / "arm-none-eabi" / multi)]
     folders = [f"-isystem{path}" for path in (*cpp, headers)]
     return [*folders, f"-L{newlib.resolve() / 'usr/lib/arm-none-eabi/newlib' / multi}"]
@@ -313,13 +313,13 @@ def row_of(
     case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str, figures: Sequence[float] = ()
 ) -> dict[str, Any]:
     """A line of a table. wrong: labels on test rows, and on rows beside thresholds; or why there are no figures."""
-    told = isinstance(wrong, str)
+    output = isinstance(wrong, str)
     keys = ("flash", "ram", "stack", "instructions", "instructions_max", "test_%", "model_%")
     return {
         "model": case.model.name, "who": who, "options": options, "takes": takes,
         "exact": wrong if isinstance(wrong, str) else "yes" if not any(wrong) else "no",
-        "wrong": "" if told else int(wrong[0]), "wrong_beside": "" if told else int(wrong[1]),
-        **dict(zip(keys, [""] * len(keys) if told else figures, strict=True)),
+        "wrong": "" if output else int(wrong[0]), "wrong_beside": "" if output else int(wrong[1]),
+        **dict(zip(keys, [""] * len(keys) if output else figures, strict=True)),
     }  # fmt: skip
 
 

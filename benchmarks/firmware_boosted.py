@@ -6,9 +6,9 @@ Herrmann et al., "Boosted Trees on a Diet" (arXiv 2510.26557), grow LightGBM mod
 training of their own, which is not repeated here: these are LightGBM's models (2 to 40 trees of 2 to 8 leaves,
 learning rate 0.2), compiled at -O1 and -O3 from the training rows in the layout `nodes`, and measured on a
 Cortex-M0+ (code and tables, words in). 60 % of the rows, stratified, train; of what fits each size the model with the
-best accuracy on 20 % is taken, the smallest of equal ones; its accuracy on the last 20 %, which chose nothing, is told
-with its standard error. `floats`: bytes of the same model at 14 a node, as float32 thresholds and leaves, 16-bit
-features and two pointers of 16 bits.
+best accuracy on 20 % is taken, the smallest of equal ones; its accuracy on the last 20 %, which chose nothing, is
+reported with its standard error. `floats`: bytes of the same model at 14 a node, as float32 thresholds and leaves,
+16-bit features and two pointers of 16 bits.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ def of_data(name: str, X: NDArray[np.float64], y: NDArray[np.int64]) -> list[dic
                     model, X_train, Path(scratch) / "d", label=y_train, level=level, targets="c", name="m"
                 ).design
                 small = with_header(made, COptions(c_layout="nodes"), Path(scratch) / "header")
-                told = forestc.measure(small, CPU, X_test, entries=["predict"], most=50)
-                assert told["differences"] == 0, told["first_difference"]
+                output = forestc.measure(small, CPU, X_test, entries=["predict"], most=50)
+                assert output["differences"] == 0, output["first_difference"]
                 right = [
                     evaluate(made.forest, some).index == of for some, of in ((X_choose, y_choose), (X_test, y_test))
                 ]
                 nodes = model.booster_.trees_to_dataframe()["node_index"].size
                 designs.append(
-                    {"flash": told["flash"], "choose": right[0].mean(), "test": right[1].mean(), "rows": len(y_test),
+                    {"flash": output["flash"], "choose": right[0].mean(), "test": right[1].mean(), "rows": len(y_test),
                      "trees": trees, "leaves": leaves, "level": f"-O{level}",
                      "floats": nodes * FLOAT_NODE, "model": model.score(X_test, y_test),
-                     "instructions": told["instructions"]["mean"]}
+                     "instructions": output["instructions"]["mean"]}
                 )  # fmt: skip
             print(f"{name}: {trees} trees of {leaves} leaves, {time.perf_counter() - start:.0f} s", flush=True)
     rows = []

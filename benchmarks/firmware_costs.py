@@ -6,8 +6,8 @@ are compiled for each processor with -Os (GCC where it is on the PATH, else zigl
 and random words.
 --cache FILE keeps the figures by the SHA-256 of the header, so that a run continues where the last one ended
 (`--minutes N` ends it early). Then the costs are fitted: flash, stack and mean instructions by least squares of the
-relative errors, the worst case as the least costs by which no row is dearer than told. The printed errors, and the
-ranges that hold nine of ten builds, are from cross-validation over the data sets. --write writes
+relative errors, the worst case as the least costs by which no row is more expensive than the bound. The printed
+errors, and the ranges that hold nine of ten builds, are from cross-validation over the data sets. --write writes
 forestc/costs/firmware.json.
 """
 
@@ -60,7 +60,7 @@ FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
 ROWS, RANDOM = 40, 40
 MOST_SPLITS = 2500
 SLACK = 1.15  # of the worst case
-# Of the worst case, features that cost the same: a forest of a kind that few of these are of is not told too little.
+# Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
 TABLES = ("nodes", "masks")
 ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
 
@@ -232,7 +232,7 @@ def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]
     A = np.array([[row.get(name, 0.0) for name in names] for row in rows])
     if figure != "worst":
         costs = nnls(A / actual[:, None], np.ones(len(actual)), maxiter=100_000)[0]
-    else:  # the least sum of what is told beyond the rows' own, relative to these
+    else:  # the least sum of what is estimated beyond the rows' own, relative to these
         alike = [[names.index(name) for name in group if name in names] for group in ALIKE if layout in TABLES]
         equal = [(own[0], other) for own in alike for other in own[1:]]
         E = np.zeros((len(equal), len(names)))
@@ -245,7 +245,7 @@ def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]
     return {name: round(float(cost), 4) for name, cost in zip(names, costs, strict=True) if cost > 5e-5}
 
 
-def told(sample: Sample, figure: str, costs: dict[str, float]) -> float:
+def estimated(sample: Sample, figure: str, costs: dict[str, float]) -> float:
     if figure == "worst":
         return sample.demand.worst(costs)
     return sum(costs.get(name, 0.0) * amount for name, amount in sample.features(figure)[0].items())
@@ -253,14 +253,14 @@ def told(sample: Sample, figure: str, costs: dict[str, float]) -> float:
 
 def judged(samples: list[Sample], layout: str, figure: str) -> tuple[NDArray[np.float64], float]:
     """Actual to estimated values of each build, estimated from builds of other data sets; of the worst case the largest
-    share of the bound that any row takes, and the mean ratio of the bound to the dearest row."""
+    share of the bound that any row takes, and the mean ratio of the bound to the most expensive row."""
     ratios = []
     for left_out in sorted({sample.data for sample in samples}):
         costs = fit([sample for sample in samples if sample.data != left_out], layout, figure)
         for sample in samples:
             if sample.data == left_out:
                 actual = sample.taken.max() if figure == "worst" else sample.actual(figure)[0]
-                ratios.append(actual / max(1e-9, told(sample, figure, costs)))
+                ratios.append(actual / max(1e-9, estimated(sample, figure, costs)))
     return np.array(ratios), float(np.mean(np.abs(np.log(ratios))))
 
 

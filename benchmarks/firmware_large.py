@@ -15,7 +15,7 @@ from compile_scale import train
 from tools import in_fresh_process, peak_memory_mb
 
 CPU = "cortex-m4f"
-LEAVES, COMPILED = (1000, 5000), 1000  # of each of 100 trees; the forest that gcc compiles has so many
+LEAVES, COMPILED = (1000, 5000), 1000  # of each of 100 trees; the forest that gcc compiles has this many
 
 
 def large(folder: Path) -> list[dict[str, Any]]:

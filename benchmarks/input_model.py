@@ -213,8 +213,8 @@ def found_by(
         if not there.any():
             yield False, False
             continue
-        told = evaluate_quickly(changed(forest, trees=trees), words[there])
-        yield bool((told.scores != truth.scores[there]).any()), bool((told.index != truth.index[there]).any())
+        output = evaluate_quickly(changed(forest, trees=trees), words[there])
+        yield bool((output.scores != truth.scores[there]).any()), bool((output.index != truth.index[there]).any())
 
 
 if __name__ == "__main__":

@@ -109,8 +109,8 @@ def measured(name: str, kind: str, data: Path, designs: list[str]) -> list[dict[
                 "passes_s": round(seconds, 1),
             }  # fmt: skip
             rows.append(row)
-            told = ", ".join(f"{key} {value}" for key, value in row.items())
-            print(f"{told} ({time.perf_counter() - start:.0f} s)", flush=True)
+            output = ", ".join(f"{key} {value}" for key, value in row.items())
+            print(f"{output} ({time.perf_counter() - start:.0f} s)", flush=True)
     return rows
 
 

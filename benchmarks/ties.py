@@ -158,13 +158,13 @@ def xgb(leaves: str) -> Callable[[np.random.Generator, int], tuple[Any, Predict]
         options = {"max_depth": int(random.integers(1, 4)), "seed": seed, "base_score": 0.5, **objective}
         booster = xgboost.train(options, xgboost.DMatrix(X, y), int(random.integers(1, 4)))
         if leaves == "halves":
-            told = json.loads(booster.save_raw("json"))
-            for tree in told["learner"]["gradient_booster"]["model"]["trees"]:
+            output = json.loads(booster.save_raw("json"))
+            for tree in output["learner"]["gradient_booster"]["model"]["trees"]:
                 own = halves(random, tree["base_weights"])
                 inner = np.array(tree["left_children"]) != -1
                 tree["base_weights"] = own.tolist()
                 tree["split_conditions"] = np.where(inner, tree["split_conditions"], own).tolist()
-            booster = xgboost.Booster(model_file=bytearray(json.dumps(told).encode()))
+            booster = xgboost.Booster(model_file=bytearray(json.dumps(output).encode()))
 
         def predict(rows: NDArray[np.float64]) -> NDArray[np.int64]:
             values = booster.predict(xgboost.DMatrix(rows))

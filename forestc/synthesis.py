@@ -127,7 +127,7 @@ def _stream_view(design: Design) -> dict[str, Any]:
     for name, output, bits in ports:
         low = widths[output]
         widths[output] += bits
-        connections.append(f".{name}({'y_told' if output else 'x_held'}[{low + bits - 1}:{low}])")
+        connections.append(f".{name}({'y_core' if output else 'x_held'}[{low + bits - 1}:{low}])")
     sizes = {"x_bits": widths[False], "y_bits": widths[True]}
     return {"module": f"{stream.module}_axis", "clocked": False, "connections": connections, **sizes}
 

@@ -25,7 +25,7 @@ from forestc.forest.ir import Forest
 
 BINARY, MULTI, REGRESSION = load_breast_cancer, load_digits, load_diabetes
 XGB = {"max_depth": 4, "n_estimators": 20, "random_state": 0}
-FEW = 8  # trees where each is large, or where there are so many for each class
+FEW = 8  # trees where each is large, or where there are several for each class
 
 
 def _kinds() -> dict[str, tuple[Callable[[], Any], Callable[..., Any]]]:

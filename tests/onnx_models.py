@@ -307,11 +307,11 @@ def random_rows(random: np.random.Generator, count: int, columns: int, dtype: An
 def agree(source, rows=ROWS, exactly=True):
     """The forest, after its values and decisions were compared with onnxruntime's."""
     forest = load(source)
-    found, told = evaluate(forest, rows), answers(source, rows)
-    if "label" in told:
-        assert found.decision.tolist() == told["label"].ravel().tolist()
-    if "scores" in told:
-        scores = told["scores"]
+    found, output = evaluate(forest, rows), answers(source, rows)
+    if "label" in output:
+        assert found.decision.tolist() == output["label"].ravel().tolist()
+    if "scores" in output:
+        scores = output["scores"]
         wanted = scores[:, 1:] if found.values.shape[1] == 1 and scores.shape[-1] == 2 else scores
         mine = found.values.reshape(wanted.shape).astype(wanted.dtype)
         # onnxruntime mirrors the logistic function at 0: 1 - f(-s) is off by half a last place of 1

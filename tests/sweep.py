@@ -409,8 +409,8 @@ def main() -> None:
         )
         table[found.source] = [a + int(b) for a, b in zip(counts, added, strict=True)]
         if why := found.untrained or found.refused:
-            told = "not trained" if found.untrained else "refused"
-            refusals[f"{told}: {found.source}: {why.partition(';')[0][:90]}"] += 1
+            output = "not trained" if found.untrained else "refused"
+            refusals[f"{output}: {found.source}: {why.partition(';')[0][:90]}"] += 1
         if found.differing:
             print(f"seed {seed}: {found.source}: {found.differing}", flush=True)
     print(f"{'source':24s}{'models':>8s}{'rows':>10s}{'untrained':>10s}{'refused':>9s}{'differ':>8s}{'rows':>18s}")

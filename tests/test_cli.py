@@ -41,11 +41,11 @@ def test_from_model_to_checked_folder(run, work):
         "--latency", "2", "--json",
     )  # fmt: skip
     assert (status, err) == (0, "")
-    told = json.loads(out)
+    output = json.loads(out)
     assert out.count("\n") == 1
     keys = "out targets passes distinct_conditions comparator_bits latency_cycles accuracy agreement seconds"
-    assert set(keys.split()) <= set(told)
-    assert told["agreement"] == 1.0 and told["latency_cycles"] == 2
+    assert set(keys.split()) <= set(output)
+    assert output["agreement"] == 1.0 and output["latency_cycles"] == 2
     written = {str(path.relative_to(work / "out")) for path in (work / "out").rglob("*") if path.is_file()}
     assert written == {
         "manifest.json", "model.forest", "quantized.forest", "report.md", "c/ill.h", "verilog/ill.v",
@@ -53,22 +53,22 @@ def test_from_model_to_checked_folder(run, work):
         "verilog/quartus.tcl", "verilog/yosys.ys", "verilog/ill.xdc", "verilog/ill.sdc", "verilog/ill.core",
         "verilog/ill_pkg.vhd", "verilog/ill_pkg.sv", "verilog/ill.vho", "verilog/ill.veo",
     }  # fmt: skip
-    told = json.loads((work / "out" / "manifest.json").read_text())
+    output = json.loads((work / "out" / "manifest.json").read_text())
     keys = "name core files ports features outputs latency_cycles classes passes guarantees hash"
-    assert set(keys.split()) <= set(told)
-    assert set(told["features"][0]) >= {"name", "offset", "bits", "fraction", "signed"}
-    assert set(told["outputs"][0]) >= {"name", "offset", "bits", "signed", "scale"}
+    assert set(keys.split()) <= set(output)
+    assert set(output["features"][0]) >= {"name", "offset", "bits", "fraction", "signed"}
+    assert set(output["outputs"][0]) >= {"name", "offset", "bits", "signed", "scale"}
 
     status, out, _ = run("check", "out", "--rows", "rows.csv", "--label", "target", "--engines", "netlist,c", "--json")
-    told = json.loads(out)
+    output = json.loads(out)
     assert status == 0
-    assert {"rows", "differences", "agreement", "accuracy", "proved"} <= set(told)
-    assert told["differences"] == {"netlist": 0, "c": 0}
-    assert told["rows"] == 569
+    assert {"rows", "differences", "agreement", "accuracy", "proved"} <= set(output)
+    assert output["differences"] == {"netlist": 0, "c": 0}
+    assert output["rows"] == 569
 
     status, out, _ = run("simulate", "out", "--rows", "few.parquet", "--label", "target", "--vcd", "w.vcd", "--json")
-    told = json.loads(out)
-    assert (status, told["differences"], told["rows"], told["latency_cycles"]) == (0, 0, 40, 2)
+    output = json.loads(out)
+    assert (status, output["differences"], output["rows"], output["latency_cycles"]) == (0, 0, 40, 2)
     assert (work / "w.vcd").read_text().startswith("$")
 
 
@@ -93,12 +93,12 @@ def test_tables_for_people(run):
 
 def test_inspect_and_print(run):
     status, out, _ = run("inspect", "ill.json", "--json")
-    told = json.loads(out)
+    output = json.loads(out)
     keys = (
         "source trees nodes leaves depth features features_used distinct_conditions outputs classes missing categorical"
     )
-    assert set(keys.split()) <= set(told)
-    assert (status, told["trees"], told["features"], told["classes"]) == (0, 20, 30, [0, 1])
+    assert set(keys.split()) <= set(output)
+    assert (status, output["trees"], output["features"], output["classes"]) == (0, 20, 30, [0, 1])
     status, out, _ = run("print", "ill.json")
     assert status == 0 and out.startswith('forest "ill"\n') and out.count("tree outputs 0") == 20
     Path("ill.forest").write_text(out)
@@ -166,10 +166,10 @@ def test_mistakes_get_one_clear_line_and_leave_nothing(run, work, arguments, sta
     assert "Traceback" not in err
     found, out, as_json = run(*arguments, "--json")
     assert (found, out, as_json.count("\n")) == (status, "", 1)
-    told = json.loads(as_json)["error"]
-    assert list(told) == ["kind", "what", "where", "do", "status"] and told["status"] == status
-    line = "; ".join(" ".join(told[part].split()) for part in ("what", "where", "do") if told[part])
-    assert err == f"forestc: {line}\n" and told["kind"].endswith("Error")
+    output = json.loads(as_json)["error"]
+    assert list(output) == ["kind", "what", "where", "do", "status"] and output["status"] == status
+    line = "; ".join(" ".join(output[part].split()) for part in ("what", "where", "do") if output[part])
+    assert err == f"forestc: {line}\n" and output["kind"].endswith("Error")
     assert sorted(path.name for path in work.iterdir()) == before
 
 
@@ -194,9 +194,9 @@ def test_a_failed_check_has_status_3(run, work):
     status, out, err = run("check", "wrong", "--rows", "rows.csv", "--engines", "netlist,c", "--json")
     assert status == 3
     assert json.loads(out)["differences"]["c"] > 0
-    told = json.loads(err)["error"]
-    assert (told["kind"], told["status"]) == ("CheckError", 3) and told["where"].startswith("c: rows vector")
-    assert told["what"] == "c differs from the quantized forest" and told["do"].startswith("compile again")
+    output = json.loads(err)["error"]
+    assert (output["kind"], output["status"]) == ("CheckError", 3) and output["where"].startswith("c: rows vector")
+    assert output["what"] == "c differs from the quantized forest" and output["do"].startswith("compile again")
 
 
 def test_a_failing_tool_has_status_4(run, work):
@@ -231,35 +231,35 @@ def test_an_interrupted_write_leaves_the_old_folder(run, work, monkeypatch):
     assert not [path for path in work.iterdir() if path.name.startswith(".")]
 
 
-def test_errors_of_the_system_are_told_as_json_too(run, work, monkeypatch):
+def test_errors_of_the_system_are_reported_as_json_too(run, work, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr("forestc.commands.inspect.load", full)
     status, out, err = run("inspect", "ill.json", "--json")
-    told = {"kind": "MemoryError", "what": "MemoryError", "where": "", "do": "--debug shows where", "status": 1}
-    assert (status, out, json.loads(err)) == (1, "", {"error": told})
+    output = {"kind": "MemoryError", "what": "MemoryError", "where": "", "do": "--debug shows where", "status": 1}
+    assert (status, out, json.loads(err)) == (1, "", {"error": output})
     assert run("inspect", "ill.json")[2] == "forestc: MemoryError; --debug shows where\n"
 
 
 def test_passes_are_listed_with_promises_and_options(run):
     status, out, _ = run("passes", "--json")
     listed = json.loads(out)["passes"]
-    assert status == 0 and [told["name"] for told in listed] == list(PASSES)
+    assert status == 0 and [output["name"] for output in listed] == list(PASSES)
     for brief in listed:
         status, out, _ = run("passes", brief["name"], "--json")
-        told = json.loads(out)
-        assert status == 0 and {key: told[key] for key in brief} == brief
-        assert told["for"].endswith(".") and told["promises"].startswith(("exact", "approximate"))
+        output = json.loads(out)
+        assert status == 0 and {key: output[key] for key in brief} == brief
+        assert output["for"].endswith(".") and output["promises"].startswith(("exact", "approximate"))
         kind = PASSES[brief["name"]]
-        assert [option["name"] for option in told["options"]] == [field.name for field in fields(kind)]
-        assert [option["default"] for option in told["options"]] == [field.default for field in fields(kind)]
-        others = [f"{end} {option['name']}: " for option in told["options"] for end in ".;"]
-        for option in told["options"]:
+        assert [option["name"] for option in output["options"]] == [field.name for field in fields(kind)]
+        assert [option["default"] for option in output["options"]] == [field.default for field in fields(kind)]
+        others = [f"{end} {option['name']}: " for option in output["options"] for end in ".;"]
+        for option in output["options"]:
             assert option["type"] and option["meaning"] and "\n" not in option["meaning"]
             assert not any(other in option["meaning"] for other in others)  # no option's entry swallows another one
         status, out, _ = run("passes", brief["name"])
-        assert status == 0 and all(option["name"] in out for option in told["options"])
+        assert status == 0 and all(option["name"] in out for option in output["options"])
     assert "promises" in run("passes")[1]
 
 

@@ -32,9 +32,9 @@ ASKED = "explore tree.forest --rows train.csv --label target --device lut6 --run
 def test_a_search_and_its_continuation(run, work):
     status, out, err = run(f"{ASKED} --trials 5 --json -o study")
     assert (status, err) == (0, "") and out.count("\n") == 1
-    told = json.loads(out)
-    assert told["trials"] == {"complete": 5, "failed": 0, "running": 0}
-    assert {"trial", "lut", "accuracy", "accuracy_se", "command", "design", "equal_to"} <= set(told["front"][0])
+    output = json.loads(out)
+    assert output["trials"] == {"complete": 5, "failed": 0, "running": 0}
+    assert {"trial", "lut", "accuracy", "accuracy_se", "command", "design", "equal_to"} <= set(output["front"][0])
     status, out, err = run("explore --resume -o study --trials 6")
     assert status == 0 and "front of study" in out and "6 trials, 0 failed" in out
     assert "forestc report study -o study.html" in out

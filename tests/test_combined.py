@@ -21,6 +21,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from thinned import thinned
 from xgboost import XGBClassifier
 
 import forestc
@@ -205,7 +206,7 @@ MEANS = {
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "boosting-forest" else kind for kind in MEANS]
+    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=5)
 )
 def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     make, data = MEANS[kind]

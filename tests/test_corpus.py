@@ -48,11 +48,11 @@ def test_what_varies_is_not_hashed_and_all_else_is(corpus, tmp_path):
     report = "# m\n{}\n\n## how it was made\n\n{}\n"
 
     def hashes(**changed):
-        told = {"format": 1, "made": "now", "sha256": {}, "above": "a", "below": "b", "core": "c"} | changed
-        fields = {key: told[key] for key in ("format", "made", "sha256")}
+        output = {"format": 1, "made": "now", "sha256": {}, "above": "a", "below": "b", "core": "c"} | changed
+        fields = {key: output[key] for key in ("format", "made", "sha256")}
         (tmp_path / "manifest.json").write_text(json.dumps(fields))
-        (tmp_path / "report.md").write_text(report.format(told["above"], told["below"]))
-        (tmp_path / "m.v").write_text(told["core"])
+        (tmp_path / "report.md").write_text(report.format(output["above"], output["below"]))
+        (tmp_path / "m.v").write_text(output["core"])
         return corpus.hashed(tmp_path)
 
     before = hashes()

@@ -126,9 +126,11 @@ def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatc
     design = forestc.compile(model, X, tmp_path / "out", label=y, latency=1, targets="verilog").design
     with pytest.raises(ToolError) as caught:
         forestc.synth(design, "ice40-lp384", native=True, try_anyway=True)
-    told = str(caught.value)
-    assert told.startswith("the design does not fit on ice40-lp384, where it takes ") and "of 384 logic cells" in told
-    assert "ERROR" not in told and not isinstance(caught.value, CheckError)
+    output = str(caught.value)
+    assert (
+        output.startswith("the design does not fit on ice40-lp384, where it takes ") and "of 384 logic cells" in output
+    )
+    assert "ERROR" not in output and not isinstance(caught.value, CheckError)
 
 
 def test_the_up5k_has_a_clock_of_its_own(tmp_path):

@@ -135,13 +135,11 @@ def quick_compiler(tmp_path_factory, monkeypatch):
 SMALL = ((12, 8), 6, 5)  # outputs of the layers, trees, their depth
 
 
-@pytest.mark.parametrize("sizes", [SMALL, pytest.param((), marks=pytest.mark.slow)], ids=["small", "whole"])
+@pytest.mark.slow  # the tutorial builds such a network, too
+@pytest.mark.parametrize("sizes", [SMALL, ()], ids=["small", "whole"])
 @pytest.mark.parametrize(
     ("backend", "precision", "io_type"),
-    [
-        ("Vitis", "fixed<24,10>", "io_parallel"),
-        pytest.param("Vivado", "fixed<12,6>", "io_stream", marks=pytest.mark.slow),
-    ],
+    [("Vitis", "fixed<24,10>", "io_parallel"), ("Vivado", "fixed<12,6>", "io_stream")],
 )
 def test_a_network_that_feeds_a_forest(tmp_path, quick_compiler, backend, precision, io_type, sizes):
     spec = importlib.util.spec_from_file_location("hls4ml_forest", EXAMPLE)

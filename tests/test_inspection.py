@@ -25,17 +25,17 @@ def compiled(tmp_path_factory):
 def test_features_are_counted_node_by_node():
     model, _, _ = trained("forest-multi")
     figures = forestc.inspect(model)
-    told = {feature["column"]: feature for feature in figures["per_feature"]}
+    output = {feature["column"]: feature for feature in figures["per_feature"]}
     read = np.concatenate([tree.tree_.feature[tree.tree_.feature >= 0] for tree in model.estimators_])
-    assert {column: told[column]["uses"] for column in set(read.tolist())} == {
+    assert {column: output[column]["uses"] for column in set(read.tolist())} == {
         column: int((read == column).sum()) for column in set(read.tolist())
     }
     at = [tree.tree_.threshold[tree.tree_.feature == 20] for tree in model.estimators_]
-    assert told[20]["conditions"] == len({np.float32(t) for t in np.concatenate(at)})
+    assert output[20]["conditions"] == len({np.float32(t) for t in np.concatenate(at)})
     assert sum(feature["conditions"] for feature in figures["per_feature"]) == figures["distinct_conditions"]
 
 
-def test_a_compiled_folder_is_told_with_what_was_written(compiled):
+def test_a_compiled_folder_is_reported_with_what_was_written(compiled):
     for source in (compiled.design, compiled.design.folder, str(compiled.design.folder)):
         figures = forestc.inspect(source)
         assert figures["quantized"] and figures["compiled"]["targets"] == ["c", "verilog"]
@@ -66,9 +66,9 @@ def test_public_objects_are_short_in_a_terminal_and_tables_in_a_notebook(compile
 def test_a_drawn_tree_is_the_librarys():
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    told = forestc.inspect(model, tree=0)
-    assert told["condition"].startswith("petal") and told["cover"] == 150
-    left = told["yes"]
+    output = forestc.inspect(model, tree=0)
+    assert output["condition"].startswith("petal") and output["cover"] == 150
+    left = output["yes"]
     assert left["leaf"].startswith("0: ") and left["cover"] == model.tree_.n_node_samples[1]
     assert forestc.inspect(model, tree=0, depth=0)["below"] == model.tree_.node_count - 1
     with pytest.raises(OptionError, match="no tree 1; the forest has trees 0 to 0"):

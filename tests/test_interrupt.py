@@ -84,7 +84,7 @@ def start(work, *arguments, **more):
 
 
 def heed():
-    """What the tests themselves were told to ignore, as `nohup` does."""
+    """What the tests themselves were started to ignore, as `nohup` does."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

@@ -77,9 +77,9 @@ def test_a_folder_tells_how_to_make_it_again(work, monkeypatch):
         assert str(work).encode() not in text
     report = (work / "a/report.md").read_text()
     assert f"\n    {made['command']}\n" in report
-    for file, told in (("ill_1.json", made["model"]), ("train.csv", made["rows"]), ("test.csv", made["held_out"])):
+    for file, output in (("ill_1.json", made["model"]), ("train.csv", made["rows"]), ("test.csv", made["held_out"])):
         wanted = hashlib.sha256((work / file).read_bytes()).hexdigest()
-        assert (told["file"], told["sha256"]) == (file, wanted)
+        assert (output["file"], output["sha256"]) == (file, wanted)
         assert [wanted] == [row[2] for row in tables(report)[0] if row[1] == file and len(row) == 3]
     assert made["versions"]["forestc"] == forestc.__version__ and made["versions"]["numpy"] == np.__version__
     assert "xgboost" in made["versions"] and "measured on the rows the passes were fitted on." in report
@@ -91,7 +91,7 @@ def test_a_folder_tells_how_to_make_it_again(work, monkeypatch):
     assert shown in tables(report)[0]
 
 
-def test_rows_in_memory_are_told_by_shape_and_hash(work):
+def test_rows_in_memory_are_reported_by_shape_and_hash(work):
     model, X, y = trained("xgboost-binary")
     done = forestc.compile(model, X, work / "array", label=y, held_out=0.25, targets="c")
     made = made_of(work / "array")

@@ -100,8 +100,8 @@ def test_ranges_make_words_small_and_stay_exact(tmp_path):
     path.write_text(FOUR)
     for model in (iris(), iris(3), HistGradientBoostingClassifier(max_iter=5).fit(*trained("forest-text-labels")[1:])):
         done = forestc.compile(model, None, tmp_path / "out", ranges=path, name="m", targets="c")
-        told = done.design.manifest["made"]
-        assert told["rows"]["file"] == "ranges.csv" and told["rows"]["ranges"]["d"]["step"] == 1
+        output = done.design.manifest["made"]
+        assert output["rows"]["file"] == "ranges.csv" and output["rows"]["ranges"]["d"]["step"] == 1
         numbers = {f.name: f.number for f in done.design.forest.features}
         assert numbers["d"].fraction == 0 and numbers["d"].bits <= 5 and numbers["b"].bits < numbers["a"].bits
         assert "in the ranges" in done.steps[1].promise

@@ -58,8 +58,8 @@ _OWN = frozenset(
     finish fire flight forestc_registered idle in_valid inputs last_beat load meta none okay open out_valid path pop
     push read read_at registers result results row rows_in rows_in_count rows_out rows_out_count seen sent
     short_rows short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count stalls_out stalls_out_count
-    stored taken taken_next top unused unused_lanes unused_padding unused_valid valid_held valid_told write write_at
-    wrong x x_held x_next x_interface_info x_interface_parameter y y_held y_next y_told
+    stored taken taken_next top unused unused_lanes unused_padding unused_valid valid_held valid_core write write_at
+    wrong x x_held x_next x_interface_info x_interface_parameter y y_held y_next y_core
     """.split()  # noqa: SIM905
 )
 # Names that VHDL's packages declare, which an entity of the same name would hide from its own architecture; libraries.

@@ -13,7 +13,7 @@ from typing import Any
 
 from forestc.backends import axi_stream
 from forestc.backends.base import Artifact, Source
-from forestc.backends.c import COptions, chosen_layout, layout_told
+from forestc.backends.c import COptions, chosen_layout, layout_record
 from forestc.backends.c import types as c_types
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.names import identifier
@@ -76,7 +76,7 @@ from forestc.rows.columns import name_classes
 from forestc.rows.fingerprint import fingerprint
 from forestc.rows.given import rows_for_model, share_of, split_rows
 from forestc.rows.made_rows import made_rows
-from forestc.rows.range_files import ranges_told
+from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges
 from forestc.synthesis import check_fits
 
@@ -251,7 +251,7 @@ def _read(wanted: Request) -> _Read:
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     opened, source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
     if isinstance(opened, Ranges):
-        record = ranges_told(options.ranges, opened, source)
+        record = ranges_record(options.ranges, opened, source)
     else:
         record = fingerprint(options.rows, opened)
     notes = (*source.provenance.notes, *row_notes)
@@ -319,7 +319,7 @@ def _layout(forest: Forest, c: COptions) -> tuple[COptions, dict[str, Any] | Non
     """The options of the C header with the layout that `auto` chose, and what was estimated. The manifest keeps the
     choice: costs that are fitted again must not change what a design was written as."""
     chosen = replace(c, c_layout=chosen_layout(forest, c))
-    return chosen, layout_told(forest, chosen)
+    return chosen, layout_record(forest, chosen)
 
 
 def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:

@@ -87,7 +87,7 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
     return Ranges(columns), forest, (note,) * bool(places.names)
 
 
-def ranges_told(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
+def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
     """A JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their file or,
     without one, of their JSON text."""
     by_feature = {
@@ -103,7 +103,7 @@ def ranges_told(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
 
 
 def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
-    """The ranges recorded by `ranges_told`; None for a record of rows."""
+    """The ranges recorded by `ranges_record`; None for a record of rows."""
     if "ranges" not in record:
         return None
     ranges = record["ranges"]

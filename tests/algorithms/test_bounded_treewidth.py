@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from papers.bounded_treewidth.k_tree_sampling import best_within, make_best, orders_of
-from papers.bounded_treewidth.k_trees import decode, edges
-from papers.bounded_treewidth.methods import learn_by
-from papers.bounded_treewidth.program import solve
+from small_networks import assert_network, best_of_width, every_network, moral_edges, rows_of, scored, width
+from thinned import thinned
 
 from forestc.algorithms.networks import bounded_treewidth
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.algorithms.networks.elimination import eliminates, make_room, put
 from forestc.algorithms.networks.exact import Outlook, prove
-from forestc.algorithms.networks.family_scores import family_score, make_scorer
-from forestc.algorithms.networks.random_words import seeded
 from forestc.algorithms.networks.runs import Found
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError, RowsError
-
-METHODS = ("search", "exact", "version-1", "version-2", "program")
-FOREVER = math.inf
-
-
-def learnt(method, table, **options):
-    """The network that a method of forestc or of the paper finds."""
-    states = options.pop("states", None)
-    if method in ("search", "exact"):
-        return learn(table, NetworkSearch(method=method, **options), states=states)
-    return learn_by(method, table, NetworkSearch(**options), states)
 
 
 def moral_graph(parents):
@@ -41,76 +26,6 @@ def moral_graph(parents):
         for u, v in combinations((child, *family), 2):
             put(rows, u, v)
     return rows
-
-
-def rows_of(seed, n=5, states=2, rows=80):
-    """Columns that depend on others before them, in a random order."""
-    random = np.random.default_rng(seed)
-    table = random.integers(0, states, (rows, n))
-    for column in range(2, n):
-        a, b = random.choice(column, 2, replace=False)
-        copied = random.random(rows) < 0.8
-        table[copied, column] = (table[copied, a] + table[copied, b]) % states
-    return table[:, random.permutation(n)].astype(np.uint8)
-
-
-def moral_edges(parents):
-    return {
-        frozenset(pair) for child, family in enumerate(parents) for pair in combinations((child, *family), 2)
-    }  # fmt: skip
-
-
-def width(order, pairs):
-    """The most later neighbors that a vertex has when it is eliminated."""
-    near = {v: {u for pair in pairs if v in pair for u in pair if u != v} for v in order}
-    widest = 0
-    for v in order:
-        around = near.pop(v)
-        widest = max(widest, len(around))
-        for u in around:
-            near[u] = (near[u] | around) - {u, v}
-    return widest
-
-
-def acyclic(parents):
-    left = set(range(len(parents)))
-    while left:
-        free = {v for v in left if not left & set(parents[v])}
-        if not free:
-            return False
-        left -= free
-    return True
-
-
-def scored(table, states, most):
-    """Every parent set of each variable, with its score."""
-    n = table.shape[1]
-    scorer = make_scorer(table, np.full(n, states), most + 1, 1.0)
-    room = np.zeros(most + 1, np.int64)
-    families = []
-    for child in range(n):
-        families.append({})
-        for size in range(most + 1):
-            for parents in combinations([v for v in range(n) if v != child], size):
-                room[:size] = parents
-                families[-1][parents] = family_score(scorer, child, room, size)
-    return scorer, families
-
-
-def every_network(families):
-    """(score, parents) of every acyclic network."""
-    found = []
-    for parents in product(*families):
-        if acyclic(parents):
-            found.append((sum(each[some] for each, some in zip(families, parents, strict=True)), parents))
-    return sorted(found, reverse=True)
-
-
-def best_of_width(networks, k):
-    n = len(networks[0][1])
-    return next(
-        score for score, parents in networks if any(width(o, moral_edges(parents)) <= k for o in permutations(range(n)))
-    )
 
 
 @pytest.mark.parametrize(
@@ -126,11 +41,10 @@ def test_proofs_find_the_best_of_all_networks(seed, states, most):
     empty = Found(sum(each[()] for each in families), ((),) * n, tuple(range(n)))
     for k in range(1, n):
         best = best_of_width(networks, k)
-        for proof in (prove, solve):
-            proved = proof(scorer, k, min(most, k), empty, end=FOREVER if proof is prove else 1e12)
-            assert proved.found.score == pytest.approx(best)
-            assert proved.bound == pytest.approx(best)
-            assert width(proved.found.order, moral_edges(proved.found.parents)) <= k
+        proved = prove(scorer, k, min(most, k), empty, end=math.inf)
+        assert proved.found.score == pytest.approx(best)
+        assert proved.bound == pytest.approx(best)
+        assert width(proved.found.order, moral_edges(proved.found.parents)) <= k
         found = learn(
             table, NetworkSearch(treewidth=k, max_parents=most, time_limit=60, samples=1), states=[states] * n
         )
@@ -150,49 +64,16 @@ def test_small_treewidths_make_a_difference_and_proofs_branch():
     assert scores[0] < scores[1] < scores[2]
 
 
-@pytest.mark.parametrize(
-    ("seed", "k"), [pytest.param(0, 1, marks=pytest.mark.slow), (1, 2), pytest.param(2, 3, marks=pytest.mark.slow)]
-)
-def test_version_1_finds_the_best_network_within_each_k_tree(seed, k):
-    most, n = 2, 5
-    table = rows_of(seed)
-    scorer, families = scored(table, 2, most)
-    networks = [(score, parents, moral_edges(parents)) for score, parents in every_network(families)]
-    pairs = [(0, 0), *product(range(1, n - k + 1), range(k))]
-    codes = [(chosen, rest) for chosen in combinations(range(n), k) for rest in product(pairs, repeat=n - k - 2)]
-    for code in codes[:: max(1, len(codes) // 40)]:
-        bags, above = decode(code, n)
-        near = edges(bags)
-        best = make_best(n, most, seeded(0))
-        top = best_within(scorer, bags, above, most, best, orders_of(k + 1))
-        wanted = next(score for score, _, moral in networks if all(v in near[u] for u, v in moral))
-        assert top == pytest.approx(wanted)
-        found = [tuple(sorted(row[:size])) for row, size in zip(best.parents.tolist(), best.sizes, strict=True)]
-        assert acyclic(found)
-        assert sum(each[some] for each, some in zip(families, found, strict=True)) == pytest.approx(wanted)
-        assert all(v in near[u] for u, v in moral_edges(found))
-
-
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["search", "exact"])
 @pytest.mark.parametrize(("n", "k", "states"), [(12, 1, 2), (9, 2, 3), (70, 4, 2)])
 def test_networks_keep_the_treewidth_and_show_an_order(method, n, k, states):
-    n = min(n, {"exact": 20, "program": 22}.get(method, n))
+    n = min(n, 20) if method == "exact" else n
     table = rows_of(n + k, n, states, 150)
-    found = learnt(method, table, treewidth=k, time_limit=1, seed=1, states=[states] * n)
-    assert acyclic(found.parents)
-    assert all(len(family) <= 3 and list(family) == sorted(set(family)) for family in found.parents)
-    assert sorted(found.order) == list(range(n))
-    assert width(found.order, moral_edges(found.parents)) <= k
-    assert found.score <= found.bound + 1e-9
-    scorer = make_scorer(table, np.full(n, states), 4, 1.0)
-    total = sum(family_score(scorer, v, np.array([*family, 0]), len(family)) for v, family in enumerate(found.parents))
-    assert found.score == pytest.approx(total)
-    for v, (family, counts) in enumerate(zip(found.parents, found.tables, strict=True)):
-        assert counts.shape == (states ** len(family), states)
-        assert counts.sum(axis=0).tolist() == np.bincount(table[:, v], minlength=states).tolist()
+    options = NetworkSearch(method=method, treewidth=k, time_limit=1, seed=1)
+    assert_network(learn(table, options, states=[states] * n), table, states, k)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", thinned(range(3), keep=1))
 def test_wide_networks_show_an_order_too(seed):
     """Where an elimination that is sought anew might be too wide."""
     random = np.random.default_rng(seed)
@@ -201,29 +82,17 @@ def test_wide_networks_show_an_order_too(seed):
     assert width(found.order, moral_edges(found.parents)) <= 10
 
 
-@pytest.mark.parametrize("method", ["search", "version-1", "version-2"])
-def test_the_result_depends_on_seed_and_samples_alone(method, monkeypatch):
+def test_the_result_depends_on_seed_and_samples_alone(monkeypatch):
     table = rows_of(7, 14)
-    samples = 3 if method == "search" else 200
 
-    def run(seed, **more):
-        return learnt(method, table, treewidth=2, samples=samples, seed=seed, **more)
+    def run(**more):
+        return learn(table, NetworkSearch(method="search", treewidth=2, samples=3, seed=5, **more))
 
-    first = run(5)
-    again = run(5, time_limit=0.01)
+    first = run()
+    again = run(time_limit=0.01)
     monkeypatch.setattr("numba.get_num_threads", lambda: 1)
-    alone = run(5)
-    for other in (again, alone):
+    for other in (again, run()):
         assert (other.parents, other.score, other.order) == (first.parents, first.score, first.order)
-    assert method == "search" or any(run(seed).parents != first.parents for seed in range(3))
-
-
-def test_the_search_beats_both_samplers_of_the_paper():
-    table = rows_of(3, 30, 2, 300)
-    scores = {}
-    for method, samples in (("search", 1), ("version-1", 500), ("version-2", 5000)):
-        scores[method] = learnt(method, table, treewidth=3, samples=samples).score
-    assert scores["search"] > max(scores["version-1"], scores["version-2"])
 
 
 def test_a_proof_is_out_of_reach_where_a_straight_line_misses_the_best_score():
@@ -334,11 +203,3 @@ def test_bad_input_is_refused_by_name(table, options, kind, text):
     with pytest.raises(kind) as error:
         learn(table, NetworkSearch(**given), states=states)
     assert text in str(error.value)
-
-
-def test_methods_of_the_paper_refuse_what_they_can_not_do():
-    table = np.eye(60, dtype=np.uint8)
-    with pytest.raises(OptionError, match="version-1 for treewidth 8"):
-        learn_by("version-1", table, NetworkSearch(treewidth=8))
-    with pytest.raises(OptionError, match="the program for 60 columns"):
-        learn_by("program", table, NetworkSearch(treewidth=2))

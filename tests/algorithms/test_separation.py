@@ -85,7 +85,7 @@ def cases():
 
 
 def test_engines_agree_with_all_cells():
-    told = {"same": 0, "differs": 0}
+    output = {"same": 0, "differs": 0}
     for random, size, outputs, decider in cases():
         before = [grown(random, size, outputs, 4) for _ in range(int(random.integers(1, 5)))]
         biases = [random.integers(-2, 3, outputs) for _ in range(2)]
@@ -109,8 +109,8 @@ def test_engines_agree_with_all_cells():
                 found = engine(model, new, decider, box, PLENTY)
                 assert found.state == ("differs" if wrong else "same")
                 assert (tuple(found.cells.tolist()) in wrong) if wrong else found.cells is None
-            told[found.state] += 1
-    assert min(told.values()) > 15
+            output[found.state] += 1
+    assert min(output.values()) > 15
 
 
 def test_a_tree_in_two_forms_of_many_leaves_is_bounded_apart(monkeypatch):

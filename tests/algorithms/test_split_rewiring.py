@@ -66,7 +66,7 @@ def test_each_split_takes_the_best_condition(seed, classes, wide, price):
     value = trees.value.copy()
     label, bias, unit = random.integers(0, max(2, classes), ROWS), random.integers(-2, 3, classes), 0.6
 
-    def told(condition, flipped):
+    def price_and_loss(condition, flipped):
         leaf = walked(splits, alive, condition, flipped, outcomes, 2)
         loss = ROWS * loss_of(scores_of(leaf, trees.start, value, trees.outputs, bias) * unit, label)
         used = np.unique(condition[alive])
@@ -74,16 +74,16 @@ def test_each_split_takes_the_best_condition(seed, classes, wide, price):
 
     uses = np.bincount(condition[alive], minlength=2 * POOL).astype(np.int64)
     leaf = walked(splits, alive, condition, flipped, outcomes, 2)
-    before = told(condition, flipped)
+    before = price_and_loss(condition, flipped)
     best = before
     if alive[only]:
         for c in range(POOL):
             for turned in (False, True):
                 tried, way = condition.copy(), flipped.copy()
                 tried[only], way[only] = c, turned
-                best = min(best, told(tried, way))
+                best = min(best, price_and_loss(tried, way))
     called(trees, splits, outcomes, (leaf, condition, flipped, alive, uses), bias, label, unit, price, 0.0)
-    assert told(condition, flipped) == pytest.approx(best, abs=3e-6)
+    assert price_and_loss(condition, flipped) == pytest.approx(best, abs=3e-6)
     assert np.array_equal(leaf, walked(splits, alive, condition, flipped, outcomes, 2))
     assert np.array_equal(uses, np.bincount(condition[alive], minlength=2 * POOL))
 
@@ -119,13 +119,13 @@ def test_rows_that_choose_are_overruled_by_all(seed, classes, wide):
     leaf = walked(splits, alive, condition, flipped, holds, 2)
     label, bias, unit = random.integers(0, max(2, classes), ROWS), random.integers(-2, 3, classes), 0.6
 
-    def told():
+    def price_and_loss():
         scores = scores_of(walked(splits, alive, condition, flipped, holds, 2), trees.start, trees.value, trees.outputs,
                            bias)  # fmt: skip
         return ROWS * loss_of(scores * unit, label) + 0.3 * len(np.unique(condition))
 
-    before, state = told(), (leaf, condition, flipped, alive, uses)
+    before, state = price_and_loss(), (leaf, condition, flipped, alive, uses)
     changed = called(trees, splits, holds, state, bias, label, unit, 0.3, 0.0, sample=5)
-    assert told() <= before - LEAST * changed + 1e-9
+    assert price_and_loss() <= before - LEAST * changed + 1e-9
     assert np.array_equal(leaf, walked(splits, alive, condition, flipped, holds, 2))
     assert np.array_equal(uses, np.bincount(condition, minlength=POOL))

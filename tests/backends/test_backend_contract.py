@@ -94,7 +94,7 @@ def test_it_is_silent_where_nobody_asks_for_it(name):
     assert BACKENDS[name].roles({"targets": others}) == ()
 
 
-def test_roles_and_paths_are_told_apart():
+def test_roles_and_paths_are_distinguished():
     options = {"targets": list(TARGETS), "stream": {"registers": True}, "c": {"project": "all"}}
     found = written(source_of(forest_for("engine", 3)), options)
     assert len({one.role for one in found}) == len({one.path for one in found}) == len(found)

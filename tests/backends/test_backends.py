@@ -56,8 +56,8 @@ def test_output_is_pure_and_golden(golden, latency):
     if not latency:
         for inputs in ("words",):
             golden(f"small_{inputs}.h", c.emit(SMALL, COptions(c_inputs=inputs))["small_model.h"])
-    told = manifest(SMALL, netlist, {}, {"latency": latency}, {})
-    golden(f"small_{latency}.json", json.dumps(told, indent=1) + "\n")
+    output = manifest(SMALL, netlist, {}, {"latency": latency}, {})
+    golden(f"small_{latency}.json", json.dumps(output, indent=1) + "\n")
 
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -273,8 +273,8 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
         ((name, text),) = c.emit(forest, COptions(c_inputs=inputs, c_quantizer=quantizer)).items()
         (tmp_path / name).write_text(text)
         (tmp_path / "main.c").write_text(f'#include "{name}"\nint main(void) {{ {body} return 0; }}\n')
-        told = "".join(f"#undef {macro}\n#define {macro} ({value})\n" for macro, value in macros.items())
-        (tmp_path / "float.h").write_text(f"#include_next <float.h>\n{told}")
+        output = "".join(f"#undef {macro}\n#define {macro} ({value})\n" for macro, value in macros.items())
+        (tmp_path / "float.h").write_text(f"#include_next <float.h>\n{output}")
         kind = "c" if language == "-std=c99" else "c++"
         command = [compiler, "-isystem", ".", *flags, language, *more, "-x", kind, "-fsyntax-only", "main.c"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -358,11 +358,11 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
 
 
 def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):
-    """A chain of 3,000 nodes, as boosting libraries may write it."""
+    """A chain of 1,000 nodes, as boosting libraries may write it."""
     from forestc.forest.builder import make_forest, make_tree
     from forestc.forest.ir import Aggregate, Decision, Feature, Link
 
-    n = 3000
+    n = 1000
     left = [i for k in range(n) for i in (2 * k + 1, -1)] + [-1]
     right = [i for k in range(n) for i in (2 * k + 2, -1)] + [-1]
     tree = make_tree(

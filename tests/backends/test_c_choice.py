@@ -168,12 +168,12 @@ def test_compile_tells_the_estimates(tmp_path):
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
     done = forestc.compile(model, X, tmp_path / "d", targets="c", cpu="cortex-m4f", flash=4000, name="m")
-    told = done.figures["firmware"]
-    assert told["cpu"] == "cortex-m4f" and told["layout"] in told["layouts"]
-    assert told["layouts"][told["layout"]]["flash"] <= 4000
-    assert done.design.c_options == COptions(c_layout=told["layout"], cpu="cortex-m4f", flash=4000)
+    output = done.figures["firmware"]
+    assert output["cpu"] == "cortex-m4f" and output["layout"] in output["layouts"]
+    assert output["layouts"][output["layout"]]["flash"] <= 4000
+    assert done.design.c_options == COptions(c_layout=output["layout"], cpu="cortex-m4f", flash=4000)
     assert "C estimated for cortex-m4f" in (tmp_path / "d" / "report.md").read_text()
-    assert done.design.path("c").read_text() == emit(done.design.forest, COptions(c_layout=told["layout"]))["m.h"]
+    assert done.design.path("c").read_text() == emit(done.design.forest, COptions(c_layout=output["layout"]))["m.h"]
     with pytest.raises(OptionError, match="flash budget of 100 bytes"):
         forestc.compile(model, X, tmp_path / "e", targets="c", cpu="cortex-m4f", flash=100)
     assert not (tmp_path / "e").exists()

@@ -132,9 +132,9 @@ int main() { setup(); for (;;) { loop(); } }
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_the_arduino_sketch_runs_on_a_stand_in_for_a_board(folder, wrong):
-    told = dict(line.split("=", 1) for line in (folder / "library.properties").read_text().splitlines())
-    assert told["name"] == "iris" and told["includes"] == "iris.h" and told["architectures"] == "*"
-    assert {"version", "author", "maintainer", "sentence", "paragraph", "category", "url"} <= set(told)
+    output = dict(line.split("=", 1) for line in (folder / "library.properties").read_text().splitlines())
+    assert output["name"] == "iris" and output["includes"] == "iris.h" and output["architectures"] == "*"
+    assert {"version", "author", "maintainer", "sentence", "paragraph", "category", "url"} <= set(output)
     assert not list(folder.glob("*.c")) and not (folder / "src").exists()  # nothing that the IDE would compile
     if wrong:
         damage(folder / "iris.h")
@@ -260,11 +260,11 @@ def test_the_rows_reach_every_class_that_can_be_reached():
         rows = ArrayRows(np.zeros((3, forest.columns)))
         found = selftest_answers(forest, COptions(), rows)
         assert replace(found, raw=()) == replace(selftest_answers(forest, COptions(), rows), raw=())
-        told = evaluate_words(forest, np.array(found.words))
-        assert len(found.words) == SELFTEST_ROWS and np.array_equal(told.scores, found.scores)
+        output = evaluate_words(forest, np.array(found.words))
+        assert len(found.words) == SELFTEST_ROWS and np.array_equal(output.scores, found.scores)
         assert bool(found.labels[0]) == forest.decides
         if forest.decides:
-            assert np.array_equal(told.index.reshape(SELFTEST_ROWS, -1), found.labels)
+            assert np.array_equal(output.index.reshape(SELFTEST_ROWS, -1), found.labels)
             words = np.concatenate([some.words for some in vectors(forest, rows, 256, 0, 1000)])
             reached = evaluate_words(forest, words).index.reshape(len(words), -1)
             for own, every in zip(np.array(found.labels).T, reached.T, strict=True):

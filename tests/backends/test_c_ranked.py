@@ -64,7 +64,7 @@ def designs(cancer, tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("cpu", ["cortex-m0plus", "cortex-m4f", "avr"])
+@pytest.mark.parametrize("cpu", ["cortex-m0plus", "avr", pytest.param("cortex-m4f", marks=pytest.mark.slow)])
 def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, designs, cpu):
     """A forest of 100 trees' kind: at most three quarters of the bytes, and two thirds of the instructions."""
     need_tool("avr-gcc" if cpu == "avr" else "arm-none-eabi-gcc")

@@ -107,18 +107,18 @@ def test_it_knows_the_options_of_compile():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.pop("files"), "'files' is a required property"),
-        (lambda told: told.update(core="m"), "'ports' is a dependency of 'core'"),
-        (lambda told: told.update(more=1), "'more' was unexpected"),
-        (lambda told: told["features"][0].update(bits="5"), "'5' is not of type 'integer'"),
-        (lambda told: told["features"][0].pop("raw"), "'raw' is a required property"),
-        (lambda told: told["sha256"]["files"].update({"c/x.h": "0"}), "'0' does not match"),
+        (lambda output: output.pop("files"), "'files' is a required property"),
+        (lambda output: output.update(core="m"), "'ports' is a dependency of 'core'"),
+        (lambda output: output.update(more=1), "'more' was unexpected"),
+        (lambda output: output["features"][0].update(bits="5"), "'5' is not of type 'integer'"),
+        (lambda output: output["features"][0].pop("raw"), "'raw' is a required property"),
+        (lambda output: output["sha256"]["files"].update({"c/x.h": "0"}), "'0' does not match"),
     ],
 )
-def test_what_does_not_hold_to_it_is_told(change, said, tmp_path):
+def test_what_does_not_hold_to_it_is_reported(change, said, tmp_path):
     a_value(tmp_path / "out")
-    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    other = copy.deepcopy(told)
+    output = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    other = copy.deepcopy(output)
     change(other)
     with pytest.raises(jsonschema.ValidationError, match=said):
         VALIDATOR.validate(other)

@@ -126,8 +126,8 @@ def test_yosys_script_makes_a_netlist_that_nextpnr_places(tmp_path):
     script = written(tmp_path, 2).path("yosys")
     yosys, nextpnr = need_yosys(), find_nextpnr("ecp5")
     assert nextpnr
-    told = run_tool([*yosys, "-s", script.name], script.parent).decode()
-    assert "LUT4" in told
+    output = run_tool([*yosys, "-s", script.name], script.parent).decode()
+    assert "LUT4" in output
     (line,) = [line for line in script.read_text().splitlines() if "nextpnr-ecp5 " in line]
     run_tool([*nextpnr, *line.split()[2:]], script.parent)
     report = json.loads((script.parent / "report.json").read_text())

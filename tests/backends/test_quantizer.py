@@ -70,22 +70,22 @@ def test_every_number_type_on_hard_values(tmp_path):
     for number, raw, missing in NUMBERS:
         limits = word_range(number, missing)
         feature = Feature("f", number, 0, missing, raw)
-        told = quantizer._feature(feature, *layout_of([Field("x0", 0, width_for(limits.low, limits.top))], 0).lanes)
+        output = quantizer._feature(feature, *layout_of([Field("x0", 0, width_for(limits.low, limits.top))], 0).lanes)
         values = np.array([*HARD, *([np.nan] if missing else [])])
         wanted = to_words(round_to(values, raw), number, missing)
-        assert [module["word_of"](told, value) for value in values.tolist()] == wanted.tolist(), feature
+        assert [module["word_of"](output, value) for value in values.tolist()] == wanted.tolist(), feature
 
 
 def test_names_of_categories_and_what_is_refused(tmp_path):
     forest = random_forest(1, True)
     module, _ = module_of(forest, tmp_path)
-    told = {"name": "c", "labels": ["red", "blue"], "float32": True, "missing": None, "kind": "category", "codes": 2,
+    output = {"name": "c", "labels": ["red", "blue"], "float32": True, "missing": None, "kind": "category", "codes": 2,
             "rounding": "none"}  # fmt: skip
-    assert [module["word_of"](told, value) for value in ("red", "blue", "green", 1)] == [0, 1, 2, 1]
+    assert [module["word_of"](output, value) for value in ("red", "blue", "green", 1)] == [0, 1, 2, 1]
     with pytest.raises(ValueError, match="missing"):
-        module["word_of"](told, None)
+        module["word_of"](output, None)
     with pytest.raises(ValueError, match="is text"):
-        module["word_of"]({**told, "labels": []}, "red")
+        module["word_of"]({**output, "labels": []}, "red")
     with pytest.raises(ValueError, match="columns"):
         module["quantize"]([1.0])
 

@@ -13,6 +13,7 @@ from contract.kinds import KINDS
 from models import trained
 from random_forests import random_forest
 from random_netlists import all_kinds
+from thinned import thinned
 from vhdl_tools import STANDARDS, analyzed, benched, by_cells, edited, ghdl, nvc_calls, survives, words_of
 
 import forestc
@@ -116,7 +117,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize("standard", thinned(STANDARDS[::-1], keep=1))
 def test_hostile_names_of_features_are_harmless(standard, tmp_path, need_tool):
     need_tool("ghdl")
     forest = next(forest for seed in range(99) if len((forest := random_forest(seed, True)).features) == 5)
@@ -151,7 +152,7 @@ def own_names():
     return sorted(word for word in words if not word.startswith("zebra"))
 
 
-@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize("standard", thinned(STANDARDS, keep=1))
 def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, need_tool):
     """Each kept off, or harmless as it is: `signal` becomes m_signal."""
     need_tool("ghdl")

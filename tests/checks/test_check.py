@@ -137,7 +137,7 @@ def test_the_written_test_bench_runs_by_itself(folder, need_tool, tmp_path):
     assert "FAIL can't open the vectors" in done.stdout
 
 
-def test_missing_tools_are_told_or_refused(folder, monkeypatch):
+def test_missing_tools_are_reported_or_refused(folder, monkeypatch):
     monkeypatch.setattr(engines_module, "find", lambda *names: None)
     X, _ = rows()
     result = check(folder, X[:20], random_rows=10, engines=None)
@@ -188,22 +188,22 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
     monkeypatch.setenv("COLUMNS", "60")
     np.save(tmp_path / "rows.npy", rows()[0][:20])
 
-    def told(*more):
+    def checked(*more):
         with pytest.raises(SystemExit) as caught:
             main(["check", str(folder), "--rows", str(tmp_path / "rows.npy"), "--random", "10", *more])
         out = capfd.readouterr()
         return caught.value.code, out.out, out.err
 
-    status, out, err = told()
+    status, out, err = checked()
     said = " ".join(out.split())
     assert (status, err) == (0, "")
     for name in ALL:
         assert (f"not run: {name}: " in said) == (name not in ("netlist", "image"))
     assert "not run: c: no C compiler was found; install gcc or clang, or set CC" in said
-    tools = json.loads(told("--json")[1])["tools"]
+    tools = json.loads(checked("--json")[1])["tools"]
     assert tools["c"] == "not run: no C compiler was found; install gcc or clang, or set CC"
     error = "forestc: the engine c can't run: no C compiler was found; install gcc or clang, or set CC\n"
-    assert told("--engines", "netlist,c") == (3, "", error)
+    assert checked("--engines", "netlist,c") == (3, "", error)
 
 
 def test_a_tool_that_takes_too_long_is_no_missing_one(folder, monkeypatch):
@@ -262,16 +262,16 @@ def test_a_forest_that_was_edited_is_noticed(folder):
         run(folder)
 
 
-def reseal(folder, change=lambda told: None):
+def reseal(folder, change=lambda output: None):
     """A forger who knows the hashes: the manifest is changed, and all hashes are made anew."""
     path = folder / "manifest.json"
-    told = json.loads(path.read_text())
-    change(told)
-    told.pop("sha256", None)
+    output = json.loads(path.read_text())
+    change(output)
+    output.pop("sha256", None)
     files = {
         str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file() and file != path
     }
-    path.write_text(json.dumps(sealed(told, files)))
+    path.write_text(json.dumps(sealed(output, files)))
 
 
 def test_every_field_of_the_manifest_is_sealed(folder):
@@ -283,14 +283,14 @@ def test_every_field_of_the_manifest_is_sealed(folder):
         if field == "format":
             continue
         for value in ({}, None, "other"):
-            told = json.loads(good)
-            told[field] = value
-            path.write_text(json.dumps(told))
+            output = json.loads(good)
+            output[field] = value
+            path.write_text(json.dumps(output))
             with pytest.raises(ForestcError, match=rf"manifest\.json: {field}|manifest\.json is damaged"):
                 run(folder, engines=["c"])
-    told = json.loads(good)
-    told["more"] = 1
-    path.write_text(json.dumps(told))
+    output = json.loads(good)
+    output["more"] = 1
+    path.write_text(json.dumps(output))
     with pytest.raises(ForestcError, match=r"was changed after forestc wrote it: manifest\.json: more"):
         run(folder, engines=["c"])
     path.write_text(json.dumps({key: value for key, value in fields.items() if key != "sha256"}))
@@ -324,14 +324,14 @@ def test_a_role_that_is_left_out_is_named_even_if_all_hashes_are_made_anew(folde
     for role in ("verilog", "testbench", "vectors", "c", "hls", "amaranth", "xdc"):
         work = folder.parent / role
         shutil.copytree(folder, work)
-        reseal(work, lambda told, role=role: told["files"].pop(role))
+        reseal(work, lambda output, role=role: output["files"].pop(role))
         with pytest.raises(ForestcError, match=rf"was changed after forestc wrote it: manifest\.json: files, {role}"):
             run(work, engines=["netlist"])
 
 
 def test_the_roles_of_all_targets_are_those_that_the_options_imply(compiled, tmp_path):
-    told = json.loads((compiled / "manifest.json").read_text())
-    assert set(told["files"]) == implied_roles(told["options"])
+    output = json.loads((compiled / "manifest.json").read_text())
+    assert set(output["files"]) == implied_roles(output["options"])
 
     model, X, y = trained("xgboost-binary")
     for registers in (False, True):
@@ -380,11 +380,11 @@ def test_a_tampered_manifest_is_refused(folder, change):
     from forestc.manifest.content import design_hash
 
     path = folder / "manifest.json"
-    told = json.loads(path.read_text())
+    output = json.loads(path.read_text())
     printed = print_forest(forestc.open_design(folder).forest)
-    change(told)
-    told["hash"] = design_hash(printed, told["options"])
-    path.write_text(json.dumps(told))
+    change(output)
+    output["hash"] = design_hash(printed, output["options"])
+    path.write_text(json.dumps(output))
     with pytest.raises(ForestcError, match=r"manifest.json is damaged|names files outside the folder"):
         run(folder, engines=["c"])
 
@@ -401,9 +401,9 @@ def test_a_tampered_manifest_is_refused(folder, change):
 def test_a_manifest_that_says_what_is_not_so_is_refused(folder, key, change):
     path = folder / "manifest.json"
     good = path.read_text()
-    told = json.loads(good)
-    change(told)
-    path.write_text(json.dumps(told))
+    output = json.loads(good)
+    change(output)
+    path.write_text(json.dumps(output))
     with pytest.raises(ForestcError, match=rf"was changed after forestc wrote it: manifest\.json: {key}"):
         run(folder, engines=["netlist"])
     path.write_text(good)

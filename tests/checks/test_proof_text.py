@@ -316,8 +316,8 @@ def test_none_of_more_than_200_edits_that_tools_read_differently_is_proved():
             other = edit(text, Random(seed))
             assert other != text, kind
             tried += 1
-            told = outside(other.encode("utf-8"))
-            assert re.match(r"line \d+ is outside the Verilog that the proof reads \(", told), (kind, seed)
+            output = outside(other.encode("utf-8"))
+            assert re.match(r"line \d+ is outside the Verilog that the proof reads \(", output), (kind, seed)
     assert tried >= 200
 
 

@@ -53,8 +53,8 @@ def test_a_check_is_kept_with_what_it_ran_and_found(folder):
     assert (record["result"], record["problem"], record["proof"], record["changed"]) == ("ok", None, None, [])
     assert record["asked"] == {"engines": ["netlist", "c"], "all": False, "random": 100, "seed": 3, "prove": False}
     for name, engine in result.engines.items():
-        told = record["engines"][name]
-        assert (told["differences"], told["vectors"], told["tool"]) == (0, engine.vectors, engine.tool)
+        output = record["engines"][name]
+        assert (output["differences"], output["vectors"], output["tool"]) == (0, engine.vectors, engine.tool)
     assert record["vectors"] == result.vectors and record["vectors"]["rows"] == 569
     wanted = hashlib.sha256((folder.parent / "rows.npz").read_bytes()).hexdigest()
     assert record["rows"] == {"file": "rows.npz", "sha256": wanted}
@@ -62,9 +62,9 @@ def test_a_check_is_kept_with_what_it_ran_and_found(folder):
     manifest = json.loads((folder / "manifest.json").read_text())
     assert (record["hash"], record["files"]) == (manifest["hash"], manifest["sha256"]["files"])
     assert str(folder) not in (folder / "check.json").read_text()
-    told = forestc.inspect(folder)["compiled"]["last_check"]
-    assert (told["result"], told["of_this_content"], told["date"]) == ("ok", True, record["date"])
-    assert told["differences"] == {"netlist": 0, "c": 0} and told["agreement"] == result.agreement.agreement
+    output = forestc.inspect(folder)["compiled"]["last_check"]
+    assert (output["result"], output["of_this_content"], output["date"]) == ("ok", True, record["date"])
+    assert output["differences"] == {"netlist": 0, "c": 0} and output["agreement"] == result.agreement.agreement
     assert forestc.open_design(folder).changed_files() == () and result.notes == ()
 
 
@@ -77,7 +77,7 @@ def test_a_proof_without_rows_is_kept(folder):
     assert forestc.open_design(folder).last_check()["proof"] == "proved"
 
 
-def test_another_content_is_told(folder, capfd):
+def test_another_content_is_reported(folder, capfd):
     run(folder)
     header = folder / "c/ill.h"
     text = header.read_text()
@@ -88,8 +88,8 @@ def test_another_content_is_told(folder, capfd):
     shown = " ".join(capfd.readouterr().out.replace("│", " ").split())
     assert "of this content: no" in shown
     assert not run(folder).ok
-    told = forestc.open_design(folder).last_check()
-    assert (told["result"], told["of_this_content"]) == ("failed", True) and told["differences"]["c"] > 0
+    output = forestc.open_design(folder).last_check()
+    assert (output["result"], output["of_this_content"]) == ("failed", True) and output["differences"]["c"] > 0
     problem = json.loads((folder / "check.json").read_text())["problem"]
     assert problem.startswith("c differs from the quantized forest")
     header.write_text(text)
@@ -162,23 +162,25 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda told: None,
-        lambda told: [],
-        lambda told: told | {"format": 99},
-        lambda told: told | {"engines": {"c": "x"}},
-        lambda told: told | {"engines": [1]},
-        lambda told: told | {"proof": "verdict"},
-        lambda told: told | {"rows": 3},
-        lambda told: {key: value for key, value in told.items() if key != "agreement"},
-        lambda told: told | {"files": None},
-        lambda told: told | {"date": {"a": 1}},
-        lambda told: told | {"engines": {"netlist": {"differences": "1"}}},
-        lambda told: told | {"engines": {"netlist": {"differences": 10**400}}},
-        lambda told: told | {"proof": {"verdict": "\ud800", "parts": []}},
-        lambda told: told | {"proof": {"verdict": [], "parts": []}},
-        lambda told: told | {"proof": {"verdict": "proved", "parts": None}},
-        lambda told: told | {"proof": {"verdict": "proved", "parts": ["x"]}},
-        lambda told: told | {"proof": {"verdict": "proved", "parts": [{"name": "ports", "asked": 1, "proved": "1"}]}},
+        lambda output: None,
+        lambda output: [],
+        lambda output: output | {"format": 99},
+        lambda output: output | {"engines": {"c": "x"}},
+        lambda output: output | {"engines": [1]},
+        lambda output: output | {"proof": "verdict"},
+        lambda output: output | {"rows": 3},
+        lambda output: {key: value for key, value in output.items() if key != "agreement"},
+        lambda output: output | {"files": None},
+        lambda output: output | {"date": {"a": 1}},
+        lambda output: output | {"engines": {"netlist": {"differences": "1"}}},
+        lambda output: output | {"engines": {"netlist": {"differences": 10**400}}},
+        lambda output: output | {"proof": {"verdict": "\ud800", "parts": []}},
+        lambda output: output | {"proof": {"verdict": [], "parts": []}},
+        lambda output: output | {"proof": {"verdict": "proved", "parts": None}},
+        lambda output: output | {"proof": {"verdict": "proved", "parts": ["x"]}},
+        lambda output: (
+            output | {"proof": {"verdict": "proved", "parts": [{"name": "ports", "asked": 1, "proved": "1"}]}}
+        ),
     ],
 )
 def test_a_damaged_record_is_none(folder, damage):

@@ -30,18 +30,18 @@ def kind(model: type, params: dict[str, Any], data: Any, json: bool = False, **m
         groups = np.repeat(np.arange(4), GROUPS["group"]) if "Rank" in model.__name__ else None
         fitted = model(**{**BASE, **params}).fit(catboost.Pool(X, y, group_id=groups))
         source: Any = fitted
-        told = fitted
+        output = fitted
         if json:
             source = Path(tempfile.mkdtemp()) / "model.json"
             fitted.save_model(str(source), format="json")
             if "grow_policy" in params:  # such trees' leaves are numbered anew
-                told = catboost.CatBoost().load_model(str(source), format="json")
+                output = catboost.CatBoost().load_model(str(source), format="json")
         return Trained(
             source,
             X,
             fitted.predict,
             lambda rows: fitted.predict(rows, **({} if model is RANKER else {"prediction_type": "RawFormulaVal"})),
-            lambda rows: told.calc_leaf_indexes(rows),
+            lambda rows: output.calc_leaf_indexes(rows),
             **{"value_ulps": VALUE_ULPS, **more},
         )
 

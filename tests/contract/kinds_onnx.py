@@ -153,11 +153,11 @@ def text(encoder: Any) -> Callable[[], Trained]:
         labels = {feature.column: feature.labels for feature in load(made).features if feature.labels}
 
         def named(rows: Any) -> Any:
-            told = rows.astype(object)
+            output = rows.astype(object)
             for column, names in labels.items():
                 known = {float(code): name for code, name in enumerate(names)}
-                told[:, column] = [known.get(code, code if code != code else "unseen") for code in rows[:, column]]
-            return told
+                output[:, column] = [known.get(code, code if code != code else "unseen") for code in rows[:, column]]
+            return output
 
         source = against(made, codes)
         return replace(

@@ -1,4 +1,4 @@
-"""The table of devices and the fitted costs: every device has all it needs, and damage is told."""
+"""The table of devices and the fitted costs: every device has all it needs, and damage is reported."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_every_device_has_all_it_needs(name):
         timed = DEVICES[family.timed_on]
         assert timed.family is family and timed.slower.middle == 1
     assert estimated(name)
-    told = estimate(netlist(), name)
-    assert told["device"] == name and (told["fmax_mhz"] is not None) == bool(device.nextpnr)
+    output = estimate(netlist(), name)
+    assert output["device"] == name and (output["fmax_mhz"] is not None) == bool(device.nextpnr)
 
 
 def test_shown_without_asking():
-    assert [told["device"] for told in estimates(netlist())] == ["xcup", "ecp5-85k", "ice40-hx8k"]
-    assert next(told["device"] for told in estimates(netlist(), "ecp5-25k")) == "ecp5-25k"
+    assert [output["device"] for output in estimates(netlist())] == ["xcup", "ecp5-85k", "ice40-hx8k"]
+    assert next(output["device"] for output in estimates(netlist(), "ecp5-25k")) == "ecp5-25k"
     assert len(estimates(netlist(), "vivado:xc7a35t")) == 3 and family_of("vivado:xc7a35t") == "lut6"
     with pytest.raises(OptionError, match=r"no estimates for 'xc7'; known: lut6, xcup, ice40-hx8k"):
         estimate(netlist(), "xc7")

@@ -44,16 +44,16 @@ def design(tmp_path_factory):
 def test_near_what_synthesis_finds(design, device):
     if find_yosys() is None and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
         pytest.skip("yosys is not installed")
-    told = synth(design, device)
-    expected = told["estimate"]
+    output = synth(design, device)
+    expected = output["estimate"]
     assert expected == estimate(design.netlist, device)
     low, high = expected["lut_range"]
     assert low < expected["lut"] < high
-    assert 0.7 < expected["lut"] / told["lut"] < 1.4
+    assert 0.7 < expected["lut"] / output["lut"] < 1.4
     # a shift register of an UltraScale+ takes several flip-flops
-    assert expected["ff"] == told["ff"] if device != "xcup" else expected["ff"] >= told["ff"]
-    if told["fmax_mhz"]:
-        assert 0.6 < expected["fmax_mhz"] / told["fmax_mhz"] < 1.6
+    assert expected["ff"] == output["ff"] if device != "xcup" else expected["ff"] >= output["ff"]
+    if output["fmax_mhz"]:
+        assert 0.6 < expected["fmax_mhz"] / output["fmax_mhz"] < 1.6
 
 
 def lut_features(netlist, family):
@@ -89,7 +89,7 @@ def test_one_bit_functions_are_counted_once_and_covered():
 
 
 def table(conditions):
-    """A netlist of a multiplexer for each of the values that so many bits can have, over random constants."""
+    """A netlist of a multiplexer for each of the values that this many bits can have, over random constants."""
     builder, random = NetlistBuilder("table"), np.random.default_rng(0)
     nets = [int(bit) for bit in random.integers(0, 2, 1 << conditions)]
     for place in range(conditions):
@@ -143,8 +143,8 @@ def test_ranges_of_small_designs_are_wider():
 def test_a_constant_result():
     builder = NetlistBuilder("n")
     builder.output(Port("y"), 1)
-    told = estimate(builder.build(), "ecp5-85k")
-    assert (told["lut"], told["ff"]) == (0, 0) and told["fmax_mhz"] > 100
+    output = estimate(builder.build(), "ecp5-85k")
+    assert (output["lut"], output["ff"]) == (0, 0) and output["fmax_mhz"] > 100
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -152,10 +152,10 @@ def test_any_forest_can_be_estimated(seed):
     for latency in (0, 3):
         netlist = lower(random_forest(seed, True), LoweringOptions(latency=latency, outputs="scores"))
         kinds = Counter(type(cell) for cell in netlist.cells)
-        told = estimates(netlist, "lut6")
-        assert [one["device"] for one in told] == ["lut6", "xcup", "ecp5-85k", "ice40-hx8k"]
-        assert all(one["lut"] >= 0 and (one["fmax_mhz"] or 1) > 0 for one in told)
-        assert told[0]["lut"] > 0 or not kinds[Less] + kinds[Add]
+        output = estimates(netlist, "lut6")
+        assert [one["device"] for one in output] == ["lut6", "xcup", "ecp5-85k", "ice40-hx8k"]
+        assert all(one["lut"] >= 0 and (one["fmax_mhz"] or 1) > 0 for one in output)
+        assert output[0]["lut"] > 0 or not kinds[Less] + kinds[Add]
 
 
 def test_steps_are_linear_in_the_cells_and_large_netlists_are_left_out(monkeypatch):

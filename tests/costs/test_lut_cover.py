@@ -56,7 +56,7 @@ def test_a_network_of_bits_equals_its_netlist(seed):
 
 
 def conjunction(bits):
-    """An AND of so many inputs, one after the other."""
+    """An AND of this many inputs, one after the other."""
     builder = NetlistBuilder("n")
     words = [builder.input(Port(f"x{place}"), WordType(1, False)) for place in range(bits)]
     wide = words[0]

@@ -92,6 +92,6 @@ def test_the_command_of_a_study_says_what_was_asked(tmp_path):
         goals=goals_of(None, "xcup", None), limits=limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
         device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True,
     )  # fmt: skip
-    told = command_of(asked, Path("study"))
+    output = command_of(asked, Path("study"))
     for part in ("explore m.joblib", "--classes no,yes", "--limit 'lut<=90'", "--no-prove", "--trust-pickle"):
-        assert part in told
+        assert part in output

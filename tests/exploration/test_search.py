@@ -71,8 +71,8 @@ def test_every_point_of_the_front_is_a_checked_folder(done, work):
     for trial in done.front:
         assert trial.on_front and trial.has_design and trial.test.rows == 100
         design = forestc.open_design(done.design(trial))
-        told = design.last_check()
-        assert (told["result"], told["proof"], told["of_this_content"]) == ("ok", "proved", True)
+        output = design.last_check()
+        assert (output["result"], output["proof"], output["of_this_content"]) == ("ok", "proved", True)
         assert trial.command.startswith("forestc compile model.forest --rows train.csv --held-out other.csv --label")
         assert trial.validation.rows == 50 and 0 < trial.validation.standard_error < 0.1
     first = unpruned(done.trials)  # which the front is compared with
@@ -83,8 +83,8 @@ def test_every_point_of_the_front_is_a_checked_folder(done, work):
 def test_the_estimate_is_that_of_the_folder(done):
     for trial in done.front:
         design = forestc.open_design(done.design(trial))
-        told = forestc.exploration.candidate.estimate(design.netlist, "xcup")
-        assert told["lut"] == trial.figures["estimate"]["lut"]
+        output = forestc.exploration.candidate.estimate(design.netlist, "xcup")
+        assert output["lut"] == trial.figures["estimate"]["lut"]
 
 
 def test_the_front_is_no_worse_than_the_levels(done):
@@ -128,8 +128,8 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
         None, work / "train.csv", work / "dying", train=exploration_trainers.fit_or_fail, trials=4, trial_seconds=8.0,
         **{**BASE, "jobs": 2},
     )  # fmt: skip
-    told = {trial.number: trial.reason for trial in study.trials if trial.state == "failed"}
-    assert told == {
+    output = {trial.number: trial.reason for trial in study.trials if trial.state == "failed"}
+    assert output == {
         1: "its process ended with signal SIGKILL",
         2: "ValueError: no such depth",
         3: "it took more than 8 s",
@@ -182,7 +182,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
     )
     failed = study.trials[wrong[0].number]
     assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs", False)
-    assert failed.figures == wrong[0].figures  # what lower rungs told stays
+    assert failed.figures == wrong[0].figures  # what lower rungs measured stays
     assert study.front and all(trial.has_design for trial in study.front)
 
 
@@ -234,7 +234,7 @@ def test_test_rows_among_the_rows_are_warned_of(work):
         )
 
 
-def test_rows_that_candidates_are_made_of_and_judged_on_are_told(work):
+def test_rows_that_candidates_are_made_of_and_judged_on_are_reported(work):
     material = material_of(
         Asked(
             work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target",

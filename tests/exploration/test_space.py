@@ -72,12 +72,12 @@ def test_a_choice_is_the_passes_that_it_says():
         "none",
     }
     for start in starts(space):
-        told = spelt(start, asked)
+        output = spelt(start, asked)
         if "level" in start:
-            assert told == {"level": start["level"]}
+            assert output == {"level": start["level"]}
             continue
         passes = passes_of(start, asked)
-        assert passes == parse_passes(told["passes"], PASSES)
+        assert passes == parse_passes(output["passes"], PASSES)
         assert [step.name for step in passes][1:3] == ["share-thresholds", "quantize"]
     assert {"level": 2} in starts(space)
 

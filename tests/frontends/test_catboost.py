@@ -40,8 +40,8 @@ def documents(tmp_path_factory):
 def test_file_and_live_model_are_the_same_forest(tmp_path):
     model = CLASSIFIER(**QUIET).fit(*MULTI)
     exported(tmp_path, model)
-    told = [print_forest(load(source)).split("\n", 2)[2] for source in (model, tmp_path / "m.json")]
-    assert told[0] == told[1]
+    output = [print_forest(load(source)).split("\n", 2)[2] for source in (model, tmp_path / "m.json")]
+    assert output[0] == output[1]
     assert load(tmp_path / "m.json").provenance.source == "catboost"
     assert load(model).provenance.version == catboost.__version__
 

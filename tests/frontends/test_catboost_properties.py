@@ -71,16 +71,16 @@ def test_random_models(params: dict[str, Any], seed: int, special: bool, from_fi
         model.fit(X, target)
     except catboost.CatBoostError:  # too little data for the options: nothing to learn from
         return
-    told = model
+    output = model
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.json"
         model.save_model(str(path), format="json")
         forest = load(path if from_file else model)
         if from_file:
-            told = catboost.CatBoost().load_model(str(path), format="json")
+            output = catboost.CatBoost().load_model(str(path), format="json")
     rows = hard_rows(forest, Trained(model, X, model.predict, dtype=dtype), ROWS, seed % 1000)
     found = evaluate(forest, rows)
-    assert np.array_equal(found.leaves, told.calc_leaf_indexes(rows))
+    assert np.array_equal(found.leaves, output.calc_leaf_indexes(rows))
     scores = model.predict(rows, prediction_type="RawFormulaVal")
     assert np.array_equal(found.scores, scores.reshape(ROWS, -1))
     decision = model.predict(rows).reshape(found.decision.shape)

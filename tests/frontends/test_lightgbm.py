@@ -67,11 +67,11 @@ def test_models_of_every_version_say_what_their_library_said(path):
         with pytest.raises(ModelError, match="a random forest of version 2 with objective binary"):
             load(path)
         return
-    forest, told = load(path), np.load(path.with_suffix(".npz"))
-    found = evaluate(forest, told["X"])
-    assert np.array_equal(found.leaves, told["leaves"].reshape(found.leaves.shape))
-    assert np.array_equal(found.scores, told["scores"] / forest.aggregate.divisor)
-    assert np.allclose(found.values, told["values"], rtol=1e-15, atol=0)
+    forest, output = load(path), np.load(path.with_suffix(".npz"))
+    found = evaluate(forest, output["X"])
+    assert np.array_equal(found.leaves, output["leaves"].reshape(found.leaves.shape))
+    assert np.array_equal(found.scores, output["scores"] / forest.aggregate.divisor)
+    assert np.allclose(found.values, output["values"], rtol=1e-15, atol=0)
     assert forest.provenance.source == "lightgbm"
 
 
@@ -231,7 +231,7 @@ def test_ordered_categories_are_numbers_to_lightgbm():
         evaluate(forest, frame)
 
 
-def test_where_no_column_can_be_told_rows_hold_codes():
+def test_where_no_column_can_be_known_rows_hold_codes():
     digits = np.random.default_rng(0)
     kinds = {name: pd.Categorical(digits.choice(["low", "high"], 400), ordered=name == "a") for name in "ab"}
     frame = pd.DataFrame(kinds).assign(c=digits.integers(0, 2, 400))

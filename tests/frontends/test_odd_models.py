@@ -223,9 +223,9 @@ def test_targets_have_their_own_scale(tmp_path):
     model = MultiOutputClassifier(GradientBoostingClassifier(n_estimators=2, max_depth=2))
     model.fit(X, np.column_stack([CLASSES > 0, CLASSES > 1]))
     done = forestc.compile(model, X, tmp_path / "o", outputs="both", targets=("c", "verilog"))
-    told = done.design.manifest
-    assert told["link"] == ["sigmoid", "sigmoid"]
-    scales = [field["scale"] for field in told["outputs"] if field["name"].startswith("score")]
+    output = done.design.manifest
+    assert output["link"] == ["sigmoid", "sigmoid"]
+    scales = [field["scale"] for field in output["outputs"] if field["name"].startswith("score")]
     header = done.design.path("c").read_text()
     assert all(f"SCALE_{k} {scale!r}" in header for k, scale in enumerate(scales))
     assert forestc.check(done.design, X, engines=("netlist", "c")).ok

@@ -194,8 +194,8 @@ def test_probit_is_onnxruntime_s_approximation():
     trees = [(0, "BRANCH_LEQ", float(t), [(0, 0.005)], [(0, 0.01)]) for t in np.linspace(-3, 3, 99)]
     source = regressor(trees, post="PROBIT")
     rows = np.tile(np.linspace(-4, 4, 200, dtype=np.float32), (3, 1)).T
-    found, told = evaluate(load(source), rows).decision, answers(source, rows)["scores"][:, 0]
-    assert np.allclose(found, told, rtol=1e-6, atol=1e-6, equal_nan=True)
+    found, output = evaluate(load(source), rows).decision, answers(source, rows)["scores"][:, 0]
+    assert np.allclose(found, output, rtol=1e-6, atol=1e-6, equal_nan=True)
 
 
 def test_file_and_live_model_are_the_same_forest(tmp_path):
@@ -371,8 +371,8 @@ def test_argmax_of_the_two_columns_of_a_single_score(post, low):
     source.graph.node.append(node("ArgMax", ["scores"], ["other"], axis=1, keepdims=0))
     source.graph.output[0].name = "other"
     rows = random_rows(np.random.default_rng(0), 500, 3)
-    found, told = evaluate(load(source), rows), answers(source, rows)
-    assert found.decision.tolist() == told["other"].tolist()
+    found, output = evaluate(load(source), rows), answers(source, rows)
+    assert found.decision.tolist() == output["other"].tolist()
 
 
 def test_columns_of_the_scores_and_dictionaries_are_only_another_way_to_show_them():

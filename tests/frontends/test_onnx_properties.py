@@ -50,13 +50,13 @@ def compare(source, rows):
             why in str(error) for why in ("no weight on some rows", "two base values", "PROBIT", "BRANCH_EQ nodes")
         )
         return
-    found, told = evaluate(forest, rows), answers(source, rows)
-    if "label" in told:
-        assert found.decision.tolist() == told["label"].tolist()
+    found, output = evaluate(forest, rows), answers(source, rows)
+    if "label" in output:
+        assert found.decision.tolist() == output["label"].tolist()
     (sums,) = answers(bare(source), rows).values()
     sums = sums[:, 1:] if found.scores.shape[1] == 1 and sums.shape[1] == 2 else sums
     assert np.array_equal(found.scores.astype(sums.dtype), sums, equal_nan=True)
-    shown = told["scores"]
+    shown = output["scores"]
     shown = shown[:, 1:] if found.values.shape[1] == 1 and shown.shape[1] == 2 else shown
     assert np.allclose(
         found.values.astype(shown.dtype), shown, 1e-6 * (forest.link.kind == "probit"), ALLOWED[forest.link.kind], True

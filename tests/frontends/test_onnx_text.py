@@ -100,12 +100,12 @@ def agrees(source, rows):
     forest = load(source)
     forest = parse_forest(print_forest(forest))
     table = rows.to_numpy(dtype=object)
-    found, told, sums = evaluate(forest, rows), told_by(source, table), told_by(bare(source), table)
+    found, output, sums = evaluate(forest, rows), told_by(source, table), told_by(bare(source), table)
     (scores,) = sums.values()
     wanted = scores[:, 1:] if found.scores.shape[1] == 1 and scores.shape[-1] == 2 else scores
     assert np.array_equal(found.scores.astype(wanted.dtype), wanted.reshape(len(rows), -1))
-    if "label" in told:
-        assert np.array_equal(found.decision, told["label"])
+    if "label" in output:
+        assert np.array_equal(found.decision, output["label"])
     assert np.array_equal(evaluate(forest, table).leaves, found.leaves)
     assert len(np.unique(found.leaves, axis=0)) > 2
     return forest
@@ -156,12 +156,12 @@ def test_unknown_texts_that_onnxruntime_refuses_are_all_zeros():
     agrees(source, frame(1, unknown=[]))
     (first, second) = (n for n in source.graph.node if n.op_type == "OneHotEncoder")
     rows = frame(2)
-    told = evaluate(load(source), rows)
+    output = evaluate(load(source), rows)
     for encoder in (first, second):
         (zeros,) = (a for a in encoder.attribute if a.name == "zeros")
         assert zeros.i == 0
         zeros.i = 1
-    assert np.array_equal(told.leaves, evaluate(load(source), rows).leaves)
+    assert np.array_equal(output.leaves, evaluate(load(source), rows).leaves)
     agrees(source, rows)
 
 
@@ -451,8 +451,8 @@ def test_such_a_design_is_compiled_and_checked(tmp_path):
     (tmp_path / "m.onnx").write_bytes(source.SerializeToString())
     rows = frame(1, 300).assign(target=target(frame(1, 300)))
     done = forestc.compile(tmp_path / "m.onnx", rows, tmp_path / "out", label="target")
-    told = {feature["name"]: feature for feature in done.design.manifest["features"]}
-    assert told["color"]["labels"] == sorted(COLORS)
+    output = {feature["name"]: feature for feature in done.design.manifest["features"]}
+    assert output["color"]["labels"] == sorted(COLORS)
     assert forestc.check(done.design, rows, label="target", engines=("netlist", "c")).ok
-    told = session(source).run(None, {name: rows[[name]].to_numpy() for name in frame(0)})[0]
-    assert np.array_equal(done.design.predict(rows.drop(columns="target")), told)
+    output = session(source).run(None, {name: rows[[name]].to_numpy() for name in frame(0)})[0]
+    assert np.array_equal(done.design.predict(rows.drop(columns="target")), output)

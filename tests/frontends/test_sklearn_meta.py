@@ -38,8 +38,8 @@ def test_what_a_search_chose_is_said_and_kept(tmp_path):
     assert done.figures["notes"] == [wanted]
     assert forestc.check(done.design, X, label=y, engines=("netlist", "c")).ok
     skops.io.dump(search, tmp_path / "m.skops")
-    told = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.skops")], env={"COLUMNS": "300"})
-    assert wanted in told.stdout
+    output = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.skops")], env={"COLUMNS": "300"})
+    assert wanted in output.stdout
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS)[::4])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import skops.io
 from contract import kinds_meta, kinds_pipeline, kinds_sklearn
+from thinned import thinned
 
 from forestc import load
 from forestc.forest.text import print_forest
@@ -12,7 +13,7 @@ from forestc.forest.text import print_forest
 KINDS = {**kinds_sklearn.KINDS, **kinds_pipeline.KINDS, **kinds_meta.KINDS}
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS)[::3])
+@pytest.mark.parametrize("kind", thinned(sorted(KINDS)[::3], keep=33))
 def test_a_skops_file_is_the_live_model(kind, tmp_path):
     model = KINDS[kind]().source
     skops.io.dump(model, tmp_path / "forest.skops")

@@ -72,8 +72,8 @@ def test_a_design_of_text_rows_is_checked(tmp_path):
     model = MODELS["ordinal"]().fit(X, target(X))
     X.assign(target=target(X)).to_csv(tmp_path / "rows.csv", index=False)
     done = forestc.compile(model, tmp_path / "rows.csv", tmp_path / "out", label="target")
-    told = {feature["name"]: feature for feature in done.design.manifest["features"]}
-    assert told["color"]["labels"] == sorted(NAMES)
+    output = {feature["name"]: feature for feature in done.design.manifest["features"]}
+    assert output["color"]["labels"] == sorted(NAMES)
     result = forestc.check(done.design, tmp_path / "rows.csv", label="target", engines=("netlist", "c"))
     assert result.ok and done.figures["agreement"] == 1.0
 

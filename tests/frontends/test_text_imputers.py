@@ -11,6 +11,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from thinned import thinned
 
 import forestc
 from forestc import load
@@ -73,8 +74,9 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("missing", sorted(MISSING))
-@pytest.mark.parametrize("steps", sorted(STEPS))
+@pytest.mark.parametrize(
+    ("missing", "steps"), thinned([(kind, steps) for kind in sorted(MISSING) for steps in sorted(STEPS)], keep=20)
+)
 def test_text_is_filled_in_as_the_library_fills_it(steps, missing, tmp_path):
     marker, dtype, options = MISSING[missing]
     X = frame(0, marker, dtype=dtype)

@@ -20,11 +20,11 @@ CASES = Path(__file__).parents[1] / "cases" / "xgboost"
 @pytest.mark.parametrize("suffix", [".json", ".ubj"])
 def test_models_of_every_version_say_what_their_library_said(path, suffix):
     forest = load(path.with_suffix(suffix))
-    told = np.load(path)
-    found = evaluate(forest, told["X"])
-    assert np.array_equal(found.leaves, told["leaves"])
-    assert np.array_equal(found.scores, told["margins"])
-    assert np.allclose(found.values, told["values"], rtol=2e-7, atol=0)
+    output = np.load(path)
+    found = evaluate(forest, output["X"])
+    assert np.array_equal(found.leaves, output["leaves"])
+    assert np.array_equal(found.scores, output["margins"])
+    assert np.allclose(found.values, output["values"], rtol=2e-7, atol=0)
     assert forest.provenance.version.startswith(path.stem.split("_")[0])
 
 

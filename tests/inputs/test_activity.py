@@ -57,7 +57,7 @@ def test_saif_holds_the_counts_of_the_clocked_simulation(tmp_path, capfd, latenc
         rows = str(tmp_path / "rows.npy")
         main(["simulate", str(tmp_path / "out"), "--rows", rows, "--saif", str(file), "--json"])
     assert ended.value.code == 0
-    told, text, netlist = json.loads(capfd.readouterr().out), file.read_text(), design.netlist
+    output, text, netlist = json.loads(capfd.readouterr().out), file.read_text(), design.netlist
     assert text.count("(") == text.count(")") and "(DURATION 600)" in text
     entries = {match[1]: tuple(map(int, match.groups()[1:])) for match in ENTRY.finditer(text)}
     words = netlist_words(netlist, encode(design.forest, np.load(tmp_path / "rows.npy")))
@@ -68,7 +68,7 @@ def test_saif_holds_the_counts_of_the_clocked_simulation(tmp_path, capfd, latenc
             ones, toggles = int(own[:, bit].sum()), int((own[1:, bit] != own[:-1, bit]).sum())
             assert entries[name] == (10 * (60 - ones), 10 * ones, toggles), name
             changes += toggles
-    assert told["toggles_per_row"] == pytest.approx(changes / 59)
+    assert output["toggles_per_row"] == pytest.approx(changes / 59)
     field = input_fields(netlist)[0]
     net = next(net for net, cell in netlist.inputs if cell.port == field.port)
     assert entries[f"x\\[{field.offset}\\]"][1] == 10 * bits[net][:, 0].sum()
@@ -97,7 +97,7 @@ def test_probabilities_against_counts_on_many_rows_drawn(kind):
     inputs = learned(forest, ArrayRows(rows), samples=1)
     found = exact_activity(inputs, MIXED, forest, count=2000)
     drawn = encode(forest, inputs.drawn_for(MIXED, 60_000, 9, (forest,)).X)
-    told = evaluate_words(forest, drawn)
+    output = evaluate_words(forest, drawn)
 
     def near(share, p):
         return abs(share - p) <= 5 * np.sqrt(max(p * (1 - p), 1e-4) / 60_000) + 2e-3
@@ -115,7 +115,7 @@ def test_probabilities_against_counts_on_many_rows_drawn(kind):
         assert found.leaves[index].sum() == pytest.approx(1, abs=0.1)
         for node in np.flatnonzero(found.exact_leaves[index]):
             exact += 1
-            assert near((told.leaves[:, index] == tree.ids[node]).mean(), found.leaves[index][node])
+            assert near((output.leaves[:, index] == tree.ids[node]).mean(), found.leaves[index][node])
     assert exact > 10
     assert found.labels.sum() == pytest.approx(1) and (found.label_errors > 0).all()
     assert found.toggles.max() <= 0.5

@@ -51,10 +51,10 @@ def test_a_model_and_a_folder_give_inputs(run, work):
             "--json",
         )
         assert (status, err) == (0, "")
-        told = json.loads(out)
-        assert told["rows"] == 600 and told["treewidth"] <= 4 and told["least_count"] == 3
-        assert told["held_out_log_likelihood"]["model"] > told["held_out_log_likelihood"]["independent"]
-        assert told["bytes"] == (work / "made.bn").stat().st_size
+        output = json.loads(out)
+        assert output["rows"] == 600 and output["treewidth"] <= 4 and output["least_count"] == 3
+        assert output["held_out_log_likelihood"]["model"] > output["held_out_log_likelihood"]["independent"]
+        assert output["bytes"] == (work / "made.bn").stat().st_size
         assert forestc.read_inputs(work / "made.bn").rows_seen == 600
     status, out, _ = run("model-inputs", "out", "--rows", "rows.npy", "-o", "made.bn", "--samples", "1")
     assert status == 0 and "counts and ranges" in out and "log-likelihood" in out
@@ -62,16 +62,16 @@ def test_a_model_and_a_folder_give_inputs(run, work):
 
 def test_simulate_draws_rows(run, inputs):
     status, out, _ = run("simulate", "out", "--inputs", inputs, "--count", "70", "--json")
-    told = json.loads(out)
-    assert (status, told["rows"], told["differences"]) == (0, 70, 0)
+    output = json.loads(out)
+    assert (status, output["rows"], output["differences"]) == (0, 70, 0)
 
 
 def test_activity_of_an_input_model_and_of_rows(run, inputs):
-    told = {}
+    output = {}
     for source in (("--inputs", inputs, "--count", "500"), ("--rows", "rows.npy")):
         status, out, err = run("activity", "out", *source, "--json")
         assert (status, err) == (0, "")
-        told[source[0]] = figures = json.loads(out)
+        output[source[0]] = figures = json.loads(out)
         rates = [each["toggle_rate"] for each in figures["comparators"]]
         assert rates == sorted(rates, reverse=True) and sum(rates) == pytest.approx(figures["toggles_per_row"])
         status, out, _ = run("activity", "out", *source)
@@ -79,12 +79,12 @@ def test_activity_of_an_input_model_and_of_rows(run, inputs):
         assert ("standard error of drawing" in out) == (source[0] == "--inputs")
         shown = [each["comparator"] in out for each in figures["comparators"]]
         assert all(shown[:20]) and not all(shown)
-    assert (told["--inputs"]["rows"], told["--rows"]["rows"]) == (500, 600)
-    moved = [each["threshold"] for each in told["--inputs"]["comparators"] if not each["exact"]]
+    assert (output["--inputs"]["rows"], output["--rows"]["rows"]) == (500, 600)
+    moved = [each["threshold"] for each in output["--inputs"]["comparators"] if not each["exact"]]
     assert 0 < len(moved) - moved.count(None) < len(rates)  # learnt from the model: -O1 moved some thresholds
-    assert "forestc model-inputs DIR" in told["--inputs"]["notes"][0] and told["--rows"]["notes"] == []
-    assert "leave out the input model's own error" in told["--inputs"]["notes"][1]
-    assert not any(each["exact"] for each in told["--rows"]["comparators"])
+    assert "forestc model-inputs DIR" in output["--inputs"]["notes"][0] and output["--rows"]["notes"] == []
+    assert "leave out the input model's own error" in output["--inputs"]["notes"][1]
+    assert not any(each["exact"] for each in output["--rows"]["comparators"])
 
 
 def test_activity_used_wrongly(run, inputs, work):
@@ -108,20 +108,20 @@ def test_check_reaches_every_leaf_and_says_so(run, inputs):
     status, out, err = run(
         "check", "out", "--inputs", inputs, "--count", "100", "--random", "10", "--engines", "c", "--json"
     )
-    told = json.loads(out)
+    output = json.loads(out)
     assert (status, err) == (0, "")
-    assert told["differences"] == {"c": 0} and told["agreement"] is None and told["rows"] == 0
-    assert told["vectors"]["inputs"] == told["inputs"]["rows"] > told["inputs"]["drawn"] == 100
-    leaves = told["coverage"]["inputs"]["leaves"]
+    assert output["differences"] == {"c": 0} and output["agreement"] is None and output["rows"] == 0
+    assert output["vectors"]["inputs"] == output["inputs"]["rows"] > output["inputs"]["drawn"] == 100
+    leaves = output["coverage"]["inputs"]["leaves"]
     assert leaves["reached"] + leaves["unreachable"] == leaves["all"]
-    assert told["inputs"]["leaves_reached_by_drawn"] < leaves["reached"]
+    assert output["inputs"]["leaves_reached_by_drawn"] < leaves["reached"]
     record = json.loads((inputs.parent / "out" / "check.json").read_text())
     assert record["inputs"]["sha256"] == hashlib.sha256(inputs.read_bytes()).hexdigest()
     status, out, _ = run("check", "out", "--inputs", inputs, "--rows", "rows.npy", "--engines", "netlist")
     assert status == 0 and "reached by the vectors" in out and "agreement with the model" in out
     status, out, _ = run("check", "out", "--rows", "rows.npy", "--engines", "netlist", "--json")
-    told = json.loads(out)
-    assert told["inputs"] is None and set(told["coverage"]) == {"rows", "boundary", "random", "all"}
+    output = json.loads(out)
+    assert output["inputs"] is None and set(output["coverage"]) == {"rows", "boundary", "random", "all"}
 
 
 def test_a_changed_leaf_is_found_however_rare(work, inputs, tmp_path):

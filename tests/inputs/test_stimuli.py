@@ -43,8 +43,8 @@ def test_every_leaf_is_reached_or_shown_unreachable(deep, quantized, inputs):
     coverage = Coverage.of(quantized)
     coverage.add(evaluate_words(quantized, encode(quantized, found.rows)).leaves)
     figures = coverage.figures(Reachable.of(quantized))
-    for told in figures.values():
-        assert told["reached"] + told["unreachable"] == told["all"]
+    for output in figures.values():
+        assert output["reached"] + output["unreachable"] == output["all"]
     assert figures["leaves"]["unreachable"] > 20
     assert found.coverage.figures(Reachable.of(quantized))["leaves"]["reached"] < figures["leaves"]["reached"]
     assert found.conditioned > 0 and found.drawn == 500
@@ -81,9 +81,9 @@ def test_words_near_ties_are_nearest_at_each_leaf(deep, quantized, inputs):
     tried = np.concatenate(list(boundary_inputs(quantized, base, 0, 4000)))
 
     def nearest(words):
-        told = evaluate_words(quantized, words)
-        size = np.abs(margins(quantized, told))
-        return [{leaf: size[own == leaf].min() for leaf in set(own.tolist())} for own in told.leaves.T]
+        output = evaluate_words(quantized, words)
+        size = np.abs(margins(quantized, output))
+        return [{leaf: size[own == leaf].min() for leaf in set(own.tolist())} for own in output.leaves.T]
 
     few, many = nearest(chosen), nearest(tried)
     closer = [few[index][leaf] <= least for index, own in enumerate(many) for leaf, least in own.items()]
@@ -171,5 +171,5 @@ def test_leaves_of_missing_or_infinite_values_alone_are_reached():
     found = stimuli(learned(exact, ArrayRows(X), samples=1), model, exact, count=50)
     coverage = Coverage.of(exact)
     coverage.add(evaluate_words(exact, encode(exact, found.rows)).leaves)
-    told = coverage.figures(Reachable.of(exact))["leaves"]
-    assert told["reached"] + told["unreachable"] == told["all"]
+    output = coverage.figures(Reachable.of(exact))["leaves"]
+    assert output["reached"] + output["unreachable"] == output["all"]

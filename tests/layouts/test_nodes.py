@@ -149,8 +149,14 @@ def test_a_mix_unrolls_the_smallest_trees():
     assert max(splits[index] for index in half) <= min(splits[index] for index in set(most) - set(half))
 
 
-@pytest.mark.parametrize("inputs", ["words", "float"])
-@pytest.mark.parametrize("kind, bits", [("bits", 1), ("rows", 6), ("pairs", 8)])
+@pytest.mark.parametrize(
+    "kind, bits, inputs",
+    [("bits", 1, "words"), ("rows", 6, "float"), ("pairs", 8, "words")]
+    + [
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("bits", 1, "float"), ("rows", 6, "words"), ("pairs", 8, "float"))
+    ],
+)
 def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(12, max_depth=2 if kind == "rows" else 8, random_state=0).fit(X, y)

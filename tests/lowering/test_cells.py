@@ -45,7 +45,7 @@ def lowered(text, **options):
 
 
 def votes(votes_of_a, votes_of_b, threshold=2):
-    """Two trees of one split each, which vote so many times."""
+    """Two trees of one split each, which vote this many times."""
     trees = stump(0, 3, (0, votes_of_a)) + stump(1, 5, (0, votes_of_b))
     return HEAD + BINARY.format(threshold=threshold) + trees
 

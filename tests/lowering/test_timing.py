@@ -30,7 +30,7 @@ def test_stages_are_as_short_as_they_can_be(target, latency):
 
 
 def chain(conditions, name="chain"):
-    """A netlist: what so many one-bit ports decide, with a multiplexer for each but the first."""
+    """A netlist: what this number of one-bit ports decides, with a multiplexer for each but the first."""
     builder = NetlistBuilder(name)
     ports = [builder.input(Port(f"x{index}"), BIT) for index in range(conditions)]
     net = ports[0]

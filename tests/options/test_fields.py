@@ -76,8 +76,8 @@ def test_records_and_schemas_hold_the_same_keys():
 
 
 def test_every_option_says_what_it_does():
-    for _, told in options_of(CompileOptions):
-        assert told.help and (told.flags or told.metavar)
+    for _, output in options_of(CompileOptions):
+        assert output.help and (output.flags or output.metavar)
     assert flag("-a --all", "everything")["option"].flags == ("-a", "--all")
 
 

@@ -68,10 +68,10 @@ def test_each_level_keeps_what_it_says(kind):
 
 def test_the_default_is_the_first_level_and_named_passes_override(tmp_path):
     plain = compiled("xgboost-binary", tmp_path / "a")
-    told = {"level": "O1", "keeps": LEVELS[1].keeps, "passes": LEVELS[1].passes}
-    assert plain.figures["level"] == plain.design.manifest["made"]["level"] == told
+    output = {"level": "O1", "keeps": LEVELS[1].keeps, "passes": LEVELS[1].passes}
+    assert plain.figures["level"] == plain.design.manifest["made"]["level"] == output
     assert plain.design.manifest["guarantees"]["quantize{change=auto}"] == "exact-on-data (paths)"
-    assert f"O1: {told['passes']}" in (tmp_path / "a/report.md").read_text().replace("\\", "")
+    assert f"O1: {output['passes']}" in (tmp_path / "a/report.md").read_text().replace("\\", "")
     named = compiled("xgboost-binary", tmp_path / "b", level=2, passes="quantize")
     assert "the passes that were named run instead of those of -O2" in named.figures["notes"]
     assert named.figures["level"] is None and [step.name for step in named.steps] == ["quantize"]

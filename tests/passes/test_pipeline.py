@@ -142,8 +142,8 @@ def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
     forest, rows = job
     liar, y = lying(Within(1.0), 30.0), evaluate(forest, rows.X).index
     held_out = ArrayRows(rows.X, y, size=100)
-    _, (told,) = run_passes(forest, [liar], rows, held_out)
-    lost, error = told.held_out["lost_in_all"], told.held_out["standard_error"]
+    _, (output,) = run_passes(forest, [liar], rows, held_out)
+    lost, error = output.held_out["lost_in_all"], output.held_out["standard_error"]
     moved = evaluate(liar.run(forest, rows).forest, rows.X).index != y
     assert lost == pytest.approx(moved.mean()) and error == pytest.approx(moved.std(ddof=1) / len(y) ** 0.5)
     enough = lost + 1.25 * error
@@ -160,13 +160,13 @@ def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
 def test_of_a_regression_r_squared_is_judged():
     model, X, y = trained("tree-regression")
     forest = load(model)
-    _, (told,) = run_passes(forest, [lying(Within(1.0), 5.0, Raised)], ArrayRows(X), ArrayRows(X, y, size=77))
+    _, (output,) = run_passes(forest, [lying(Within(1.0), 5.0, Raised)], ArrayRows(X), ArrayRows(X, y, size=77))
     before, after = (r2_score(y, model.predict(X) + by) for by in (0.0, 5.0))
     each = (y - model.predict(X) - 5.0) ** 2 - (y - model.predict(X)) ** 2
-    assert told.held_out["measure"] == "R squared"
-    assert (told.held_out["before"], told.held_out["after"]) == pytest.approx((before, after))
-    assert told.held_out["lost_in_all"] == pytest.approx(before - after)
-    assert told.held_out["standard_error"] == pytest.approx(
+    assert output.held_out["measure"] == "R squared"
+    assert (output.held_out["before"], output.held_out["after"]) == pytest.approx((before, after))
+    assert output.held_out["lost_in_all"] == pytest.approx(before - after)
+    assert output.held_out["standard_error"] == pytest.approx(
         each.std(ddof=1) * len(y) ** 0.5 / ((y - y.mean()) ** 2).sum()
     )
     with pytest.raises(OptionError, match="the held-out rows all have the same label"):

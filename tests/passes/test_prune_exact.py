@@ -284,14 +284,14 @@ def test_a_changed_decision_outside_the_ranges_is_no_broken_promise_and_inside_i
     run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", spans=point))], None)
 
 
-def test_limits_are_told_and_what_was_proved_stays():
+def test_limits_are_reported_and_what_was_proved_stays():
     X, y = load_breast_cancer(return_X_y=True)
     forest, _ = run_passes(
         load(RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)), passes_from("quantize"), ArrayRows(X)
     )
     short = PruneExact(effort=1).run(forest, ArrayRows(X))
-    told = short.report["proof"]
-    assert told["state"] == "effort reached" and told["undecided"] + told["not_examined"] > 0
+    output = short.report["proof"]
+    assert output["state"] == "effort reached" and output["undecided"] + output["not_examined"] > 0
     again = PruneExact(effort=1).run(forest, ArrayRows(X))
     assert print_forest(again.forest) == print_forest(short.forest) and again.report == short.report
     late = PruneExact(time_limit=1e-6).run(forest, ArrayRows(X))

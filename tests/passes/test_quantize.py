@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from models import rows_near_thresholds, trained
 from random_forests import random_forest, troublesome_rows
 from sklearn.base import clone
+from thinned import thinned
 
 import forestc
 from forestc import load
@@ -269,7 +270,7 @@ def test_small_features_use_their_bits():
 
 
 @pytest.mark.parametrize(
-    "kind", ["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"]
+    "kind", thinned(["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"], keep=2)
 )
 def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
     """Half of the rows to train and fit, half to judge; what is written equals the fitted forest."""
@@ -302,8 +303,8 @@ def test_fitting_finds_the_bits_that_are_enough():
     assert tight.held_out["lost"] <= 0.02 and loose.report["leaf_bits"] == 1 <= tight.report["leaf_bits"] <= 4
     # without labels the model is what leaves are fitted to
     plain = FitAndHeldOut(ArrayRows(X[::2]), ArrayRows(X[1::2]))
-    _, (told,) = run_passes(forest, [Quantize(fit=True, leaf_bits=2, tolerance=0.1)], *plain)
-    assert told.held_out["measure"] == "agreement with the model" and told.held_out["lost"] < 0.1
+    _, (output,) = run_passes(forest, [Quantize(fit=True, leaf_bits=2, tolerance=0.1)], *plain)
+    assert output.held_out["measure"] == "agreement with the model" and output.held_out["lost"] < 0.1
 
 
 @pytest.mark.parametrize("kind", ["xgboost-multi", "boosting-regression"])
@@ -413,18 +414,18 @@ def test_scores_out_of_reach_or_range_are_refused():
         Quantize(input="ordered", leaf_bits=8, scores=0.1).run(load(model), None)
 
 
-def test_scores_are_asked_of_compile_and_told_in_the_manifest(tmp_path):
+def test_scores_are_asked_of_compile_and_reported_in_the_manifest(tmp_path):
     model, X, y = trained("xgboost-binary")
     done = forestc.compile(model, X, tmp_path / "d", label=y, scores=0.01, name="m")
-    told = next(entry for entry in done.figures["passes"] if "scores_error" in entry)
-    assert 0 < told["scores_error"] <= 0.01
+    output = next(entry for entry in done.figures["passes"] if "scores_error" in entry)
+    assert 0 < output["scores_error"] <= 0.01
     promised = next(iter(text for name, text in done.design.manifest["guarantees"].items() if "quantize" in name))
     assert promised == "exact-on-data (paths), scores within 0.01 on the rows"
     assert "quantize{change=auto,scores=0.01}" in done.design.manifest["passes"]
 
 
 def test_noise_moves_the_rows_that_leaves_are_fitted_to():
-    """Noise of no rank changes nothing; leaves fitted to moved rows differ, and know fewer rows by heart."""
+    """Noise of no rank changes nothing; leaves fitted to moved rows differ, and have memorized fewer rows."""
     model, X, y = trained("xgboost-multi")
     rows, other = ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
     right = []

@@ -21,9 +21,9 @@ def always_compiled(monkeypatch):
 
 
 def same(forest, words):
-    quick, told = evaluate_quickly(forest, words), evaluate_words(forest, words)
+    quick, output = evaluate_quickly(forest, words), evaluate_words(forest, words)
     for name in ("leaves", "scores", "values", "decision", "index"):
-        a, b = getattr(quick, name), getattr(told, name)
+        a, b = getattr(quick, name), getattr(output, name)
         assert a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 

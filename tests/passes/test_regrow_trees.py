@@ -60,12 +60,12 @@ def test_the_forest_says_what_was_grown(symmetric):
         scores = np.repeat(grown.bias[:, None], len(X), axis=1)
         for tree in grown.trees:
             scores[tree.output] += [_value(tree, ladder.grower.cuts, row) for row in range(len(X))]
-        told = evaluate(result, X)
-        low = told.scores * growth.unit - scores.T
+        output = evaluate(result, X)
+        low = output.scores * growth.unit - scores.T
         assert (np.abs(low) <= growth.unit / 2 + 1e-6).all() and np.ptp(low, axis=0).max() < 1e-6
         assert low.shape[1] > 1 or (low <= 1e-6).all()
         if forest.decides and len(forest.classes) == 2:
-            assert (told.index == (scores[0] >= -1e-9)).all()
+            assert (output.index == (scores[0] >= -1e-9)).all()
         done += len(grown.trees) > 0
         others += any(tree.sets for tree in result.trees)
         absent += any(tree.missing_left.any() for tree in result.trees)

@@ -221,12 +221,12 @@ def test_a_budget_is_met_and_a_larger_one_costs_less():
     losses = []
     for budget in (full // 3, full // 2, full):
         step = ShareThresholds(budget=budget, tolerance=1.0)
-        _, (told,) = run_passes(forest, [step], *rows)
-        assert told.report["distinct_conditions"][1] <= budget
-        assert sum(told.report["exceptions_by_feature"].values()) == told.report["exceptions"]
-        losses.append(told.report["exceptions"])
+        _, (output,) = run_passes(forest, [step], *rows)
+        assert output.report["distinct_conditions"][1] <= budget
+        assert sum(output.report["exceptions_by_feature"].values()) == output.report["exceptions"]
+        losses.append(output.report["exceptions"])
     assert losses[0] > losses[1] > losses[2] == 0
-    assert told.guarantee == "exact-on-data"  # nothing had to be given up
+    assert output.guarantee == "exact-on-data"  # nothing had to be given up
     with pytest.raises(OptionError, match=r"budget=3.*use 30 or more: one for each feature and set of values"):
         judged(ShareThresholds(budget=3), forest, rows)
 
@@ -236,12 +236,12 @@ def test_the_fewest_comparators_within_a_tolerance(kind):
     forest, rows = halves(kind)
     sizes = []
     for tolerance in (0.02, 0.05, 0.1):
-        _, (told,) = run_passes(forest, [ShareThresholds(tolerance=tolerance)], *rows)
-        lost, error = told.held_out["lost_in_all"], told.held_out["standard_error"]
-        assert told.held_out["before"] - told.held_out["after"] == told.held_out["lost"] == lost
+        _, (output,) = run_passes(forest, [ShareThresholds(tolerance=tolerance)], *rows)
+        lost, error = output.held_out["lost_in_all"], output.held_out["standard_error"]
+        assert output.held_out["before"] - output.held_out["after"] == output.held_out["lost"] == lost
         assert error > 0 and lost + error <= tolerance
-        assert told.report["chosen_on_held_out"]
-        sizes.append(told.report["distinct_conditions"][1])
+        assert output.report["chosen_on_held_out"]
+        sizes.append(output.report["distinct_conditions"][1])
     assert sizes[0] >= sizes[1] >= sizes[2]
     assert sizes[2] < 0.7 * judged(ShareThresholds(), forest, rows).report["distinct_conditions"][1]
 
@@ -263,12 +263,13 @@ def test_accuracy_past_the_tolerance_is_refused(tmp_path):
 
 
 def test_sharing_that_loses_more_than_the_tolerance_is_left_out():
-    """Sharing on every other row, of a model that knows the rest by heart."""
+    """Sharing on every other row, of a model that has memorized the rest."""
     model, X, y = trained("forest-regression")
     rows = FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
-    result, (told,) = run_passes(load(model), [ShareThresholds(tolerance=0.001)], *rows)
+    result, (output,) = run_passes(load(model), [ShareThresholds(tolerance=0.001)], *rows)
     assert (
-        told.promises == (Exact(),) and told.report["distinct_conditions"] == [len(result.conditions.comparators)] * 2
+        output.promises == (Exact(),)
+        and output.report["distinct_conditions"] == [len(result.conditions.comparators)] * 2
     )
     with pytest.raises(CheckError, match=r"of the model's R squared is lost on 221 .*rows that the model was not"):
         run_passes(load(model), [ShareThresholds(kmeans=4, tolerance=0.001)], *rows)
@@ -276,8 +277,8 @@ def test_sharing_that_loses_more_than_the_tolerance_is_left_out():
 
 def test_without_labels_the_model_is_the_truth():
     model, X, _ = trained("forest-regression")
-    _, (told,) = run_passes(load(model), [ShareThresholds(tolerance=0.05)], *FitAndHeldOut.every(ArrayRows(X), 5))
-    judged = told.held_out
+    _, (output,) = run_passes(load(model), [ShareThresholds(tolerance=0.05)], *FitAndHeldOut.every(ArrayRows(X), 5))
+    judged = output.held_out
     assert judged["rows"] == len(X) // 5 and judged["measure"] == "agreement with the model"
     assert judged["before"] == 1.0 and 0.95 <= judged["after"] < 1.0
 

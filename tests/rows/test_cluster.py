@@ -149,7 +149,7 @@ def test_files_without_rows_change_nothing(cluster, folder, tmp_path):
     assert np.array_equal(here.low, found.low) and np.array_equal(here.count, found.count)
 
 
-def test_a_folder_of_different_files_is_told(folder, tmp_path):
+def test_a_folder_of_different_files_is_reported(folder, tmp_path):
     forest = load(trained("forest-binary")[0])
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())

@@ -92,7 +92,7 @@ def test_libraries_names_for_arrays_are_made_up(from_array):
     for model in models.values():
         assert not any(feature.named for feature in load(model.fit(frame.to_numpy(), y)).features)
         assert all(feature.named for feature in load(model.fit(frame, y)).features)
-        numbered = load(model.fit(frame.set_axis([3, 1, 2, 0], axis=1), y))  # such a frame's own names are told
+        numbered = load(model.fit(frame.set_axis([3, 1, 2, 0], axis=1), y))  # such a frame's own names are kept
         assert all(feature.named and feature.name == str([3, 1, 2, 0][feature.column]) for feature in numbered.features)
 
 
@@ -174,7 +174,7 @@ def countries():
 
 
 @pytest.mark.parametrize("missing", ["", "NA", "null", "nan", "None", "<NA>"])
-def test_missing_texts_are_told_column_by_column(countries, missing, tmp_path):
+def test_missing_texts_are_reported_column_by_column(countries, missing, tmp_path):
     model, frame = countries
     frame = frame.copy()
     frame.loc[:20, "z"] = np.nan

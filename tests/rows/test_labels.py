@@ -113,11 +113,11 @@ def test_a_design_of_several_targets_is_judged_on_all_of_them(two, tmp_path):
     right = (said == np.column_stack([NAMES[KIND], (KIND % 2).astype(str)])).all(axis=1).mean()
     done = forestc.compile(two, csv, tmp_path / "out", label="name,odd", held_out=csv)
     assert done.figures["accuracy"] == {"model": right, "compiled": right}
-    told = [step["held_out"] for step in done.figures["passes"] if step["held_out"] is not None]
-    assert told and all("accuracy" in json.dumps(one) for one in told)
+    output = [step["held_out"] for step in done.figures["passes"] if step["held_out"] is not None]
+    assert output and all("accuracy" in json.dumps(one) for one in output)
     command = ["check", str(tmp_path / "out"), "--rows", str(csv), "--label", "name,odd", "--engines", "netlist,c"]
-    told = CliRunner().invoke(app, [*command, "--json"])
-    assert json.loads(told.stdout)["accuracy"]["compiled"] == right
+    output = CliRunner().invoke(app, [*command, "--json"])
+    assert json.loads(output.stdout)["accuracy"]["compiled"] == right
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_names_of_classes_on_the_command_line(iris, tmp_path):
     csv, _, _ = save(pd.DataFrame(IRIS, columns=FIELDS).assign(kind=NAMES[KIND]), tmp_path)
     command = ["compile", str(tmp_path / "m.skops"), "--rows", str(csv), "--label", "kind", "--json"]
     command += ["--classes", "setosa, versicolor,virginica", "--target", "c", "-o", str(tmp_path / "out")]
-    told = CliRunner().invoke(app, command)
-    assert json.loads(told.stdout)["accuracy"]["model"] == iris.score(IRIS, KIND)
+    output = CliRunner().invoke(app, command)
+    assert json.loads(output.stdout)["accuracy"]["model"] == iris.score(IRIS, KIND)
 
 
 def test_names_that_do_not_fit_the_classes_are_refused(iris, two):

@@ -116,10 +116,10 @@ def test_vivado_on_the_path(design, tmp_path, monkeypatch):
     needed = ["m.v", "m_registered.v", "m.xdc", "vivado.tcl"]
     stand_in(tmp_path, monkeypatch, "vivado", words=words, needed=needed, files=VIVADO_FILES)
     before = sorted(design.folder.rglob("*"))
-    told = synth(design, "vivado:xcku5p-ffvb676-2-e")
-    assert (told["lut"], told["ff"], told["carry"], told["bram"], told["depth"]) == (1063, 345, 27, 0, 9)
-    assert told["fmax_mhz"] == 400.0  # 2 ns and 0.5 ns too slow
-    assert told["placed"] == {"used": 1063, "available": 216960} and told["tools"] == ["Vivado 2023.2"]
+    output = synth(design, "vivado:xcku5p-ffvb676-2-e")
+    assert (output["lut"], output["ff"], output["carry"], output["bram"], output["depth"]) == (1063, 345, 27, 0, 9)
+    assert output["fmax_mhz"] == 400.0  # 2 ns and 0.5 ns too slow
+    assert output["placed"] == {"used": 1063, "available": 216960} and output["tools"] == ["Vivado 2023.2"]
     assert sorted({*design.folder.rglob("*")} - {design.folder / "measured.json"}) == before
 
 
@@ -127,9 +127,9 @@ def test_quartus_on_the_path(design, tmp_path, monkeypatch, capfd):
     words = ["-t", "quartus.tcl", "5CSEBA6U23I7", "2.000", "reports"]
     needed = ["m.v", "m_registered.v", "quartus.tcl"]
     stand_in(tmp_path, monkeypatch, "quartus_sh", words=words, needed=needed, files=QUARTUS_FILES)
-    told = synth(design, "quartus:5CSEBA6U23I7")
-    assert (told["lut"], told["ff"], told["fmax_mhz"], told["depth"]) == (1036, 350, 125.0, None)
-    assert told["placed"] == {"used": 702, "available": 41910} and told["tools"] == ["Quartus 22.1std.0"]
+    output = synth(design, "quartus:5CSEBA6U23I7")
+    assert (output["lut"], output["ff"], output["fmax_mhz"], output["depth"]) == (1036, 350, 125.0, None)
+    assert output["placed"] == {"used": 702, "available": 41910} and output["tools"] == ["Quartus 22.1std.0"]
     with pytest.raises(SystemExit):
         main(["synth", str(design.folder), "--device", "quartus:5CSEBA6U23I7"])
     assert "125.0 MHz" in capfd.readouterr().out

@@ -9,6 +9,7 @@ from models import trained
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
+from thinned import thinned
 
 from forestc import load
 from forestc.errors import ForestcError
@@ -64,7 +65,9 @@ def test_searches_boosters_and_regressions():
     assert 0 < CrossJudge(found.folds).judged.accuracy < 1
 
 
-@pytest.mark.parametrize(("kind", "library"), [("forest-binary", "random-forest"), ("xgboost-multi", "xgboost")])
+@pytest.mark.parametrize(
+    ("kind", "library"), thinned([("forest-binary", "random-forest"), ("xgboost-multi", "xgboost")], keep=1)
+)
 def test_a_model_without_parameters_has_its_kind_trained(kind, library):
     model, _, rows = rows_of(kind)
     source = load(model)

@@ -55,11 +55,11 @@ def test_what_is_trained_is_read_and_learns(name, kind):
         assert {feature.name for feature in forest.features} <= {
             *task.names, *("".join(c if c.isalnum() or c in "_-." else "_" for c in each) for each in task.names)
         }  # fmt: skip
-        told = forestc.evaluate(forest, task.X)
+        output = forestc.evaluate(forest, task.X)
         if kind == "values":
-            scores.append(1 - ((told.values[:, 0] - task.y) ** 2).mean() / task.y.var())
+            scores.append(1 - ((output.values[:, 0] - task.y) ** 2).mean() / task.y.var())
         else:
-            scores.append((np.asarray(told.decision) == task.y).mean())
+            scores.append((np.asarray(output.decision) == task.y).mean())
     assert max(scores) > (0.3 if kind == "values" else 0.9)
 
 
@@ -127,7 +127,7 @@ def test_one_class_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["random-forest", "extra-trees", "xgboost"])
-def test_what_a_library_rejects_is_told_in_its_words(name):
+def test_what_a_library_rejects_is_reported_in_its_words(name):
     task = task_of("binary")
     X = task.X.copy()
     X[3, 0] = np.inf

@@ -122,7 +122,7 @@ def draw_orders(k: int, random: Words, bags: Ints, above: Ints, orders: Ints) ->
 
 @compiled()
 def version_2(scorer: Scorer, k: int, most: int, samples: int, best: Best) -> None:
-    """Algorithm 1, Version 2: so many k-trees, each with one order."""
+    """Algorithm 1, Version 2: a number of k-trees, each with one order."""
     n = len(scorer.states)
     m = n - k
     bags, above, orders = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64), np.zeros((m, k + 1), np.int64)
@@ -266,7 +266,7 @@ def _translated(places: Ints, mask: int) -> int:
 
 @compiled()
 def version_1(scorer: Scorer, k: int, most: int, samples: int, best: Best, orders: Ints) -> None:
-    """Algorithm 1, Version 1: so many k-trees, the best network within each. orders: `orders_of(k + 1)`."""
+    """Algorithm 1, Version 1: a number of k-trees, the best network within each. orders: `orders_of(k + 1)`."""
     n = len(scorer.states)
     m = n - k
     bags, above = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64)
@@ -386,7 +386,7 @@ def sample(
     seed: int = 0,
     better: Callable[[Found], None] | None = None,
 ) -> Found:
-    """The best network that Algorithm 1 finds in the time, or in so many k-trees whatever the time.
+    """The best network that Algorithm 1 finds in the time, or in a number of k-trees whatever the time.
 
     version: 1, for treewidth up to LARGEST_EXACT, or 2. k from 1 to n - 1. end: by time.monotonic().
     """  # fmt: skip

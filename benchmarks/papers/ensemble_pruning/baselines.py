@@ -17,7 +17,7 @@ Votes = NDArray[np.uint8]
 Right = NDArray[np.bool_]
 Fitness = Callable[[Right, Right, NDArray[np.float64]], NDArray[np.float64]]
 
-LEAST_SHARE, MOST_SHARE = 0.2, 0.8  # of the members, for methods that need to be told how many to choose
+LEAST_SHARE, MOST_SHARE = 0.2, 0.8  # of the members, for methods that need to know how many to choose
 
 
 def majority(votes: Votes, members: list[int]) -> Votes:

@@ -51,7 +51,7 @@ TABLES: Mapping[str, Callable[..., Nodes | Masks | Ranks]] = {
 }  # fmt: skip
 
 
-def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
+def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
     """The layout that was chosen and what was estimated of all; None without a processor."""
     if not options.cpu:
         return None

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from forestc.backends.c import COptions, layout_told
+from forestc.backends.c import COptions, layout_record
 from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
@@ -336,7 +336,7 @@ def _firmware(design: Design) -> list[Block]:
     if "c" not in design.targets:
         return []
     options: COptions = design.c_options
-    layouts = layout_told(design.forest, options)
+    layouts = layout_record(design.forest, options)
     if not layouts or not layouts["layouts"]:
         return [
             *firmware_results(design),

@@ -48,7 +48,7 @@ def test_charts_are_there_without_scripts_and_on_paper(visit, design_file):
         assert page.locator("nav:visible, .tools:visible").count() == 0
 
 
-def test_colors_follow_the_reader_and_are_told_apart(visit, design_file):
+def test_colors_follow_the_reader_and_are_distinguished(visit, design_file):
     backgrounds = []
     for scheme in ("light", "dark"):
         with visit(design_file, color_scheme=scheme) as page:

@@ -93,5 +93,5 @@ def test_what_could_act_is_no_chart():
         with pytest.raises(InternalError, match="a chart holds"):
             checked_svg(text)
     assert checked_svg("<svg><g><path d=''/></g></svg>") == Markup("<svg><g><path d=''/></g></svg>")
-    told = str(_json({"</script>": "\u2028<!--&"}))
-    assert json.loads(told) == {"</script>": "\u2028<!--&"} and not set("<>&\u2028") & set(told)
+    output = str(_json({"</script>": "\u2028<!--&"}))
+    assert json.loads(output) == {"</script>": "\u2028<!--&"} and not set("<>&\u2028") & set(output)

@@ -26,8 +26,8 @@ def run(*arguments):
 def test_json_tells_what_was_written(design, tmp_path, capsys):
     out = tmp_path / "a.html"
     assert run(design.folder, "-o", out, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"out": str(out), "kind": "design", "bytes": out.stat().st_size, "pages": [], "notes": []}
+    output = json.loads(capsys.readouterr().out)
+    assert output == {"out": str(out), "kind": "design", "bytes": out.stat().st_size, "pages": [], "notes": []}
     assert os.listdir(tmp_path) == ["a.html"]
     first = out.read_bytes()
     assert run(design.folder, "-o", out) == 0 and out.read_bytes() == first  # the same page each time
@@ -131,9 +131,9 @@ def test_peers_may_lack_figures_and_goals_may_have_any_name(tmp_path):
 def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     study = made_study(tmp_path / "study", trials=20, compiled=1)
     out, beside = tmp_path / "a.html", tmp_path / "a_designs"
-    told = report(study.folder, out)
-    before = {path: path.read_bytes() for path in (out, *map(Path, told["pages"]))}
-    assert len(told["pages"]) == 1 and beside.is_dir()
+    output = report(study.folder, out)
+    before = {path: path.read_bytes() for path in (out, *map(Path, output["pages"]))}
+    assert len(output["pages"]) == 1 and beside.is_dir()
     replace = Path.replace
 
     def failing(self, target):
@@ -153,12 +153,12 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert (beside / "own.txt").read_text() == "mine"
 
 
-def test_a_damaged_design_of_the_front_has_no_page_and_is_told(tmp_path):
+def test_a_damaged_design_of_the_front_has_no_page_and_is_reported(tmp_path):
     study = made_study(tmp_path / "study", trials=20, compiled=1)
     folder = study.design(study.front[-1])
     (folder / "quantized.forest").write_text("broken")
-    told = report(study.folder, tmp_path / "a.html")
-    assert told["pages"] == [] and f"trial {study.front[-1].number} has no page" in told["notes"][0]
+    output = report(study.folder, tmp_path / "a.html")
+    assert output["pages"] == [] and f"trial {study.front[-1].number} has no page" in output["notes"][0]
     assert not (tmp_path / "a_designs").exists()
 
 

@@ -258,8 +258,8 @@ def test_progress_never_falls_and_importance_finds_what_matters(study):
     found = history(study)
     volumes = [volume for _, volume in found]
     assert [number for number, _ in found] == list(range(200)) and volumes == sorted(volumes) and 0 < volumes[-1] <= 1
-    told, explained = importance(study)
-    best = {goal: max((value, option) for g, option, value, _ in told if g == goal)[1] for goal in explained}
+    output, explained = importance(study)
+    best = {goal: max((value, option) for g, option, value, _ in output if g == goal)[1] for goal in explained}
     assert best["lut"] in ("trees", "depth") and best["accuracy"] in ("trees", "depth") and explained["lut"] > 0.6
     assert "seconds" not in option_names(study) and "trees" in option_names(study)
 
