@@ -9,7 +9,7 @@ import pytest
 
 from forestc.algorithms.boosting.boost import Boosted, Charges, boost, whole_bias
 from forestc.algorithms.boosting.cuts import MOST_CUTS, comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
-from forestc.algorithms.boosting.kernels import answer, lowered
+from forestc.algorithms.boosting.kernels import Scoring, answer, lowered
 from forestc.algorithms.boosting.trees import GrownTree, Growth
 from forestc.errors import OptionError
 
@@ -109,9 +109,10 @@ def test_answers_of_few_bits_are_the_best_of_their_levels():
         top = (1 << bits) - 1
         levels = (np.arange(top + 1) - top / 2) * 0.5
         lower = -(gradient * levels + 0.5 * (curvature + 1) * levels**2)
-        assert answer(gradient, curvature, 1.0, 0.5, top) in levels
-        assert lowered(gradient, curvature, 1.0, 0.5, top) == pytest.approx(lower.max())
-    assert answer(3.0, 2.0, 1.0, 0.0, 0) == -1.0 and lowered(3.0, 2.0, 1.0, 0.0, 0) == pytest.approx(1.5)
+        assert answer(gradient, curvature, Scoring(1.0, 0.5, top)) in levels
+        assert lowered(gradient, curvature, Scoring(1.0, 0.5, top)) == pytest.approx(lower.max())
+    free_leaf = Scoring(1.0, 0.0, 0)
+    assert answer(3.0, 2.0, free_leaf) == -1.0 and lowered(3.0, 2.0, free_leaf) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -130,11 +131,11 @@ def test_the_first_split_is_the_best_of_all(symmetric, leaf_bits, missing):
             code = cuts.codes[column]
             left = np.where(code == cuts.missing, side, code <= cut)
             parts = [(gradient[part].sum(), float(part.sum())) for part in (left, ~left)]
-            best = max(best, sum(lowered(g, h, *growth.scoring) for g, h in parts))
+            best = max(best, sum(lowered(g, h, growth.scoring) for g, h in parts))
     (tree,) = grown.trees
     left = np.array([answers(tree, cuts, row) for row in range(len(y))])
     got = sum(
-        lowered(gradient[left == value].sum(), float((left == value).sum()), *growth.scoring) for value in set(left)
+        lowered(gradient[left == value].sum(), float((left == value).sum()), growth.scoring) for value in set(left)
     )
     assert got == pytest.approx(best)
 

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.boosting.cuts import Cuts
-from forestc.algorithms.boosting.trees import Candidate, GrownTree, Growth, Offer, Slopes, grow, leaf_values
+from forestc.algorithms.boosting.kernels import Slopes
+from forestc.algorithms.boosting.trees import Candidate, GrownTree, Growth, Offer, grow, leaf_values
 
 Loss = Literal["logistic", "softmax", "squared"]
 Floats = NDArray[np.float64]

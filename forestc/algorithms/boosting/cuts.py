@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.boosting.kernels import Coded
 from forestc.errors import OptionError
 
 MOST_CUTS = 250  # of a column, whose codes are bytes
@@ -29,6 +31,12 @@ class Cuts:
     codes: NDArray[np.uint8]
     missing: int
     has_missing: NDArray[np.bool_]
+
+    @cached_property
+    def coded(self) -> Coded:
+        """As compiled functions take it."""
+        counts = np.array([len(thresholds) for thresholds in self.thresholds], dtype=np.int64)
+        return Coded(self.codes, counts, self.has_missing, self.missing)
 
 
 def quantile_cuts(column: NDArray[np.float64], count: int) -> NDArray[np.float64]:

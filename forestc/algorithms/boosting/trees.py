@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.boosting.cuts import Cuts
-from forestc.algorithms.boosting.kernels import answer, best_level, best_split, lowered, sums_by_code
+from forestc.algorithms.boosting.kernels import Scoring, Slopes, answer, best_level, best_split, lowered, sums_by_code
 from forestc.algorithms.compiled import share_out
 
 LEAF = -1  # in place of a child
@@ -41,9 +40,8 @@ class Growth:
     seed: int = 0
 
     @property
-    def scoring(self) -> tuple[float, float, int]:
-        """l2, unit (0 for free leaves) and the number of levels less one."""
-        return (self.l2, self.unit, (1 << self.leaf_bits) - 1) if self.leaf_bits else (self.l2, 0.0, 0)
+    def scoring(self) -> Scoring:
+        return Scoring(self.l2, self.unit, (1 << self.leaf_bits) - 1) if self.leaf_bits else Scoring(self.l2, 0.0, 0)
 
 
 @dataclass(frozen=True)
@@ -64,14 +62,6 @@ class GrownTree:
         """The (column, cut) that it reads."""
         inner = self.left != LEAF
         return set(zip(self.column[inner].tolist(), self.cut[inner].tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class Slopes:
-    """Derivatives of the loss by one output's scores, (rows,) each."""
-
-    gradient: Floats
-    curvature: Floats
 
 
 @dataclass(frozen=True)
@@ -138,9 +128,9 @@ def leaf_values(tree: GrownTree, places: NDArray[np.int64], slopes: Slopes, grow
     rate = 1.0 if growth.leaf_bits else growth.rate
     leaves = np.flatnonzero(tree.left == LEAF)
     values = np.zeros(len(tree.left))
-    values[leaves] = [rate * answer(g[leaf], h[leaf], *growth.scoring) for leaf in leaves]
-    gained = sum(lowered(g[leaf], h[leaf], *growth.scoring) for leaf in leaves)
-    return values, gained - lowered(g.sum(), h.sum(), *growth.scoring)
+    values[leaves] = [rate * answer(g[leaf], h[leaf], growth.scoring) for leaf in leaves]
+    gained = sum(lowered(g[leaf], h[leaf], growth.scoring) for leaf in leaves)
+    return values, gained - lowered(g.sum(), h.sum(), growth.scoring)
 
 
 def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
@@ -175,8 +165,13 @@ def _best_first(
     """What a split costs falls when another leaf takes its threshold, so that the open leaves are searched again."""
     split = offer.splits[0]
     prices = offer.prices + split
-    counts = np.array([len(column_cuts) for column_cuts in cuts.thresholds])
-    search = _node_search(cuts, offer, counts, prices, growth)
+
+    def search(sums: Floats) -> tuple[float, int, int, bool]:
+        best: tuple[float, int, int, bool] = best_split(
+            sums, offer.columns, cuts.coded, prices, growth.scoring, growth.least
+        )
+        return best
+
     rows = np.arange(len(slopes.gradient))
     places = np.zeros(len(rows), dtype=np.int64)
     nodes = _Nodes()
@@ -212,23 +207,11 @@ def _best_first(
     return None if leaves == 1 else (nodes, places, net)
 
 
-def _node_search(
-    cuts: Cuts, offer: Offer, counts: NDArray[np.int64], prices: Floats, growth: Growth
-) -> Callable[[Floats], tuple[float, int, int, bool]]:
-    def search(sums: Floats) -> tuple[float, int, int, bool]:
-        best: tuple[float, int, int, bool] = best_split(
-            sums, offer.columns, counts, cuts.has_missing, cuts.missing, prices, *growth.scoring, growth.least
-        )
-        return best
-
-    return search
-
-
 def _summed(cuts: Cuts, columns: NDArray[np.int64], rows: NDArray[np.int64], slopes: Slopes) -> Floats:
     sums = np.empty((len(columns), cuts.missing + 1, 2))
 
     def add(first: int, past: int) -> None:
-        sums_by_code(cuts.codes, columns[first:past], rows, slopes.gradient, slopes.curvature, sums[first:past])
+        sums_by_code(cuts.codes, columns[first:past], rows, slopes, sums[first:past])
 
     share_out(len(columns), add, few=max(1, FEW // max(1, len(rows))))
     return sums
@@ -237,7 +220,6 @@ def _summed(cuts: Cuts, columns: NDArray[np.int64], rows: NDArray[np.int64], slo
 def _symmetric(
     cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
 ) -> tuple[_Nodes, NDArray[np.int64], float] | None:
-    counts = np.array([len(column_cuts) for column_cuts in cuts.thresholds])
     leaf = np.zeros(len(slopes.gradient), dtype=np.int64)
     chosen: list[tuple[int, int, bool]] = []
     best_cuts = np.zeros((len(offer.columns), 3))
@@ -245,8 +227,8 @@ def _symmetric(
 
     def search(first: int, past: int) -> None:
         best_level(
-            cuts.codes, first, past, offer.columns, counts, cuts.has_missing, cuts.missing, leaf, 1 << len(chosen),
-            slopes.gradient, slopes.curvature, offer.prices + offer.splits[len(chosen)], growth.scoring, best_cuts,
+            cuts.coded, offer.columns[first:past], offer.prices + offer.splits[len(chosen)], leaf, 1 << len(chosen),
+            slopes, growth.scoring, best_cuts[first:past],
         )  # fmt: skip
 
     while len(chosen) < growth.depth and len(best_cuts):

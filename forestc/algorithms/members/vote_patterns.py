@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,11 +137,11 @@ class Classes:
 
     def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
         values = np.full(self.members, -np.inf)
-        trees = (self.leaf, self.begin, self.score, self.fed)
-        best, second = self._two_best(sums)
+        trees = Scores(self.leaf, self.begin, self.score, self.fed, self.label, self.weight, self.last)
+        rivals = self._two_best(sums)
 
         def some(first: int, past: int) -> None:
-            _class_values(*trees, self.label, self.weight, self.last, sums, best, second, steps, values, first, past)
+            _class_values(trees, sums, rivals, steps, values, first, past)
 
         _run(some, self.leaf.size * sums.shape[1], self.members)
         return values
@@ -178,12 +178,25 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
     return score > other or (score == other and (kind > other_kind) == last)
 
 
+class Scores(NamedTuple):
+    """Fields of `Classes`, as compiled functions take them."""
+
+    leaf: NDArray[np.int32]
+    begin: IntArray
+    score: FloatArray
+    fed: IntArray
+    label: IntArray
+    weight: FloatArray
+    last: bool
+
+
 @compiled()
 def _class_values(
-    leaf: Any, begin: Any, score: Any, fed: Any, label: Any, weight: Any, last: bool,
-    sums: Any, best: Any, second: Any, steps: Any, values: Any, first: int, past: int,
-) -> None:  # fmt: skip
-    """Classes.values_after for the members first .. past - 1. best, second: Classes._two_best of the sums."""
+    trees: Scores, sums: Any, rivals: tuple[IntArray, IntArray], steps: Any, values: Any, first: int, past: int
+) -> None:
+    """Classes.values_after for the members first .. past - 1. rivals: Classes._two_best of the sums."""
+    leaf, begin, score, fed, label, weight, last = trees
+    best, second = rivals
     for member in range(first, past):
         step = steps[member]
         if step == 0:
