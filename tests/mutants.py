@@ -35,7 +35,10 @@ from numba.core.dispatcher import Dispatcher
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("forestc/lowering", "forestc/passes")
-TESTS = ("tests/lowering", "tests/passes", "tests/backends/test_backends.py")
+TESTS = (
+    "tests/lowering", "tests/passes", "tests/backends/test_backends.py", "tests/test_combined.py",
+    "tests/test_without_rows.py",
+)  # fmt: skip
 FORK = get_context("fork")
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

@@ -28,7 +28,7 @@ from forestc.passes.extract_rules import extract_rules
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.extract_rules.literals import Literals
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
-from forestc.passes.extract_rules.rules_text import is_rules, rules_text
+from forestc.passes.extract_rules.rules_text import is_rules, literal_text, rules_text
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits.prune_splits import PruneSplits
@@ -222,6 +222,29 @@ def test_refusals():
         rules_text(forest)
     with pytest.raises(OptionError, match="prune-splits needs a sum of trees"):
         PruneSplits().run(extracted("two").forest, rows, judge)
+
+
+@pytest.mark.parametrize("missing_left, positive, text", [
+    (True, True, "a < 4 or missing"), (True, False, "a >= 4 and not missing"),
+    (False, True, "a < 4 and not missing"), (False, False, "a >= 4 or missing"),
+])  # fmt: skip
+def test_a_literal_says_on_which_side_missing_values_are(missing_left, positive, text):
+    forest = parse_forest(f"""forest "t"
+source "" "" ""
+columns 1
+feature "a" uint4 column 0 raw float32 missing
+aggregate sum float64 bias-first
+bias 0
+link identity
+decision threshold 2 on scores
+classes ["no", "yes"]
+scale 1.0
+tree outputs 0
+0: 0 < 4 ? 1 : 2{" missing left" * missing_left}
+1: leaf 0
+2: leaf 3
+""")
+    assert literal_text(forest, forest.conditions[0], positive) == text
 
 
 def test_after_an_interrupt_the_best_rules_are_used_if_they_are_good_enough(monkeypatch):

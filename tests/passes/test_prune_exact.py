@@ -24,14 +24,14 @@ from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Category, word_range
-from forestc.forest.text import print_forest
+from forestc.forest.text import parse_forest, print_forest
 from forestc.frontends import load
 from forestc.passes import passes_from
 from forestc.passes.base import PassResult
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, SameDecisions
 from forestc.passes.prune_exact import trees, working
-from forestc.passes.prune_exact.cells import Edits, cells_of, drawn, whole_span
+from forestc.passes.prune_exact.cells import Edits, Span, cells_of, drawn, whole_span
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.rows.batches import ArrayRows
 from forestc.rows.ranges import Range, Ranges
@@ -270,6 +270,28 @@ def test_ranges_of_rows_and_given_ranges():
             assert "in the ranges" in found.promises[0].text()
         more += found.forest.n_nodes < PruneExact().run(forest, rows).forest.n_nodes
     assert more > 8
+
+
+@pytest.mark.parametrize("last, span", [(2.0, Span(1, 2, False)), (np.nan, Span(1, 1, True))])
+def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
+    """Of uint2 that may be missing that is 2; 3 means missing."""
+    forest = parse_forest("""forest "t"
+source "" "" ""
+columns 1
+feature "a" uint2 column 0 raw float32 missing
+aggregate sum float64 bias-first
+bias 0
+link identity
+decision threshold 2 on scores
+classes ["no", "yes"]
+scale 1.0
+tree outputs 0
+0: 0 < 1 ? 1 : 2
+1: leaf 0
+2: leaf 3
+""")
+    result = PruneExact(within="ranges").run(forest, ArrayRows(np.array([[1.0], [last]], dtype=np.float32)))
+    assert result.forest.n_nodes == 1 and result.promises[0].spans == (span,)
 
 
 def test_a_changed_decision_outside_the_ranges_is_no_broken_promise_and_inside_it_is():

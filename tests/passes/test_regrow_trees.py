@@ -14,6 +14,7 @@ from forestc import load
 from forestc.algorithms.boosting.trees import Growth
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
+from forestc.passes.grown_trees import leaf_unit
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
@@ -147,3 +148,8 @@ def test_noise_and_depth_are_taken():
     assert all(tree.depth <= 3 for forest in (still, moved) for tree in forest.trees)
     alike = [np.array_equal(a.threshold, b.threshold) for a, b in zip(still.trees, moved.trees, strict=False)]
     assert not all(alike)
+
+
+def test_the_distance_between_levels_is_a_power_of_two_of_the_values_deviation():
+    assert leaf_unit(0.5, np.array([-3.0, 3.0])) == 2.0  # 1.5 is nearer to 2 than to 1, as powers of two are
+    assert leaf_unit(0.5, np.full(4, 7.0)) == 0.5  # values that are all the same

@@ -344,6 +344,13 @@ def test_batches_make_no_difference(step):
         assert np.array_equal(a.threshold, b.threshold)
 
 
+def test_options_that_exclude_each_other_are_named():
+    with pytest.raises(OptionError, match="share-thresholds: exceptions and kmeans exclude each other"):
+        ShareThresholds(exceptions=1, kmeans=3)
+    with pytest.raises(OptionError, match="share-thresholds: kmeans and path_change exclude each other"):
+        ShareThresholds(kmeans=3, path_change=0.1)
+
+
 def test_a_budget_on_top_of_path_change():
     """What path_change alone needs is met without giving anything up."""
     forest, rows = halves("forest-binary")
