@@ -272,10 +272,7 @@ def test_ranges_of_rows_and_given_ranges():
     assert more > 8
 
 
-@pytest.mark.parametrize("last, span", [(2.0, Span(1, 2, False)), (np.nan, Span(1, 1, True))])
-def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
-    """Of uint2 that may be missing that is 2; 3 means missing."""
-    forest = parse_forest("""forest "t"
+STUMP = """forest "t"
 source "" "" ""
 columns 1
 feature "a" uint2 column 0 raw float32 missing
@@ -289,9 +286,22 @@ tree outputs 0
 0: 0 < 1 ? 1 : 2
 1: leaf 0
 2: leaf 3
-""")
-    result = PruneExact(within="ranges").run(forest, ArrayRows(np.array([[1.0], [last]], dtype=np.float32)))
+"""
+
+
+@pytest.mark.parametrize("last, span", [(2.0, Span(1, 2, False)), (np.nan, Span(1, 1, True))])
+def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
+    """Of uint2 that may be missing that is 2; 3 means missing."""
+    rows = ArrayRows(np.array([[1.0], [last]], dtype=np.float32))
+    result = PruneExact(within="ranges").run(parse_forest(STUMP), rows)
     assert result.forest.n_nodes == 1 and result.promises[0].spans == (span,)
+
+
+def test_that_no_tree_can_go_is_reported_as_proved():
+    result = PruneExact().run(parse_forest(STUMP), None)
+    assert result.promises == (Exact(),) and result.report["trees"] == [1, 1]
+    proof = result.report["proof"]
+    assert (proof["state"], proof["fewest_trees"], proof["proofs"]) == ("proved", True, 0)
 
 
 def test_a_changed_decision_outside_the_ranges_is_no_broken_promise_and_inside_it_is():

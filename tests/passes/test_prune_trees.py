@@ -9,7 +9,6 @@ import pytest
 from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
-from thinned import thinned
 from xgboost import XGBClassifier, XGBRegressor
 
 from forestc import load
@@ -55,7 +54,9 @@ def total(forest, unit):
     return bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool))
 
 
-@pytest.mark.parametrize("kind", thinned(MODELS, keep=4))
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("extra", "boosting-multi"))) for kind in MODELS]
+)
 def test_fewer_trees_within_the_tolerance(kind):
     forest, rows, judge = case(kind)
     tolerance = 0.05 if forest.decides else 0.15
