@@ -297,6 +297,14 @@ def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
     assert result.forest.n_nodes == 1 and result.promises[0].spans == (span,)
 
 
+def test_words_and_cells_are_one_another_s():
+    for _, forest, _ in small_forests()[::7]:
+        cells = cells_of(forest, tuple(whole_span(forest, index) for index in range(len(forest.features))))
+        low, past = cells.box
+        for cell in (low, past - 1, (low + past) // 2):
+            assert np.array_equal(cells.of_words(cells.words_of(cell[np.newaxis])), cell[np.newaxis])
+
+
 def test_that_no_tree_can_go_is_reported_as_proved():
     result = PruneExact().run(parse_forest(STUMP), None)
     assert result.promises == (Exact(),) and result.report["trees"] == [1, 1]
