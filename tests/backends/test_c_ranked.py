@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from random_forests import random_forest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from thinned import thinned
 
 import forestc
 from forestc.backends import c
@@ -64,7 +65,7 @@ def designs(cancer, tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("cpu", ["cortex-m0plus", "avr", pytest.param("cortex-m4f", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cpu", thinned(["cortex-m0plus", "avr", "cortex-m4f"], keep=1))
 def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, designs, cpu):
     """A forest of 100 trees' kind: at most three quarters of the bytes, and two thirds of the instructions."""
     need_tool("avr-gcc" if cpu == "avr" else "arm-none-eabi-gcc")

@@ -18,6 +18,7 @@ import pytest
 from docs.blocks import Block, blocks
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+SLOW = ("explore", "inputs")  # of the commands of `explore` other tests run all
 HOWTOS = {"inputs": ("cc",)}  # those that are run; of the others the commands are checked
 TOOLS = {
     "fpga": ("verilator",),
@@ -46,7 +47,9 @@ def run_python(block: Block, page: Path, names: dict) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("name", [*TOOLS, *(pytest.param(each, marks=pytest.mark.slow) for each in HOWTOS)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in TOOLS | HOWTOS]
+)
 def test_a_tutorial(name, tmp_path, monkeypatch, need_tool):
     for tool in (TOOLS | HOWTOS)[name]:
         need_tool(tool)

@@ -291,7 +291,7 @@ tree outputs 0
 
 @pytest.mark.parametrize("last, span", [(2.0, Span(1, 2, False)), (np.nan, Span(1, 1, True))])
 def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
-    """Of uint2 that may be missing that is 2; 3 means missing."""
+    """Here that is 2: the word 3 of a uint2 that may be missing means missing."""
     rows = ArrayRows(np.array([[1.0], [last]], dtype=np.float32))
     result = PruneExact(within="ranges").run(parse_forest(STUMP), rows)
     assert result.forest.n_nodes == 1 and result.promises[0].spans == (span,)

@@ -24,12 +24,11 @@ STAGE = 3  # times the share of one proof that all programs and proofs may take 
 @dataclass(frozen=True)
 class Selection:
     """state: same (trees were removed, or none can be: proved), or unknown (a limit was reached, all trees stay).
-    smallest: whether no choice has fewer splits. kept: (trees,) of 0 and 1. rounds: of cutting planes."""
+    smallest: whether no choice has fewer splits. kept: (trees,) of 0 and 1."""
 
     state: str
     smallest: bool
     kept: NDArray[np.int64]
-    rounds: int
 
 
 def remove_trees(working: Working, share: float) -> Selection:
@@ -41,8 +40,8 @@ def remove_trees(working: Working, share: float) -> Selection:
     last_step, stage = effort.taken + STAGE * share * effort.steps, effort.share(STAGE * share)
     chosen = _closest(working)
     if not len(chosen) or (working.decider.threshold is None and len(working.state.bias) == 1):
-        return Selection("same", False, ones, 0)  # nothing is decided: merging nodes will find that
-    for round_ in range(MOST_ROUNDS):
+        return Selection("same", False, ones)  # nothing is decided: merging nodes will find that
+    for _ in range(MOST_ROUNDS):
         if effort.is_over() or effort.taken > last_step or stage.seconds < 0:
             break
         allowed = effort.share(share)
@@ -55,7 +54,7 @@ def remove_trees(working: Working, share: float) -> Selection:
         if kept.all():
             if not optimal:
                 break
-            return Selection("same", True, ones, round_ + 1)
+            return Selection("same", True, ones)
         after = _without(working, kept, shift)
         wrong = _wrong(working, after, kept)
         if len(wrong):
@@ -65,12 +64,12 @@ def remove_trees(working: Working, share: float) -> Selection:
         state = working.proved(after, [working.cells.box], share)
         if state == "same":
             _take(working, after, kept)
-            return Selection(state, optimal, kept, round_ + 1)
+            return Selection(state, optimal, kept)
         if state == "unknown":
             break
         chosen = np.union1d(chosen, np.arange(known, len(working.pool.cells)))
     effort.late |= stage.timed or stage.seconds < 0
-    return Selection("unknown", False, ones, round_ + 1)
+    return Selection("unknown", False, ones)
 
 
 def _closest(working: Working) -> NDArray[np.int64]:

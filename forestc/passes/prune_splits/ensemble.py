@@ -225,7 +225,7 @@ class Ensemble:
             left, right = tree.left.copy(), tree.right.copy()
             for place, (node, *_) in enumerate(inner, begin):
                 new = self.conditions[pruned.condition[place]]
-                if isinstance(new.test, Below) and _plain(self.forest, new):
+                if isinstance(new.test, Below):  # one that is not plain is the split's own
                     feature[node], threshold[node] = new.feature, new.test.threshold
                 if pruned.flipped[place]:
                     left[node], right[node] = right[node], left[node]
