@@ -61,6 +61,14 @@ def test_every_input_takes_the_models_own_path(kind):
     assert changed.mean() < 1e-3
 
 
+def test_votes_of_trees_are_exact():
+    _, X, y = trained("forest-text-labels")
+    trees = [(f"t{k}", DecisionTreeClassifier(max_features=1, random_state=k)) for k in range(3)]
+    model = forestc.load(VotingClassifier(trees, voting="hard").fit(X, y))
+    _, (step,) = run_passes(model, [Quantize()], Ranges())
+    assert (step.report["leaves"], step.report["score_bound"], step.promise) == ("exact", 0.0, "exact")
+
+
 @pytest.mark.parametrize("kind", ["forest-missing", "xgboost-missing", "tree-regression"])
 def test_engines_and_check_without_rows(kind, tmp_path):
     model, X, y = trained(kind)
