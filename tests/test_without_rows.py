@@ -11,7 +11,7 @@ from contract.kind import hard_rows
 from contract.kinds import KINDS
 from models import trained
 from rich.table import Table
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier, VotingRegressor
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
