@@ -28,7 +28,7 @@ from forestc.passes.combinations import leaf_combinations
 from forestc.passes.levels import LEVELS
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, KeepsAllButTies
-from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid
+from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, whole_votes
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.quantize.rounding import on_steps
 from forestc.rows.batches import ArrayRows
@@ -239,6 +239,15 @@ def test_a_threshold_beside_a_start_that_does_not_lie_on_steps():
     result, step = quantized(forest, 0, all_rows(forest))
     assert (evaluate(result, all_rows(forest)).index == evaluate(forest, all_rows(forest)).index).all()
     assert step.promise.startswith("exact (paths, decisions)")
+
+
+@pytest.mark.parametrize("weights, worth, whole, exact", [
+    ((1.0, 0.5), 0.5, (2.0, 1.0), True),
+    ((1.0, 0.5), 0.5, (2.0, 2.0), False),  # the second counts for more than its weight
+    ((0.6, 0.3), 0.3, (2.0, 1.0), False),  # 0.3 is no power of two: sums of weights round
+])  # fmt: skip
+def test_weights_that_are_whole_numbers_of_votes(weights, worth, whole, exact):
+    assert whole_votes(weights, worth, whole) == exact
 
 
 def test_cells_hold_every_path():
