@@ -86,7 +86,7 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
         case ir.Or(a, b):
             return held[a] | held[b]
         case ir.Mux(select, a, b):
-            return chosen(held[select], held[a], held[b])
+            return _multiplexed(held[select], held[a], held[b])
         case ir.Compare(a, b):
             return held[a] < held[b]
         case _:
@@ -94,7 +94,7 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return held[read]
 
 
-def chosen(select: Column, a: Column, b: Column) -> Column:
+def _multiplexed(select: Column, a: Column, b: Column) -> Column:
     """`np.where(select, a, b)` without a branch for each vector, which processors predict badly on mixed columns."""
     change = a ^ b
     mask = select if change.dtype == np.bool_ else np.negative(select.astype(change.dtype))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from forestc.algorithms.networks.family_scores import family_score, make_scorer
+from forestc.algorithms.networks.runs import Found
 
 
 def rows_of(seed, n=5, states=2, rows=80):
@@ -71,6 +72,15 @@ def every_network(families):
         if acyclic(parents):
             found.append((sum(each[some] for each, some in zip(families, parents, strict=True)), parents))
     return sorted(found, reverse=True)
+
+
+def small_problem(seed, states, most):
+    """A table, its scorer, all its networks, and the one without edges, from which proofs begin."""
+    table = rows_of(seed, 5 if seed == 1 else 4, states)
+    n = table.shape[1]
+    scorer, families = scored(table, states, most)
+    empty = Found(sum(family[()] for family in families), ((),) * n, tuple(range(n)))
+    return table, scorer, every_network(families), empty
 
 
 def best_of_width(networks, k):

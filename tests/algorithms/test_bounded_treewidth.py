@@ -7,14 +7,20 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from small_networks import assert_network, best_of_width, every_network, moral_edges, rows_of, scored, width
+from small_networks import (
+    assert_network,
+    best_of_width,
+    moral_edges,
+    rows_of,
+    small_problem,
+    width,
+)
 from thinned import thinned
 
 from forestc.algorithms.networks import bounded_treewidth
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.algorithms.networks.elimination import eliminates, make_room, put
 from forestc.algorithms.networks.exact import Outlook, prove
-from forestc.algorithms.networks.runs import Found
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError, RowsError
 
@@ -34,11 +40,8 @@ def moral_graph(parents):
     + [pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 2, 2), (3, 2, 2), (4, 3, 1))],
 )
 def test_proofs_find_the_best_of_all_networks(seed, states, most):
-    table = rows_of(seed, 5 if seed == 1 else 4, states)
+    table, scorer, networks, empty = small_problem(seed, states, most)
     n = table.shape[1]
-    scorer, families = scored(table, states, most)
-    networks = every_network(families)
-    empty = Found(sum(each[()] for each in families), ((),) * n, tuple(range(n)))
     for k in range(1, n):
         best = best_of_width(networks, k)
         proved = prove(scorer, k, min(most, k), empty, end=math.inf)

@@ -10,11 +10,20 @@ from papers.bounded_treewidth.k_tree_sampling import best_within, make_best, ord
 from papers.bounded_treewidth.k_trees import decode, edges
 from papers.bounded_treewidth.methods import learn_by
 from papers.bounded_treewidth.program import solve
-from small_networks import acyclic, assert_network, best_of_width, every_network, moral_edges, rows_of, scored, width
+from small_networks import (
+    acyclic,
+    assert_network,
+    best_of_width,
+    every_network,
+    moral_edges,
+    rows_of,
+    scored,
+    small_problem,
+    width,
+)
 
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.algorithms.networks.random_words import seeded
-from forestc.algorithms.networks.runs import Found
 from forestc.errors import OptionError
 
 pytestmark = pytest.mark.slow  # no command calls these methods, and they take long to compile
@@ -22,12 +31,8 @@ pytestmark = pytest.mark.slow  # no command calls these methods, and they take l
 
 @pytest.mark.parametrize(("seed", "states", "most"), [(0, 2, 3), (2, 3, 2), (1, 2, 2), (3, 2, 2), (4, 3, 1)])
 def test_the_program_finds_the_best_of_all_networks(seed, states, most):
-    table = rows_of(seed, 5 if seed == 1 else 4, states)
-    n = table.shape[1]
-    scorer, families = scored(table, states, most)
-    networks = every_network(families)
-    empty = Found(sum(family[()] for family in families), ((),) * n, tuple(range(n)))
-    for k in range(1, n):
+    table, scorer, networks, empty = small_problem(seed, states, most)
+    for k in range(1, table.shape[1]):
         solved = solve(scorer, k, min(most, k), empty, end=1e12)
         assert solved.found.score == pytest.approx(best_of_width(networks, k))
         assert solved.bound == pytest.approx(best_of_width(networks, k))

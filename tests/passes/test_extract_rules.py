@@ -10,6 +10,7 @@ import pytest
 from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
+from stump import stump
 from thinned import thinned
 
 import forestc
@@ -229,21 +230,7 @@ def test_refusals():
     (False, True, "a < 4 and not missing"), (False, False, "a >= 4 or missing"),
 ])  # fmt: skip
 def test_a_literal_says_on_which_side_missing_values_are(missing_left, positive, text):
-    forest = parse_forest(f"""forest "t"
-source "" "" ""
-columns 1
-feature "a" uint4 column 0 raw float32 missing
-aggregate sum float64 bias-first
-bias 0
-link identity
-decision threshold 2 on scores
-classes ["no", "yes"]
-scale 1.0
-tree outputs 0
-0: 0 < 4 ? 1 : 2{" missing left" * missing_left}
-1: leaf 0
-2: leaf 3
-""")
+    forest = stump("uint4", 4, missing_left)
     assert literal_text(forest, forest.conditions[0], positive) == text
 
 

@@ -16,6 +16,7 @@ from separation_program import separate_by_program
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
+from stump import stump
 from xgboost import XGBClassifier
 
 import forestc
@@ -24,7 +25,7 @@ from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Category, word_range
-from forestc.forest.text import parse_forest, print_forest
+from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.passes import passes_from
 from forestc.passes.base import PassResult
@@ -272,28 +273,11 @@ def test_ranges_of_rows_and_given_ranges():
     assert more > 8
 
 
-STUMP = """forest "t"
-source "" "" ""
-columns 1
-feature "a" uint2 column 0 raw float32 missing
-aggregate sum float64 bias-first
-bias 0
-link identity
-decision threshold 2 on scores
-classes ["no", "yes"]
-scale 1.0
-tree outputs 0
-0: 0 < 1 ? 1 : 2
-1: leaf 0
-2: leaf 3
-"""
-
-
 @pytest.mark.parametrize("last, span", [(2.0, Span(1, 2, False)), (np.nan, Span(1, 1, True))])
 def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
     """Here that is 2: the word 3 of a uint2 that may be missing means missing."""
     rows = ArrayRows(np.array([[1.0], [last]], dtype=np.float32))
-    result = PruneExact(within="ranges").run(parse_forest(STUMP), rows)
+    result = PruneExact(within="ranges").run(stump("uint2", 1), rows)
     assert result.forest.n_nodes == 1 and result.promises[0].spans == (span,)
 
 
@@ -306,7 +290,7 @@ def test_words_and_cells_are_one_another_s():
 
 
 def test_that_no_tree_can_go_is_reported_as_proved():
-    result = PruneExact().run(parse_forest(STUMP), None)
+    result = PruneExact().run(stump("uint2", 1), None)
     assert result.promises == (Exact(),) and result.report["trees"] == [1, 1]
     proof = result.report["proof"]
     assert (proof["state"], proof["fewest_trees"], proof["proofs"]) == ("proved", True, 0)
