@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+KEYWORDS: dict[str, str] = {}  # by flag of the command line: the keyword of Python, filled by `forestc.options`
+_FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)(?: (?=[A-Z0-9{]|\w+,\w|all\b))?")
+
 
 class ForestcError(Exception):
-    """An error that the user can fix. `str(error)` is the line that the command line prints.
+    """An error that the user can fix. The command line prints its parts; `str(error)` is for Python: the same line,
+    with keywords in the place of flags.
 
     what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1.
     """
@@ -20,6 +25,9 @@ class ForestcError(Exception):
         self.where = where
         self.do = do
         super().__init__("; ".join(part for part in (what, where, do) if part))
+
+    def __str__(self) -> str:
+        return in_python("; ".join(part for part in (self.what, self.where, self.do) if part))
 
 
 class ModelError(ForestcError):
@@ -63,6 +71,11 @@ class InternalError(ForestcError):
     """A malformed IR: a bug in forestc, not in the model. Exit status 3."""
 
     exit_status = 3
+
+
+def in_python(text: str) -> str:
+    """The text with the keywords of Python in the place of the flags: `label=COL` for `--label COL`."""
+    return _FLAG.sub(lambda found: KEYWORDS.get(found[1], found[0]), text)
 
 
 def known_names(given: str, known: Iterable[str]) -> str:

@@ -31,6 +31,11 @@ class Agreement:
     foreign: int = 0
 
     @property
+    def measure(self) -> str:
+        """What `model` and `compiled` are."""
+        return "accuracy" if self.largest_error is None else "R squared"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What users should know about the labels."""
         if not self.foreign:

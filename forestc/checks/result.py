@@ -10,7 +10,8 @@ from forestc.checks.coverage import Covered
 from forestc.checks.proof import Proof
 from forestc.checks.table import ROLES
 from forestc.errors import CheckError
-from forestc.forest.summary import html_table, shown
+from forestc.forest.summary import counted, html_figures, html_table, shown
+from forestc.notebook import printed
 
 
 @dataclass
@@ -45,6 +46,9 @@ class CheckResult:
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return printed(self)
+
     def __repr__(self) -> str:
         ran = [
             f"{name} {engine.differences}" for name, engine in self.engines.items() if engine.differences is not None
@@ -59,7 +63,14 @@ class CheckResult:
              e.tool or e.why)
             for name, e in self.engines.items()
         ]  # fmt: skip
-        return html_table("check: ok" if self.ok else "check: failed", head, rows)
+        title = "check: ok" if self.ok else "check: failed"
+        if (agreed := self.agreement) is None:
+            return html_table(title, head, rows)
+        known = {f"{agreed.measure}, model": agreed.model, f"{agreed.measure}, compiled": agreed.compiled}
+        shares = {what: share for what, share in known.items() if share is not None}
+        shares["agreement with the model"] = agreed.agreement
+        figures = {what: f"{100 * share:.2f} %" for what, share in shares.items()}
+        return html_table(title, head, rows) + html_figures(f"on {counted(agreed.rows, 'row')}", figures)
 
     @property
     def ok(self) -> bool:

@@ -8,10 +8,22 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from forestc.cli.terminal import JSON, WIDE, show
 from forestc.errors import OptionError
 from forestc.options.fields import options_of, required, value_type
+
+
+class _Command(typer.core.TyperCommand):
+    """A command that refuses an option given twice: typer would take the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for place, parameter in enumerate(order):
+            if parameter in order[:place] and not parameter.multiple and not parameter.is_eager:
+                raise OptionError(f"{parameter.opts[0]} is given twice", do="give it once")
+        return list(super().parse_args(ctx, args))
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,7 @@ def command(app: typer.Typer, kind: object, name: str | None = None) -> Callable
             {parameter.name: parameter.annotation for parameter in parameters},
         )
         called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        app.command(name or run.__name__.strip("_"))(called)
+        app.command(name or run.__name__.strip("_"), cls=_Command)(called)
 
     return add
 

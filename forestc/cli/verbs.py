@@ -77,21 +77,18 @@ def _compile(call: Call) -> None:
 def _engine(call: Call) -> None:
     """Writes an engine: hardware whose trees are loaded at run time."""
     from forestc.commands.engine import make_engine
-    from forestc.report.tables import figures_table
 
     figures = make_engine(**call.given)
-    call.show(figures, lambda: [figures_table(f"engine in {figures['out']}", figures)])
+    call.show(figures, figures.tables)
 
 
 def _image(call: Call) -> None:
     """Turns a model into the content of an engine."""
     from forestc.commands.image import make_image
-    from forestc.report.tables import figures_table
 
     with progress(call.json) as say:
         figures = make_image(**call.given, progress=say)
-    shown = {name: value for name, value in figures.items() if name != "columns"}
-    call.show(figures, lambda: [figures_table(f"image of {call.given['source']}", shown)])
+    call.show(figures, figures.tables)
 
 
 def _check(call: Call) -> None:
@@ -103,8 +100,7 @@ def _check(call: Call) -> None:
     design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
         result = check(design, **call.given, progress=say)
-    notes = [Text(line) for line in (*result.not_run(), *result.notes)]
-    call.show(result.figures, lambda: [*check_tables(result, not design.forest.decides), *notes])
+    call.show(result.figures, lambda: check_tables(result))
     if (problem := result.problem()) is not None:
         raise problem
 
@@ -112,11 +108,10 @@ def _check(call: Call) -> None:
 def _simulate(call: Call) -> None:
     """Simulates the pipeline clock by clock."""
     from forestc.commands.simulate import simulate
-    from forestc.report.tables import figures_table
 
     with row_progress(call.json) as say:
         figures = simulate(**call.given, progress=say)
-    call.show(figures, lambda: [figures_table(f"simulation of {call.given['design']}", figures)])
+    call.show(figures, figures.tables)
     if figures["differences"]:
         raise CheckError(f"{figures['differences']} rows differ from the quantized forest", do="report this bug")
 
@@ -124,25 +119,19 @@ def _simulate(call: Call) -> None:
 def _synth(call: Call) -> None:
     """Synthesizes for a device: LUTs, flip-flops, depth and Fmax."""
     from forestc.commands.synth import synth
-    from forestc.manifest.design import open_design
-    from forestc.report.tables import synth_tables, table
 
-    design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
-        figures = synth(design, **call.given, progress=say)
-    call.show(figures, lambda: [*synth_tables(str(design.manifest["name"]), figures, table), *_notes(figures)])
+        figures = synth(**call.given, progress=say)
+    call.show(figures, figures.tables)
 
 
 def _measure(call: Call) -> None:
     """Compiles the C for a microcontroller: flash, RAM, stack, and instructions in an emulator."""
     from forestc.commands.measure import measure
-    from forestc.manifest.design import open_design
-    from forestc.report.tables import measure_tables, table
 
-    design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
-        figures = measure(design, **call.given, progress=say)
-    call.show(figures, lambda: [*measure_tables(str(design.manifest["name"]), figures, table), *_notes(figures)])
+        figures = measure(**call.given, progress=say)
+    call.show(figures, figures.tables)
     if figures["differences"]:
         raise CheckError(
             f"{figures['differences']} answers differ from the quantized forest", where=figures["first_difference"],
@@ -219,24 +208,20 @@ def _activity(call: Call) -> None:
     """Shows how often comparators are 1 and change, and how likely leaves and labels are."""
     from forestc.commands.activity import activity
     from forestc.commands.drawn import refuse_both
-    from forestc.manifest.design import open_design
-    from forestc.report.tables import activity_tables
 
     refuse_both(call.given.get("rows"), call.given.get("inputs"))
-    design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
-        figures = activity(design, **call.given, progress=say)
-    call.show(figures, lambda: [*activity_tables(str(design.manifest["name"]), figures), *_notes(figures)])
+        figures = activity(**call.given, progress=say)
+    call.show(figures, figures.tables)
 
 
 def _report(call: Call) -> None:
     """Writes a page to look at: one HTML file, of a design or of a study."""
     from forestc.commands.report import report
-    from forestc.report.tables import figures_table
 
     with progress(call.json) as say:
         figures = report(**call.given, progress=say)
-    call.show(figures, lambda: [figures_table(f"page of {call.given['source']}", figures)])
+    call.show(figures, figures.tables)
 
 
 def add_commands(app: typer.Typer) -> None:

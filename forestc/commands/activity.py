@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from forestc.manifest.design import Design, open_design
 from forestc.options.commands import ActivityOptions
 from forestc.options.fields import takes
 from forestc.passes.extract_rules.rules_text import literal_text
+from forestc.report.tables import Shown, activity_tables
 from forestc.rows import rows_from
 
 
 @takes(ActivityOptions)
-def activity(options: ActivityOptions) -> dict[str, Any]:
+def activity(options: ActivityOptions) -> Shown:
     """How often each comparator of a compiled design is 1 and changes, and how likely its leaves and labels are.
 
     design: a Design or its folder. inputs: an input model, or its file: probabilities are exact where the thresholds
@@ -53,7 +55,7 @@ def activity(options: ActivityOptions) -> dict[str, Any]:
         inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
         activity = activity_under(inputs, design.model, design.forest, options.count, options.seed)
     comparators, trees = _comparators(design.forest, activity), _trees(design.forest, activity)
-    return {
+    figures = {
         "source": "rows" if inputs is None else "inputs",
         "rows": activity.count,
         "toggles_per_row": float(activity.toggles.sum()),
@@ -68,6 +70,7 @@ def activity(options: ActivityOptions) -> dict[str, Any]:
         "trees": trees,
         "notes": [] if inputs is None else _notes(comparators, bool(len(activity.labels))),
     }
+    return Shown(figures, partial(activity_tables, str(design.manifest["name"])))
 
 
 def _comparators(forest: Forest, activity: Activity) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from forestc.inputs.text import read_inputs, text_hash
 from forestc.manifest.design import Design, open_design
 from forestc.options.commands import CheckOptions
 from forestc.options.fields import takes
+from forestc.report import tables as _tables  # noqa: F401  (it registers how a result is printed)
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows
 from forestc.rows.fingerprint import fingerprint

@@ -14,10 +14,11 @@ from forestc.engine.sizing import Wanted, blocks_of, capacity_for
 from forestc.errors import OptionError
 from forestc.options.engine import EngineOptions
 from forestc.options.fields import takes
+from forestc.report.tables import Shown, titled
 
 
 @takes(EngineOptions)
-def make_engine(options: EngineOptions) -> dict[str, Any]:
+def make_engine(options: EngineOptions) -> Shown:
     """Writes an engine, and returns its figures: walkers, banks, widths in bits, blocks of the device's memory.
 
     The parameters are the fields of `forestc.options.engine.EngineOptions`; `docs/explanation/engine.md` states what an
@@ -30,7 +31,8 @@ def make_engine(options: EngineOptions) -> dict[str, Any]:
     )  # fmt: skip
     capacity = capacity_for(wanted, options.device)
     write_engine(Path(options.out), capacity)
-    return engine_figures(capacity, options.device) | {"out": str(options.out)}
+    figures = engine_figures(capacity, options.device) | {"out": str(options.out)}
+    return Shown(figures, titled(f"engine in {options.out}"))
 
 
 def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:

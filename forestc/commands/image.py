@@ -17,12 +17,13 @@ from forestc.frontends import load
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.engine import ImageOptions
 from forestc.options.fields import takes
+from forestc.report.tables import Shown, titled
 from forestc.rows.given import rows_for_model
 from forestc.writing import replacing, writing
 
 
 @takes(ImageOptions)
-def make_image(options: ImageOptions) -> dict[str, Any]:
+def make_image(options: ImageOptions) -> Shown:
     """Writes an image, and returns its figures: clocks a row, nodes, the words of the row's columns.
 
     The parameters are the fields of `forestc.options.engine.ImageOptions`. Raises ForestcError, with what does not fit.
@@ -38,7 +39,7 @@ def make_image(options: ImageOptions) -> dict[str, Any]:
         path = Path(options.out)
         with writing(path), replacing(path) as (new,):
             new.write_bytes(image.bytes)
-    return {
+    figures = {
         "out": None if options.out is None else str(options.out),
         "bytes": 4 * len(image.words),
         "clocks_per_row": max(image.clocks, capacity.beats),
@@ -51,6 +52,7 @@ def make_image(options: ImageOptions) -> dict[str, Any]:
         **figures,
         "columns": {str(feature.column): word_note(forest, place) for place, feature in enumerate(forest.features)},
     }
+    return Shown(figures, titled(f"image of {forest.name}"))
 
 
 def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:

@@ -32,6 +32,7 @@ from forestc.forest.evaluate import evaluate_words
 from forestc.manifest.design import Design, open_design
 from forestc.options.commands import MeasureOptions
 from forestc.options.fields import takes
+from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
@@ -44,7 +45,7 @@ RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # approximate numbers of vectors be
 
 
 @takes(MeasureOptions)
-def measure(options: MeasureOptions) -> dict[str, Any]:
+def measure(options: MeasureOptions) -> Shown:
     """The figures of `forestc measure --json`: a design's C header compiled for a processor and run in an emulator.
 
     Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
@@ -143,7 +144,8 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         "tools": [tool.version, *([emulator] if emulator else [])],
     }
     note = design.record("measure", figures) if options.record else ""
-    return figures | {"notes": notes + [note] * bool(note)}
+    made = partial(measure_tables, str(design.manifest["name"]), made=table)
+    return Shown(figures | {"notes": notes + [note] * bool(note)}, made)
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from forestc.errors import ForestcError, MissingExtraError, OptionError
@@ -21,7 +21,7 @@ from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import Links, study_page
-from forestc.report.tables import visible
+from forestc.report.tables import Shown, titled, visible
 from forestc.synthesis import placement
 from forestc.writing import writing
 
@@ -29,7 +29,7 @@ SUFFIXES = (".html", ".htm")  # others get the first
 
 
 @takes(ReportOptions)
-def report(options: ReportOptions) -> dict[str, Any]:
+def report(options: ReportOptions) -> Shown:
     """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not
     at all. Of a study, a folder beside the page gets a page for each design on the front. Raises ForestcError."""
     source, out = Path(options.source), Path(options.out)
@@ -63,7 +63,7 @@ def _refuse(asked: ReportOptions, study: bool) -> None:
             raise OptionError(f"--{name} needs --place", do="add --place")
 
 
-def _of_design(design: Design, out: Path, asked: ReportOptions) -> dict[str, Any]:
+def _of_design(design: Design, out: Path, asked: ReportOptions) -> Shown:
     on_rows, progress = None, asked.progress
     if asked.rows is not None:
         progress("rows")
@@ -75,10 +75,10 @@ def _of_design(design: Design, out: Path, asked: ReportOptions) -> dict[str, Any
     text = html(design_page(design, Given(on_rows, placed, out.absolute().parent), progress))
     progress("writing")
     write(out, text)
-    return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": [], "notes": []}
+    return _figures(out, "design", text)
 
 
-def _of_study(study: Study, out: Path, asked: ReportOptions) -> dict[str, Any]:
+def _of_study(study: Study, out: Path, asked: ReportOptions) -> Shown:
     progress = asked.progress
     peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
     beside = pages_folder(out)
@@ -92,7 +92,12 @@ def _of_study(study: Study, out: Path, asked: ReportOptions) -> dict[str, Any]:
     progress("writing")
     write(out, text, beside, {_name(number): page for number, page in pages.items()})
     names = [str(beside / _name(number)) for number in pages]
-    return {"out": str(out), "kind": "study", "bytes": len(text.encode()), "pages": names, "notes": notes}
+    return _figures(out, "study", text, names, notes)
+
+
+def _figures(out: Path, kind: str, text: str, pages: Sequence[str] = (), notes: Sequence[str] = ()) -> Shown:
+    figures = {"out": str(out), "kind": kind, "bytes": len(text.encode()), "pages": [*pages], "notes": [*notes]}
+    return Shown(figures, titled(f"page of a {kind}"))
 
 
 def pages_folder(out: Path) -> Path:
@@ -135,6 +140,6 @@ def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> t
             notes.append(f"trial {trial.number} has no page: {error}")
             continue
         name = visible(study.folder.resolve().name)
-        back = (f"../{quote(os.fsencode(out.name))}", f"Study {name}, trial {trial.number}")
+        back = (f"../{quote(os.fsencode(out.name))}", f"The study in {name}, trial {trial.number}")
         pages[trial.number] = html(replace(page, back=back))
     return pages, notes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from forestc.errors import ForestcError, OptionError
 from forestc.manifest.design import Design, open_design
 from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
+from forestc.report.tables import Shown, titled
 from forestc.rows import rows_from
 from forestc.rows.encode import encode
 from forestc.writing import replacing, write_text, writing
@@ -24,7 +24,7 @@ from hw_sim import activity, clock_rows
 
 
 @takes(SimulateOptions)
-def simulate(options: SimulateOptions) -> dict[str, Any]:
+def simulate(options: SimulateOptions) -> Shown:
     """Simulates a compiled design's netlist with one row per clock, and compares the results with the evaluator.
 
     design: a Design or its folder. inputs: in place of rows, an input model from which `count` rows are drawn with
@@ -52,7 +52,7 @@ def simulate(options: SimulateOptions) -> dict[str, Any]:
         run = clock_rows(design.netlist, words, idle, waveform, lambda done: options.progress(done, len(words)))
     toggles = None if saif is None else _write_activity(design, words, saif)
     wanted = expected(design.forest, design.netlist, words)
-    return {
+    figures = {
         "rows": len(words),
         "cycles": run.cycles,
         "latency_cycles": run.latency,
@@ -61,6 +61,7 @@ def simulate(options: SimulateOptions) -> dict[str, Any]:
         "saif": None if saif is None else str(saif),
         "toggles_per_row": toggles,
     }
+    return Shown(figures, titled(f"simulation of {design.manifest['name']}"))
 
 
 def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> float:

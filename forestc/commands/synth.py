@@ -6,17 +6,20 @@ import shutil
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forestc.backends.project import ProjectOptions
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
-from forestc.errors import OptionError, ToolError
-from forestc.manifest.design import Design, open_design
+from forestc.engine.folder import CAPACITY
+from forestc.errors import ForestcError, OptionError, ToolError
+from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.commands import SynthOptions
 from forestc.options.fields import takes
 from forestc.options.shared import Progress
+from forestc.report.tables import Shown, synth_tables, table
 from forestc.synthesis import STREAM_CLOCKS, check_fits, known_device, need_tools, registered, sources
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.vendor import PROGRAMS, run_vendor
@@ -24,7 +27,7 @@ from forestc.toolchain.yosys import find_yosys, synthesize, yosys_version
 
 
 @takes(SynthOptions)
-def synth(options: SynthOptions) -> dict[str, Any]:
+def synth(options: SynthOptions) -> Shown:
     """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
 
     device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, vivado:PART or
@@ -42,15 +45,35 @@ def synth(options: SynthOptions) -> dict[str, Any]:
     if tool in PROGRAMS and options.stream:
         raise OptionError(f"{tool}'s script times the core alone", do="leave --stream out, or give another device")
     need_tools(device, native)
-    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    design = options.design if isinstance(options.design, Design) else _opened(Path(options.design))
+    if "engine" in design.targets and not design.has_hardware:
+        raise _of_engine(design.folder)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
     design.path("verilog")  # a design without it is refused here
     if not options.try_anyway:
         check_fits(design.netlist, device)
     figures = _vendor(design, device, tool, part, progress) if tool in PROGRAMS else _open(design, options)
+    changed = [path for path in design.changed_files() if path.endswith((".v", ".vhd"))]
+    notes = [f"{path} changed after forestc wrote it: the figures are those of the changed file" for path in changed]
     note = design.record("synth", figures, stream=options.stream) if options.record else ""
-    return {**figures, "notes": [note] if note else []}
+    name = str(design.manifest["name"])
+    figures |= {"notes": [*notes, *([note] if note else [])]}
+    return Shown(figures, partial(synth_tables, name, made=table))
+
+
+def _opened(folder: Path) -> Design:
+    """The design in a folder. Raises ForestcError, also for the folder of an engine."""
+    if (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists():
+        raise _of_engine(folder)
+    return open_design(folder)
+
+
+def _of_engine(folder: Path) -> ForestcError:
+    return ForestcError(
+        "holds an engine, and synth takes unrolled designs alone", where=str(folder),
+        do="synthesize its Verilog with your tool, or compile with --target verilog",
+    )  # fmt: skip
 
 
 def _open(design: Design, options: SynthOptions) -> dict[str, Any]:

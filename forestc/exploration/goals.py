@@ -35,7 +35,8 @@ FIGURES: dict[str, Figure] = {
     "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
     "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
 }
-ALIASES = {"luts": "lut", "fmax": "fmax_mhz", "latency": "latency_cycles", "ffs": "ff"}
+ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}  # the names that messages and pages show
+PLURALS = {"luts": "lut", "ffs": "ff"}  # read, and never shown
 _LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*")
 
 
@@ -84,7 +85,7 @@ def spelled(limit: Limit) -> str:
 
 
 def _figure(name: str, what: str, device: str | None, cpu: str | None) -> str:
-    figure = ALIASES.get(name, name)
+    figure = (ALIASES | PLURALS).get(name, name)
     if figure not in FIGURES:
         raise OptionError(
             f"unknown {what} {name!r}", do=known_names(name, sorted({*ALIASES, *FIGURES} - {*ALIASES.values()}))

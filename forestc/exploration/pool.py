@@ -10,10 +10,11 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 from forestc.errors import ForestcError, OptionError, ToolError
@@ -89,10 +90,16 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
-        with _single_threaded():
+        with _single_threaded(), nullcontext() if b"__main__" in bench else _without_main():
             self.process.start()
         other.close()
-        self.pipe.send_bytes(bench)
+        try:
+            self.pipe.send_bytes(bench)
+        except OSError:
+            raise ToolError(
+                "a worker ended as it started: it runs your script again, for a function that is defined there",
+                do='call explore under `if __name__ == "__main__":`, or define the function in a module of its own',
+            ) from None
         self.job: Job | None = None
         self.since = 0.0
         self.ready = False
@@ -219,6 +226,17 @@ def _single_threaded() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that start in this time do not run the user's script again, so it needs no guard of its main part."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 _benches: dict[str, Bench] = {}  # of this process, as a worker of a cluster

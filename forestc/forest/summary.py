@@ -75,6 +75,11 @@ def _kinds(kinds: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(kinds))
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: 1 cycle, 2,000 cycles."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
+
+
 def shown(value: object, most: int = 12) -> str:
     """A figure as text for people."""
     if isinstance(value, bool):

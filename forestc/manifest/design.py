@@ -21,6 +21,7 @@ from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.engine.capacity import Capacity
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
+from forestc.forest.summary import counted
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest
@@ -63,14 +64,17 @@ class Design(Predictor):
     def figures(self) -> dict[str, Any]:
         """The figures that `forestc inspect` prints for a folder."""
         manifest = self.manifest
-        ports = {port["name"]: f"{port['direction']}, {port['bits']} bits" for port in manifest.get("ports", ())}
+        ports = [
+            f"{port['name']} ({port['direction']}, {counted(port['bits'], 'bit')})"
+            for port in manifest.get("ports", ())
+        ]
         return {
             "folder": str(self.folder),
             "targets": list(self.targets),
             "passes": list(manifest["passes"]),
             "guarantees": [f"{name}: {promise}" for name, promise in manifest["guarantees"].items()],
             "core": manifest.get("core"),
-            "ports": [f"{name} ({kind})" for name, kind in ports.items()],
+            "ports": ports,
             "latency_cycles": manifest.get("latency_cycles"),
             "device": manifest["options"].get("device"),
             "clock_mhz": manifest["options"].get("clock_mhz"),

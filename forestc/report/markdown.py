@@ -8,6 +8,7 @@ from typing import Any
 
 from forestc.compilation.record import GENERATED, MEASURED_ON, leaves_note
 from forestc.forest.ir import Forest
+from forestc.forest.summary import counted
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.pipeline import Step
 from forestc.report.tables import (
@@ -43,7 +44,7 @@ def compile_report(
         ("comparator bits", f"{figures['comparator_bits']}"),
     ]
     if figures["latency_cycles"] is not None:
-        sizes.append(("latency", f"{figures['latency_cycles']} cycles"))
+        sizes.append(("latency", counted(figures["latency_cycles"], "cycle")))
     promises = [(_code(step.name), step.promise, _meaning(step), f"{step.inputs_checked}") for step in steps]
 
     def section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

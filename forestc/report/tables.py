@@ -11,8 +11,10 @@ from rich.text import Text
 
 from forestc.checks.result import CheckResult
 from forestc.compilation.record import GENERATED, MEASURED_ON
-from forestc.forest.summary import shown
+from forestc.forest.summary import counted, shown
+from forestc.notebook import prints
 from forestc.passes.judge import ERRORS
+from forestc.report.widths import as_text
 
 T = TypeVar("T")
 MOST_COMPARATORS = 20  # in the table of those that change most
@@ -30,6 +32,30 @@ def table(
     for row in rows:
         result.add_row(*(Text(visible(cell)) for cell in row))
     return result
+
+
+class Shown(dict[str, Any]):
+    """The figures of a command, which print as its tables. made: the tables from the figures."""
+
+    def __init__(self, figures: Mapping[str, Any], made: Callable[[Mapping[str, Any]], list[Table]]) -> None:
+        super().__init__(figures)
+        self.made = made
+
+    def tables(self) -> list[Table | Text]:
+        """The command's tables and notes."""
+        return [*self.made(self), *(Text(f"note: {note}") for note in self.get("notes", ()))]
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
+
+
+def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
+    """The maker of one table of figures, but for lists and dictionaries that say more than a cell holds."""
+
+    def made(figures: Mapping[str, Any]) -> list[Table]:
+        return [figures_table(title, {key: value for key, value in figures.items() if key not in ("columns", "notes")})]
+
+    return made
 
 
 def filled(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -101,7 +127,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
         ("comparator bits", f"{figures['comparator_bits']:,}"),
     ]
     if figures["latency_cycles"] is not None:
-        rows.append(("latency", f"{figures['latency_cycles']} cycles"))
+        rows.append(("latency", counted(figures["latency_cycles"], "cycle")))
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
@@ -138,7 +164,7 @@ def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> lis
     ]
     first = level["table"][0]
     how = f"judged on {level['judged_on']}; {ERRORS} errors count"
-    title = f"what -{level['level']} tried: {level['tried']} settings, {how}"
+    title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
     heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
     return [made(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
 
@@ -294,7 +320,7 @@ def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) 
         ("carry cells", f"{figures['carry']:,}"),
         ("RAM cells", f"{figures['bram']:,}"),
         ("depth, cells", "-" if figures["depth"] is None else f"{figures['depth']:,}"),
-        ("latency", f"{figures['latency_cycles']} cycles"),
+        ("latency", counted(figures["latency_cycles"], "cycle")),
     ]
     if figures["fmax_mhz"] is not None:
         placed = figures["placed"]
@@ -345,8 +371,15 @@ def _fixed(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def check_tables(result: CheckResult, regression: bool) -> list[Table]:
-    """The tables of `forestc check`."""
+@prints(CheckResult)
+def check_text(result: CheckResult) -> str:
+    """What `forestc check` prints, and in one line what is wrong."""
+    problem = result.problem()
+    return as_text([*check_tables(result), Text("ok" if problem is None else f"failed: {problem}")])
+
+
+def check_tables(result: CheckResult) -> list[Table | Text]:
+    """The tables and notes of `forestc check`."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
     rows = [
         (
@@ -358,12 +391,11 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         )
         for name, engine in result.engines.items()
     ]
-    quality = "R squared" if regression else "accuracy"
     on_rows = []
     if (agreed := result.agreement) is not None:
         summary = [
-            (f"{quality}, model", share(agreed.model)),
-            (f"{quality}, compiled", share(agreed.compiled)),
+            (f"{agreed.measure}, model", share(agreed.model)),
+            (f"{agreed.measure}, compiled", share(agreed.compiled)),
             ("agreement with the model", share(agreed.agreement)),
             ("rows", f"{agreed.rows:,}"),
         ]
@@ -391,6 +423,7 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         _coverage_table(result),
         *proof,
         *on_rows,
+        *map(Text, (*result.not_run(), *result.notes)),
     ]
 
 

@@ -1,8 +1,9 @@
-"""Tables of the terminal in a given width: words stay whole, and columns that have no room are left out."""
+"""Tables of the terminal in a given width: words and numbers stay whole, and columns without room are left out."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 BORDERS = 3  # characters that a column takes beside its text; the table takes one more
+_NUMBERS = re.compile(r"[-+\N{PLUS-MINUS SIGN}]?\d")
 LONGEST = 30  # of a word; longer ones, such as paths, may be broken
 ALL = 10_000  # a width in which every table has all its columns
 
@@ -60,7 +62,8 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _longest_word(text: str) -> int:
-    return max(map(len, text.split()), default=1)
+    """Characters of the longest word; a cell of numbers with their units is one word."""
+    return len(text) if _NUMBERS.match(text) and len(text) <= LONGEST else max(map(len, text.split()), default=1)
 
 
 def _plain(cell: object) -> str:

@@ -8,7 +8,6 @@
   function fitted(spec, room) {
     if (typeof spec.width !== "number") return spec;
     const across = spec.usermeta && spec.usermeta.across;
-    if (typeof spec.height !== "number") return {...spec, width: Math.max(160, Math.min(room - 2 * AXIS, spec.width))};
     const labels = spec.datasets.labels;
     return {
       ...spec, autosize: {type: "fit-x", contains: "padding"}, width: across ? room : Math.min(room, spec.width + AXIS),

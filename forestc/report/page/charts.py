@@ -18,6 +18,7 @@ from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
 WIDTH, WIDE = 520, 900  # pixels: a chart of a column, and one across the page, which a browser makes as wide as that
+PADDING = {"left": 40, "right": 24, "top": 5, "bottom": 5}  # pixels: about a sixth of the longest label
 PART_COLORS = {
     "inputs": "var(--gray)",
     "comparators": "var(--c1)",
@@ -100,8 +101,8 @@ def finished(title: str, alt: str, drawn: Any, rows: Rows, foot: str = "", **mor
 
 
 def drawing(spec: Mapping[str, Any]) -> Markup:
-    """The chart as SVG."""
-    return checked_svg(converter().vegalite_to_svg(dict(spec)))
+    """The chart as SVG, with room for fonts that are wider than those of the converter."""
+    return checked_svg(converter().vegalite_to_svg({**spec, "padding": PADDING}))
 
 
 def checked_svg(text: str) -> Markup:

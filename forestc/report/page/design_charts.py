@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.costs.shares import PARTS, PartName, Share
+from forestc.forest.summary import counted
 from forestc.lowering.stages import Stage
 from forestc.report.page.blocks import Chart
 from forestc.report.page.charts import PART_COLORS, WIDTH, altair, data, finished, tooltips
@@ -169,7 +170,7 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
         .properties(width=WIDTH - 60, height=alt.Step(28))
     )
     slowest = max(stages, key=lambda stage: stage.delay)
-    words = f"Bars: delays of {len(stages)} stages. "
+    words = f"Bars: delays of {counted(len(stages), 'stage')}. "
     words += f"The slowest is stage {slowest.number + 1} with {slowest.delay:.1f} {unit}."
     return finished("Delays of the stages", words, drawn, rows, "Each block is a cell on the slowest path.")
 

@@ -17,7 +17,7 @@ from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
 from forestc.forest.ir import Tree
 from forestc.forest.node_text import node_figures
-from forestc.forest.summary import forest_figures, shown
+from forestc.forest.summary import counted, forest_figures, shown
 from forestc.manifest.design import Design
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.report.page import design_charts
@@ -67,7 +67,7 @@ def design_page(design: Design, additions: Given = Given(), progress: Callable[[
         _ = design.netlist
     progress("charts")
     sections = (
-        Section("overview", "Overview", (_summary(design, additions), *result_blocks(design))),
+        Section("overview", "Overview", (summary(design, additions), *result_blocks(design))),
         Section("model", "The model", tuple(_about(design, made))),
         Section("passes", "What the passes did", tuple(_passes(made))),
         Section("accuracy", "Accuracy", tuple(_accuracy(design, made, additions.measured))),
@@ -85,15 +85,20 @@ def design_page(design: Design, additions: Given = Given(), progress: Callable[[
 
 def _lead(design: Design) -> str:
     figures, source = forest_figures(design.model), design.manifest["source"]
+    read, left = figures["features_used"], len(design.forest.features_used())
+    reads = f"reads {read:,} of {counted(figures['features'], 'feature')}"
+    reads += f", {left:,} after the passes" if left != read else ""
     library = " ".join(visible(str(source[key])) for key in ("library", "version") if source[key])
-    answers = f"{len(design.model.classes)} classes" if design.model.decides else f"{design.model.n_scores} values"
+    model = design.model
+    answers = counted(len(model.classes), "class") if model.decides else counted(model.n_scores, "value")
     return (
-        f"{_trees_text(figures['trees'])}{f' of {library}' if library else ''} for {answers}, over "
-        f"{figures['features_used']:,} of {figures['features']:,} features, compiled to {', '.join(design.targets)}."
+        f"{counted(figures['trees'], 'tree')}{f' of {library}' if library else ''} for {answers}; it "
+        f"{reads}; compiled to {', '.join(design.targets)}."
     )
 
 
-def _summary(design: Design, additions: Given) -> Figures:
+def summary(design: Design, additions: Given = Given()) -> Figures:
+    """The figures that matter most: what tools and checks found, accuracy, size and latency."""
     items = [*_accuracy_items(design, additions.measured)]
     check = design.last_check()
     if check is not None:
@@ -113,16 +118,16 @@ def _summary(design: Design, additions: Given) -> Figures:
         first = devices[0]
         low, high = first["lut_range"]
         items.append((f"LUTs on {first['device']}, estimated", f"{first['lut']:,}", f"{low:,} to {high:,}"))
+        if timed := next((device for device in devices if device["fmax_mhz"] is not None), None):
+            low, high = timed["fmax_range"]
+            clock = f"{timed['fmax_mhz']:.0f} MHz", f"{low:.0f} to {high:.0f} MHz"
+            items.append((f"Fmax on {timed['device']}, estimated", *clock))
     items.append(
-        ("comparators", f"{len(design.forest.conditions.comparators):,}", _trees_text(len(design.forest.trees)))
+        ("comparators", f"{len(design.forest.conditions.comparators):,}", counted(len(design.forest.trees), "tree"))
     )
     if design.has_hardware:
-        items.append(("latency", f"{design.manifest['latency_cycles']} cycles", "a row every cycle"))
+        items.append(("latency", counted(design.manifest["latency_cycles"], "cycle"), "a row every cycle"))
     return Figures(tuple(items))
-
-
-def _trees_text(count: int) -> str:
-    return f"{count:,} tree{'s' * (count != 1)}"
 
 
 def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:

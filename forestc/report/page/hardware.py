@@ -6,6 +6,7 @@ import re
 
 from forestc.costs.devices import DELAYS, Family
 from forestc.costs.shares import PARTS, part_of, shares
+from forestc.forest.summary import counted
 from forestc.lowering.stages import stages_of
 from forestc.manifest.design import Design
 from forestc.report.page import design_charts
@@ -44,7 +45,7 @@ def hardware_blocks(design: Design, family: Family) -> list[Block]:
          ", ".join(dict.fromkeys(parts[net] for net, _ in stage.path)))
         for stage in stages
     ]  # fmt: skip
-    title = f"{netlist.latency} stages" if netlist.latency else "Combinational: one stage without registers"
+    title = counted(netlist.latency, "stage") if netlist.latency else "Combinational: one stage without registers"
     stage_heads = ("stage", f"delay, {unit}", "cells on the slowest path", "bits registered after it", "through")
     by_delay = f"By the delays of {delays}, by which the registers were placed."
     return [

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from io import StringIO
 from shutil import get_terminal_size
+from typing import Any
 
 from markupsafe import Markup
 from rich.console import Console
@@ -16,16 +17,18 @@ from rich.console import Console
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import shares
 from forestc.errors import ForestcError, MissingExtraError
-from forestc.exploration.front import summary
+from forestc.exploration.front import summary as front_summary
 from forestc.exploration.study import Study
 from forestc.exploration.study import open_study as open_study
 from forestc.forest.summary import html_figures
 from forestc.manifest.design import Design
 from forestc.manifest.design import open_design as open_design
 from forestc.notebook import prints, shows
+from forestc.report.answer import answer, as_text
 from forestc.report.front import front_tables
 from forestc.report.page import design_charts, study_charts
 from forestc.report.page.blocks import Chart
+from forestc.report.page.design_page import summary
 from forestc.report.page.front_chart import front_chart
 from forestc.report.page.study_text import figure_cell, goal_name, limit_text
 from hdl_templates import page_file, render_page
@@ -36,11 +39,17 @@ MOST_NODES = 20_000  # of a forest whose logic is made anew for a picture
 @shows(Design)
 def design_html(design: Design) -> str:
     """A design as HTML: passes, LUTs by part, and its figures. Without the extra `report`, the figures alone."""
-    figures = html_figures(f"Design {design.manifest['name']}", design.figures())
+    known = {what: f"{figure} ({remark})" if remark else figure for what, figure, remark in summary(design).items}
+    figures = html_figures(f"Design {design.manifest['name']}", {**known, **_said(design)})
     try:
         return _html(_design_charts(design), figures)
     except MissingExtraError:
         return figures
+
+
+def _said(design: Design) -> dict[str, Any]:
+    """The design's figures that are not empty; the last check stands among the first figures."""
+    return {name: value for name, value in design.figures().items() if value and name != "last_check"}
 
 
 def _design_charts(design: Design) -> list[Chart]:
@@ -66,13 +75,14 @@ def study_html(study: Study) -> str:
         )
         for trial in study.front
     }
+    advice = answer(study)
     rows = {
-        "folder": str(study.folder),
+        **({} if advice is None else {"which design": " ".join(map(as_text, (*advice.first, *advice.beside)))}),
         "trials": f"{len(study.complete):,} complete of {len(study.trials):,}",
-        "limits": [limit_text(limit) for limit in study.limits],
+        **({"limits": [limit_text(limit) for limit in study.limits]} if study.limits else {}),
         **front,
     }
-    figures = html_figures(f"Study {study.folder.resolve().name}", rows)
+    figures = html_figures(f"Study in {study.folder}", rows)
     if not study.complete:
         return figures
     try:
@@ -86,7 +96,7 @@ def study_html(study: Study) -> str:
 def study_text(study: Study) -> str:
     """What `forestc explore` prints of a study: its front, and which design to take."""
     console = Console(file=StringIO(), width=get_terminal_size().columns)
-    for part in front_tables(study, summary(study)):
+    for part in front_tables(study, front_summary(study)):
         console.print(part)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().rstrip()

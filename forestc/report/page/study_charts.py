@@ -64,7 +64,7 @@ def history_chart(study: Study) -> Chart:
     volumes = history(study)
     rows = [{"trial": number, "value": round(value, 5)} for number, value in volumes]
     base = alt.Chart(data()).encode(
-        x=alt.X("trial:Q", title="trial"),
+        x=alt.X("trial:Q", title="trial", axis=alt.Axis(format="d", tickMinStep=1)),
         y=alt.Y("value:Q", title="hypervolume", scale=alt.Scale(zero=False), axis=alt.Axis(format=".0%")),
     )
     near = alt.selection_point(

@@ -77,7 +77,7 @@ def _lead(study: Study) -> str:
     limits = f", with {'; '.join(map(limit_text, study.limits))}" if study.limits else ""
     on = " and ".join(visible(str(study.asked[key])) for key in ("device", "cpu") if study.asked.get(key))
     counts = f"{len(study.complete):,} designs" + (f" for {on}" if on else "")
-    return f"{counts}, searched for {goals}{limits}. Study {visible(study.folder.resolve().name)}."
+    return f"{counts}, searched for {goals}{limits}. In the folder {visible(study.folder.resolve().name)}."
 
 
 def _answer(study: Study, links: Links) -> list[Block]:
