@@ -8,7 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 KEYWORDS: dict[str, str] = {}  # by flag of the command line: the keyword of Python, filled by `forestc.options`
-_FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)(?: (?=[A-Z0-9{]|\w+,\w|all\b))?")
+_FLAG = re.compile(
+    r"(?<![\w-])(--[a-z][a-z0-9-]*)"
+    r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|shows|takes|then|to|with)\b)(?=[\w{]))?"
+)
 
 
 class ForestcError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     monkeypatch.setitem(DEVICES, "ice40-hx8k", replace(DEVICES["ice40-hx8k"], cells=20))
     ran = []
     monkeypatch.setattr(synth_module, "synthesize", lambda *_, **__: ran.append(1) or 1 / 0)
-    what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*--try"
+    what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*try_anyway=True"
     with pytest.raises(ForestcError, match=what) as caught:
         compile_iris(tmp_path / "out", device="ice40-hx8k")
     assert caught.value.exit_status == 1 and not (tmp_path / "out").exists()
@@ -104,6 +105,22 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     assert not ran
     with pytest.raises(ZeroDivisionError):
         forestc.synth(design, "ice40-hx8k", try_anyway=True)
+
+
+def test_an_engine_is_no_design_to_synthesize(tmp_path):
+    forestc.make_engine(trees=2, nodes=64, features=4, classes=2, walkers=1, out=tmp_path / "engine")
+    with pytest.raises(ForestcError, match="holds an engine, and synth takes unrolled designs alone"):
+        forestc.synth(tmp_path / "engine", "lut6")
+
+
+def test_synthesis_of_edited_verilog_says_so(tmp_path, monkeypatch):
+    design = compile_iris(tmp_path / "out").design
+    found = SimpleNamespace(lut=1, flip_flops=0, carry=0, memory=0, depth=1)
+    monkeypatch.setattr(synth_module, "synthesize", lambda *_, **__: found)
+    assert not forestc.synth(design, "lut6", record=False)["notes"]
+    design.path("verilog").write_text(design.path("verilog").read_text() + "// edited\n")
+    (note,) = forestc.synth(design, "lut6", record=False)["notes"]
+    assert note.endswith(".v changed after forestc wrote it: the figures are those of the changed file")
 
 
 def test_a_damaged_table_of_costs(tmp_path, no_passes, monkeypatch):

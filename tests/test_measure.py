@@ -228,7 +228,7 @@ def test_what_is_refused(design, tmp_path, need):
         forestc.measure(design, "cortex-m4", tmp_path / "none.csv")
     model, X, y = trained("tree-binary")
     hardware = forestc.compile(model, X, tmp_path / "hardware", label=y, targets="verilog").design
-    with pytest.raises(ForestcError, match=r"no file of the role c; .*; compile with --target c"):
+    with pytest.raises(ForestcError, match=r"no file of the role c; .*; compile with targets=c"):
         forestc.measure(hardware, "cortex-m4")
 
 
@@ -242,7 +242,7 @@ def test_missing_tools_are_named(design, monkeypatch, need):
     ):
         with pytest.raises(MissingToolError, match=said):
             forestc.measure(design, cpu, compiler=wanted)
-    with pytest.raises(OptionError, match="ziglang does not compile for avr here; use --compiler gcc"):
+    with pytest.raises(OptionError, match="ziglang does not compile for avr here; use compiler=gcc"):
         forestc.measure(design, "avr", compiler="ziglang")
     assert find_compiler(CPUS["cortex-m4"]).kind == "ziglang"
     monkeypatch.setattr(firmware, "find_spec", lambda name: None)

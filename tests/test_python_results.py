@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 import forestc
 from forestc.cli.program import main
 from forestc.errors import OptionError
-from forestc.report.tables import compile_tables
+from forestc.report.tables import compile_tables, table
 from forestc.report.widths import as_text
 
 X = np.arange(40, dtype=np.float32).reshape(20, 2)
@@ -55,3 +55,53 @@ def test_wide_prints_all_columns(compiled, capfd, monkeypatch):
         shown.append(capfd.readouterr().out)
     assert "--wide shows all" in shown[0] and not re.search(r"┃.*highest", shown[0])
     assert "--wide shows all" not in shown[1] and re.search(r"┃.*lowest threshold.*highest", shown[1])
+
+
+def test_a_check_prints_accuracy_and_what_is_wrong(compiled):
+    result = forestc.check(compiled.design, X, label=y, engines=["c"], record=False)
+    text, html = str(result), result._repr_html_()
+    for part in ("accuracy, compiled", "agreement with the model"):
+        assert part in text and part in html
+    assert text.endswith("\nok") and repr(result).startswith("<CheckResult ok")
+
+
+def test_a_notebook_shows_accuracy_luts_clock_and_latency(tmp_path):
+    model = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    design = forestc.compile(model, X, tmp_path / "out", label=y, targets="verilog", latency=1).design
+    html = design._repr_html_()
+    for part in ("accuracy", "100.00 %", "LUTs on", "Fmax on", " MHz", "1 cycle ("):
+        assert part in html
+    assert "1 cycles" not in html and "1 bits" not in html
+
+
+def test_figures_of_a_command_print_as_its_table(tmp_path):
+    engine = forestc.make_engine(trees=2, nodes=64, features=4, classes=2, walkers=1, out=tmp_path / "engine")
+    image = forestc.make_image(DecisionTreeClassifier(max_depth=2).fit(X, y), X, engine=tmp_path / "engine")
+    for figures, head in ((engine, "engine in"), (image, "image of")):
+        assert head in str(figures) and "│" in str(figures) and json.loads(json.dumps(figures)) == dict(figures)
+
+
+def test_numbers_stay_whole_in_narrow_tables():
+    parts = [table("t", ("a", "ports"), [("x" * 20, "1,102 to 720")])]
+    assert "1,102 to 720" in as_text(parts, 40)
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("add --rows FILE, or --prove", "add rows=FILE, or prove=True"),
+        ("compile with --classes a,b", "compile with classes=a,b"),
+        ("compile with --target verilog, and --clock 100", "compile with targets=verilog, and clock_mhz=100"),
+        ("--label needs --rows", "label= needs rows="),
+        ("a--b and -O2", "a--b and -O2"),
+    ],
+)
+def test_errors_name_the_keywords_of_python(text, python, compiled):
+    assert str(OptionError("wrong", do=text)) == f"wrong; {python}"
+    assert OptionError("wrong", do=text).do == text  # what the command line prints
+
+
+def test_an_option_that_is_given_twice_is_refused(capfd):
+    with pytest.raises(SystemExit) as ended:
+        main(["compile", "m.json", "-o", "a", "--out", "b"])
+    assert ended.value.code == 2 and "-o is given twice" in capfd.readouterr().err

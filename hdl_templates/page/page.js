@@ -4,10 +4,11 @@
   const specs = JSON.parse(document.getElementById("specs").textContent);
   const plain = /^[\w.%~-]+(\/[\w.%~-]+)*\.html$/;
   // A chart across the page is as wide as that; on a narrow one it carries one label.
-  const AXIS = 86, NARROW = 640; // pixels: about what an axis takes beside a chart, and a narrow page
+  const AXIS = 86, NARROW = 640, NARROWEST = 90; // pixels: about what an axis takes, a narrow page, the least of bars
   function fitted(spec, room) {
     if (typeof spec.width !== "number") return spec;
     const across = spec.usermeta && spec.usermeta.across;
+    if (typeof spec.height !== "number") return spec; // bars of a fixed height take no autosize: see draw
     const labels = spec.datasets.labels;
     return {
       ...spec, autosize: {type: "fit-x", contains: "padding"}, width: across ? room : Math.min(room, spec.width + AXIS),
@@ -16,9 +17,13 @@
   }
   async function draw(place) {
     const room = place.closest("section").clientWidth;
-    const view = await window.vegaEmbed(place, fitted(specs[place.dataset.chart], room), {
-      actions: false, renderer: "svg", ast: true, hover: true,
-    });
+    const spec = fitted(specs[place.dataset.chart], room), options = {actions: false, renderer: "svg", ast: true, hover: true};
+    let view = await window.vegaEmbed(place, spec, options);
+    const over = Number(place.querySelector("svg").getAttribute("width")) - room;
+    if (over > 0 && typeof spec.width === "number") {
+      view.finalize();
+      view = await window.vegaEmbed(place, {...spec, width: Math.max(NARROWEST, spec.width - over)}, options);
+    }
     view.view.addEventListener("click", function (event, item) {
       const page = item && item.datum && item.datum.page;
       if (typeof page === "string" && plain.test(page)) window.location.href = page;

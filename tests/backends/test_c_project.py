@@ -59,7 +59,7 @@ def damage(header: Path):
 def test_the_header_stays_alone_by_default(tmp_path):
     model, X, y = trained("tree-binary")
     made = forestc.compile(model, X, tmp_path / "out", label=y, targets="c", name="m").design
-    with pytest.raises(ForestcError, match="compile with --c-project all"):
+    with pytest.raises(ForestcError, match="compile with c_project=all"):
         made.path("c_selftest")
     assert made.manifest["files"] == {"c": "c/m.h"} and made.manifest["options"]["c"]["project"] == "none"
 

@@ -124,10 +124,10 @@ def test_hostile_nodes_end_in_time(model, tmp_path, need_tool):
 
 
 REFUSED = {
-    "nodes": ({"nodes": 16, "slots": 2, "walkers": 6}, r"a walker needs \d+ nodes, and has 16.*prune-trees.*--nodes"),
+    "nodes": ({"nodes": 16, "slots": 2, "walkers": 6}, r"a walker needs \d+ nodes, and has 16.*prune-trees.*nodes="),
     "slots": ({"slots": 1, "walkers": 1}, r"trees take \d turns of 1 walkers; there are 1.*prune-trees"),
-    "features": ({"features": 3}, r"reads column 5 of its rows, and the engine's have 3.*--features 5"),
-    "outputs": ({"outputs": 1}, r"the model has \d outputs, and the engine 1.*--classes"),
+    "features": ({"features": 3}, r"reads column 5 of its rows, and the engine's have 3.*features=5"),
+    "outputs": ({"outputs": 1}, r"the model has \d outputs, and the engine 1.*classes="),
     "words": ({"word_bits": 7}, r"the engine's words have 7 bits, and 8 are needed.*quantize\{input_bits=7\}"),
 }
 
@@ -144,13 +144,13 @@ def test_leaves_and_scores_that_are_too_wide(model):
     wide = [replace(tree, values=tree.values * 5000) for tree in model.trees]
     with pytest.raises(DoesNotFitError, match=r"a leaf adds .* bits, and the engine's leaves have 1\d.*leaf_bits"):
         image_of(replace(model, trees=tuple(wide)), replace(ROOMY, nodes=128))
-    with pytest.raises(DoesNotFitError, match=r"scores need 1\d bits, and the engine's have 8.*--score-bits 1\d"):
+    with pytest.raises(DoesNotFitError, match=r"scores need 1\d bits, and the engine's have 8.*score_bits=1\d"):
         image_of(replace(model, bias=model.bias + 9999), replace(ROOMY, score_bits=8))
 
 
 def test_what_no_engine_computes():
     regression = random_forest(2, True, "regression", [Fixed(8)])
-    with pytest.raises(DoesNotFitError, match=r"gives values, and the engine labels alone.*--scores"):
+    with pytest.raises(DoesNotFitError, match=r"gives values, and the engine labels alone.*scores=True"):
         image_of(regression, replace(ROOMY, scores=False))
     for kind in ("vote", "each", "average"):
         with pytest.raises(ModelError, match=r"several models.*compile to verilog or c"):

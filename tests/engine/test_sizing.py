@@ -45,7 +45,7 @@ def test_words_are_as_wide_as_nodes_have_room_for():
 
 
 def test_what_is_too_large_is_said():
-    with pytest.raises(ForestcError, match=r"takes \d+ blocks of memory, and ecp5-25k has 56.*--nodes"):
+    with pytest.raises(ForestcError, match=r"takes \d+ blocks of memory, and ecp5-25k has 56.*nodes="):
         capacity_for(Wanted(100, 200_000, 28), "ecp5-25k")
     with pytest.raises(OptionError, match=r"the memory of xcup is not known.*ecp5-85k"):
         capacity_for(WANTED, "xcup")

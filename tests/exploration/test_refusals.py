@@ -49,7 +49,7 @@ def test_a_missing_label_is_named_by_its_row(tmp_path, values):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "nothing says what to build for; add --device, such as ecp5-25k, or --cpu"),
+        ({}, "nothing says what to build for; add device=, such as ecp5-25k, or cpu="),
         ({"device": "xcup", "limits": ["fmax>=150"]}, "nothing here tells the clock rate on xcup; limit or minimize "
          "latency instead, .*; or give a device whose clock rate is known: ice40-hx8k, "),
         ({"device": "xcup", "rungs": "placd"}, "unknown rung 'placd'; known: estimate, synthesis"),
@@ -76,7 +76,7 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     train["target"] = train["target"].map({0: "bad", 1: "good"})
     train.to_csv(tmp_path / "train.csv", index=False)
     given = {"model": tmp_path / "model.forest", "rows": tmp_path / "train.csv", "label": "target", "device": "xcup"}
-    with pytest.raises(RowsError, match=r"no label is a class of the model: .*explore with --classes to rename them"):
+    with pytest.raises(RowsError, match=r"no label is a class of the model: .*explore with classes= to rename them"):
         material_of(Asked(goals=goals_of(None, "xcup", None), **given), tmp_path)
     material = material_of(Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
     assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]

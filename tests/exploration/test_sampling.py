@@ -27,5 +27,7 @@ def test_a_damaged_journal_is_named(tmp_path):
     sampling.opened(tmp_path, None, GOALS, 0, resume=False)
     journal = tmp_path / sampling.JOURNAL
     journal.write_bytes(b"{not JSON\n" + journal.read_bytes())
-    with pytest.raises(ForestcError, match=r"can't be opened .*storage.log; remove it: --resume then tries the same"):
+    with pytest.raises(
+        ForestcError, match=r"can't be opened .*storage.log; remove it: resume=True then tries the same"
+    ):
         sampling.opened(tmp_path, None, GOALS, 0, resume=True)

@@ -287,7 +287,7 @@ def test_without_labels_the_model_is_the_truth():
 def test_rows_to_judge_on_are_asked_for(option, tmp_path):
     model, X, y = trained("forest-binary")
     passes = f"share-thresholds{{{option}}},quantize"
-    with pytest.raises(OptionError, match=r"there are none; give rows.*--held-out FILE.*--held-out 0\.2"):
+    with pytest.raises(OptionError, match=r"there are none; give rows.*held_out=FILE.*held_out=0\.2"):
         forestc.compile(model, X, tmp_path / "out", passes=passes)
     with pytest.raises(OptionError, match="no rows are held out"):
         forestc.compile(model, X[:3], tmp_path / "out", passes=passes, held_out=0.2)

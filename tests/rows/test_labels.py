@@ -139,7 +139,7 @@ def test_values_of_several_outputs_are_judged_together(model, tmp_path):
 def test_names_of_classes_match_labels_and_stay(iris, tmp_path):
     frame = pd.DataFrame(IRIS, columns=FIELDS).assign(kind=NAMES[KIND])
     csv, _, _ = save(frame, tmp_path)
-    with pytest.raises(RowsError, match=r"'setosa'.*the model's classes: 0, 1, 2; compile or explore with --classes"):
+    with pytest.raises(RowsError, match=r"'setosa'.*the model's classes: 0, 1, 2; compile or explore with classes="):
         forestc.compile(iris, csv, tmp_path / "out", label="kind")
     done = forestc.compile(iris, csv, tmp_path / "out", label="kind", classes=NAMES.tolist())
     assert done.figures["accuracy"]["model"] == iris.score(IRIS, KIND)

@@ -63,11 +63,11 @@ def test_options_that_a_folder_has_no_use_for_are_refused(design, tmp_path):
     study = made_study(tmp_path / "study", trials=1).folder
     out = tmp_path / "a.html"
     for folder, asked, what in (
-        (design.folder, {"peers": Path("x")}, "--peers is for studies"),
-        (design.folder, {"label": "y"}, "--label needs --rows"),
-        (design.folder, {"native": True}, "--native needs --place"),
-        (study, {"rows": "x.csv"}, "--rows is for designs"),
-        (study, {"place": True}, "--place is for designs"),
+        (design.folder, {"peers": Path("x")}, "peers= is for studies"),
+        (design.folder, {"label": "y"}, "label= needs rows="),
+        (design.folder, {"native": True}, "native=True needs place=True"),
+        (study, {"rows": "x.csv"}, "rows= is for designs"),
+        (study, {"place": True}, "place=True is for designs"),
     ):
         with pytest.raises(OptionError, match=what):
             report(folder, out, **asked)

@@ -307,6 +307,7 @@ def test_a_study_shows_its_charts_in_a_notebook(study):
     html = study._repr_html_()
     assert html.count("<svg") == 2 and "<script" not in html and "<b>study" not in html
     assert "prefers-color-scheme" in html and len(html) < 200_000
+    assert "Smallest within a standard error of the best" in html
 
 
 @pytest.mark.parametrize(
