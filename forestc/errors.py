@@ -10,7 +10,7 @@ from pathlib import Path
 KEYWORDS: dict[str, str] = {}  # by flag of the command line: the keyword of Python, filled by `forestc.options`
 _FLAG = re.compile(
     r"(?<![\w-])(--[a-z][a-z0-9-]*)"
-    r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|shows|takes|then|to|with)\b)(?=[\w{]))?"
+    r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
 
