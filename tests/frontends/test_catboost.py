@@ -20,7 +20,7 @@ QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "iterati
 CLASSIFIER, REGRESSOR = catboost.CatBoostClassifier, catboost.CatBoostRegressor
 BINARY, MULTI = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
 LOSSGUIDE = {"grow_policy": "Lossguide", "max_leaves": 12, "depth": 6}
-read_json = FILES[".json"]
+read_json = read_bytes
 
 
 def exported(tmp_path, model):

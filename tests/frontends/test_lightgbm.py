@@ -451,7 +451,7 @@ def test_lies_of_tree_sizes(sizes):
 def test_files_of_something_else(data):
     for suffix in (".txt", ".model", ".lgb"):
         with pytest.raises(ModelError):
-            FILES[suffix](data, "m")
+            read_bytes(data, f"m{suffix}")
 
 
 DUMP = lightgbm.train({**QUIET, "objective": "binary"}, lightgbm.Dataset(*BINARY), 2).dump_model()
@@ -497,7 +497,7 @@ def test_damage_of_dumps_is_named_with_its_place(path, value, message):
     else:
         place[path[-1]] = value
     with pytest.raises(ModelError) as caught:
-        FILES[".json"](json.dumps(root).encode(), "m.json")
+        read_bytes(json.dumps(root).encode(), "m.json")
     assert all(part in str(caught.value) for part in message.split("; "))
     assert "\n" not in str(caught.value)
 
@@ -507,13 +507,13 @@ def test_categories_of_dumps_that_are_none(codes):
     root = json.loads(json.dumps(DUMP))
     root["tree_info"][1]["tree_structure"] |= {"decision_type": "==", "threshold": codes}
     with pytest.raises(ModelError, match="categor"):
-        FILES[".json"](json.dumps(root).encode(), "m.json")
+        read_bytes(json.dumps(root).encode(), "m.json")
 
 
 def test_a_deep_dump_is_refused():
     text = '{"tree_info":[{"tree_structure":' + '{"left_child":' * 100_000
     with pytest.raises(ModelError, match="not readable JSON"):
-        FILES[".json"](text.encode(), "m.json")
+        read_bytes(text.encode(), "m.json")
 
 
 @pytest.mark.parametrize("name", ["4.7_zero", "4.7_multi", "2.0_binary"])
