@@ -218,7 +218,7 @@ KINDS = (
     Kind(
         "an export of CatBoost as source code",
         _matches(rb"(#|class )[^\x00]{0,4000}?CatBoost_?Model"),
-        do=SAVE_CATBOOST,
+        do="save the model that it was made from as JSON: model.save_model('model.json', format='json')",
     ),
     Kind(
         "a PMML document", _matches(rb"(<\?xml[^\x00]{0,4000}?)?<(\w{1,20}:)?PMML\b"), do=TRAINED, suffixes=(".pmml",)

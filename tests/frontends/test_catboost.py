@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from forestc import load
 from forestc.errors import ModelError
 from forestc.forest.text import print_forest
-from forestc.frontends import FILES
+from forestc.frontends import read_bytes
 from forestc.rows.encode import evaluate
 
 QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "iterations": 4, "depth": 3}

@@ -20,7 +20,7 @@ from forestc.errors import ModelError, RowsError
 from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.numbers import FLOAT64, Category
 from forestc.forest.text import print_forest
-from forestc.frontends import FILES
+from forestc.frontends import read_bytes
 from forestc.frontends.lightgbm.reader import PAST_ZERO, ZERO, read_text
 from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
@@ -360,7 +360,7 @@ def test_one_class_is_refused():
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("tree\n", "trees\n", "not a LightGBM text model"),
+        ("tree\n", "trees\n", "the model is of no known kind: it begins with b'trees"),
         ("version=v4", "version=v5", "version 'v5' is not known"),
         ("num_class=1", "num_class=2", "objective none with num_class=2, num_tree_per_iteration=1"),
         ("num_class=1", "num_class=many", "num_class is not an integer: 'many'"),

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of the readers of model files, with atheris.
 
-    python tests/fuzz/readers.py json|ubj|lightgbm|onnx [CORPUS] [-max_total_time=180] [libFuzzer options]
+    python tests/fuzz/readers.py json|ubj|lightgbm|onnx|file [CORPUS] [-max_total_time=180] [libFuzzer options]
 
 Whatever the bytes are, a reader gives a whole forest or a ForestcError; anything else ends the run, and its input
 goes to tests/fuzz/findings, where test_findings.py keeps it. CORPUS starts from small models of the test cases.
@@ -34,6 +34,8 @@ SUFFIXES = {"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}
 
 def seeds(reader: str) -> list[bytes]:
     """Small whole models for a reader."""
+    if reader == "file":
+        return [seed for other in SUFFIXES for seed in seeds(other)]
     cases = HERE.parent / "cases"
     if reader == "onnx":
         from onnx_models import STUMP, TREES, classifier, ensemble5, regressor

@@ -15,9 +15,11 @@ Iterations: TypeAlias = int | Literal["best"] | None
 
 def parsed(given: object) -> Iterations:
     """Iterations from what the user gave. Raises OptionError."""
-    if given is None or given == BEST:
-        return BEST if given else None
+    if given is None:
+        return None
     text = str(given).strip()
+    if text == BEST:
+        return BEST
     number = int(text) if isinstance(given, int | str) and text.isdecimal() and len(text) < 10 else 0
     if isinstance(given, bool) or number < 1:
         raise OptionError(f"iterations={given!r}", do="give a whole number from 1 on, or best")

@@ -24,7 +24,7 @@ from forestc.forest.numbers import FLOAT32, Category
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.document import Document, read_document
-from forestc.frontends.shared.exact import labels_of, logf
+from forestc.frontends.shared.exact import expm1f, labels_of, logf
 from forestc.frontends.shared.iterations import BEST, Iterations, taken
 from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tree
 from forestc.frontends.xgboost.ubjson import parse_ubjson
@@ -47,8 +47,9 @@ CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
 CLIPS_BASE_SCORE = (3, 2)  # from this version on, the probabilities 0 and 1 are accepted and clipped
 
-# Objective -> the version from which on several outputs are predicted in ascending order.
-SORTS = {"reg:quantileerror": (3, 4), "reg:expectileerror": (0,)}
+SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
+
+EPSILON = np.float32(1e-6)  # the least gap between two expectiles: XGBoost's kRtEps
 
 MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 
@@ -118,8 +119,10 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
     if multi != (classes >= 2) or min(classes, targets) > 1:
         raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
     version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
+    if objective == "reg:expectileerror" and outputs > 1:
+        link = "rising"
     bias = _base_margin(params.get("base_score"), link, outputs, version)
-    if objective in SORTS and version >= SORTS[objective] and outputs > 1:
+    if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
         link = "sorted"
     attributes = learner.get("attributes").value if learner.has("attributes") else {}
     saved_by_estimator = isinstance(attributes, Mapping) and "scikit_learn" in attributes
@@ -248,6 +251,9 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
         if not all(score > 0 for score in scores):
             raise doc.fail(f"is not positive: {text[:60]!r}")
         return [logf(float(score)) for score in scores]
+    if link == "rising":  # the first expectile, then what the softplus of gives the gap to the next
+        gaps = [max(after - before - EPSILON, EPSILON) for before, after in pairwise(scores)]
+        return [float(scores[0]), *(float(gap + np.float32(logf(-expm1f(-float(gap))))) for gap in gaps)]
     return [float(score) for score in scores]
 
 
