@@ -360,7 +360,7 @@ def test_one_class_is_refused():
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("tree\n", "trees\n", "the model is of no known kind: it begins with b'trees"),
+        ("tree\n", "trees\n", "not a LightGBM text model"),
         ("version=v4", "version=v5", "version 'v5' is not known"),
         ("num_class=1", "num_class=2", "objective none with num_class=2, num_tree_per_iteration=1"),
         ("num_class=1", "num_class=many", "num_class is not an integer: 'many'"),
@@ -435,6 +435,27 @@ def test_damage_is_named_with_its_place(before, after, message):
     assert message in str(caught.value)
     assert "m.txt" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("sizes", [True, False])
+def test_empty_lines_are_read_where_the_library_reads_them(end, sizes, tmp_path):
+    """Behind each line up to the first tree: both read the file alike, or both refuse it."""
+    text = lightgbm.train(QUIET, lightgbm.Dataset(*BINARY), 2).model_to_string()
+    if not sizes or end != "\n":  # the sizes count the bytes of lines that end in a line feed
+        text = re.sub(r"tree_sizes=.*\n", "", text)
+    lines = text.split("\n")
+    expected, path = lightgbm.Booster(model_str=text).predict(BINARY[0]), tmp_path / "m.txt"
+    for place in range(1, lines.index("Tree=0") + 1):
+        for more in (1, 3):
+            path.write_bytes(end.join([*lines[:place], *[""] * more, *lines[place:]]).encode())
+            assert np.array_equal(lightgbm.Booster(model_file=path).predict(BINARY[0]), expected)
+            assert np.array_equal(evaluate(load(path), BINARY[0]).values.ravel(), expected)
+    path.write_bytes(("\n" + text).encode())
+    with pytest.raises(lightgbm.basic.LightGBMError):
+        lightgbm.Booster(model_file=path)
+    with pytest.raises(ModelError):
+        load(path)
 
 
 @pytest.mark.parametrize("sizes", ["9", "100 100", "", "x", "99999999999999999999999", "-1", "1 " * 1000])

@@ -146,7 +146,7 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(ModelError, match=r"did you mean '.*modle.json'"):
         load(tmp_path / "model.json")
     (tmp_path / "folder.json").mkdir()
-    with pytest.raises(ModelError, match="can't be read"):
+    with pytest.raises(ModelError, match="a folder, not a model file"):
         load(tmp_path / "folder.json")
 
 
