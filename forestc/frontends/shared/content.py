@@ -15,7 +15,7 @@ from typing import Any
 
 from forestc.frontends.shared.document import read_document
 from forestc.frontends.shared.iterations import Iterations
-from forestc.frontends.xgboost.ubjson import parse_ubjson
+from forestc.frontends.shared.ubjson import parse_ubjson
 
 HEAD = 1 << 16  # bytes of a compressed file, or of a text, that are looked at
 _UTF8_MARK = b"\xef\xbb\xbf"

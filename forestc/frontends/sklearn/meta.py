@@ -23,7 +23,7 @@ MOST_NOTED = 120  # characters of a search's parameters in a note, so that it st
 
 def read_search(model: object, where: str) -> Forest:
     """A search over parameters: the forest of its best estimator, which Provenance.notes names."""
-    from forestc.frontends.objects import load_object
+    from forestc.frontends import load_object
 
     best = getattr(model, "best_estimator_", None)
     if best is None:
@@ -51,7 +51,7 @@ def _members(models: Any, where: str) -> list[Forest]:
 
 def read_member(model: object, where: str) -> Forest:
     """The forest of a model within a model. Raises ModelError, naming `where`."""
-    from forestc.frontends.objects import load_object
+    from forestc.frontends import load_object
 
     try:
         return load_object(model)

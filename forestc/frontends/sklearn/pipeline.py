@@ -37,7 +37,7 @@ CONTAINERS = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
 
 def read_pipeline(model: Any, where: str) -> Forest:
     """A Pipeline whose last step is a known model and whose other steps can be folded."""
-    from forestc.frontends.objects import load_object
+    from forestc.frontends import load_object
 
     steps: list[Any] = []
     last, notes = model, []

@@ -215,7 +215,7 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
     """The trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. A mean
     is divided leaf by leaf, so scores may differ from the library's in the last digits."""
-    from forestc.frontends.objects import load_object
+    from forestc.frontends import load_object
 
     forest = None if classifier else load_object(init)
     if forest is None or not (

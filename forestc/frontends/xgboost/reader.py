@@ -26,8 +26,8 @@ from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.document import Document, read_document
 from forestc.frontends.shared.exact import expm1f, labels_of, logf
 from forestc.frontends.shared.iterations import BEST, Iterations, taken
+from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tree
-from forestc.frontends.xgboost.ubjson import parse_ubjson
 
 # Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
 # a prediction, into a margin.
