@@ -76,10 +76,6 @@ def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 
-def _never(_: Content) -> bool:
-    return False
-
-
 # --- what a file's bytes tell
 
 # First bytes of pickles: of protocols 2 to 5; of 0 and 1, where a class or a function is named first; joblib's LZ4 and
