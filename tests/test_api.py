@@ -10,7 +10,8 @@ from thinned import thinned
 import forestc
 from forestc.checks.table import ENGINES, ROLES
 from forestc.forest.builder import changed
-from forestc.frontends import FILES, OBJECTS
+from forestc.frontends import OBJECTS
+from forestc.frontends.kinds import KINDS as FILE_KINDS
 
 
 def test_public_names_are_all_there():
@@ -22,8 +23,11 @@ def test_public_names_are_all_there():
 
 
 def test_tables_agree_with_what_they_name():
-    for suffix in FILES:
-        assert suffix.startswith(".")
+    for kind in FILE_KINDS:
+        assert (kind.read is None) == bool(kind.do) and all(suffix.startswith(".") for suffix in kind.suffixes)
+        assert kind.read is not None or kind.name.startswith(("a ", "an ", "the "))
+    suffixes = [suffix for kind in FILE_KINDS for suffix in kind.suffixes]
+    assert len(set(suffixes)) == len(suffixes)
     for package in OBJECTS:
         assert importlib.util.find_spec(f"forestc.frontends.{package}") is not None
     for name, engine in ENGINES.items():

@@ -145,7 +145,11 @@ def test_skops_model_of_the_examples(run):
         (["check", "out", "--sed", "1"], 2, "see forestc check --help"),
         (["passes", "simplfy"], 2, "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify"),
         (["check", "ill.json", "--rows", "rows.csv"], 1, "has no readable manifest.json"),
-        (["inspect", "rows.csv"], 2, "unknown kind of model file '.csv'"),
+        (
+            ["inspect", "rows.csv"],
+            1,
+            "the file is a file of rows, which is not read; rows.csv; give the model file first",
+        ),
         (["inspect", "broken.json"], 1, "not readable JSON"),
         (["inspect", "short.ubj"], 1, "not a readable UBJSON model"),
         (["inspect", "m.pkl"], 1, "--trust-pickle"),
@@ -235,7 +239,7 @@ def test_errors_of_the_system_are_reported_as_json_too(run, work, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("forestc.commands.inspect.load", full)
+    monkeypatch.setattr("forestc.commands.source.load", full)
     status, out, err = run("inspect", "ill.json", "--json")
     output = {"kind": "MemoryError", "what": "MemoryError", "where": "", "do": "--debug shows where", "status": 1}
     assert (status, out, json.loads(err)) == (1, "", {"error": output})

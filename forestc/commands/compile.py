@@ -247,7 +247,7 @@ def compile(options: CompileOptions) -> Compiled:
 def _read(wanted: Request) -> _Read:
     """Reads the model and its rows. Raises ForestcError, also for what the backends would refuse after the passes."""
     options = wanted.options
-    source = load(options.model, trust_pickle=options.trust_pickle)
+    source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     opened, source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
     if isinstance(opened, Ranges):

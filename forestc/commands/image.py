@@ -8,13 +8,13 @@ from typing import Any
 from forestc.checks.agreement import agreement
 from forestc.checks.walking import compare_image
 from forestc.commands.compile import quantize
+from forestc.commands.source import open_source
 from forestc.engine.folder import open_engine
 from forestc.engine.image import image_of, model_hash
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.words import word_note
-from forestc.frontends import load
-from forestc.manifest.design import MANIFEST, Design, open_design
+from forestc.manifest.design import Design
 from forestc.options.engine import ImageOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
@@ -57,13 +57,10 @@ def make_image(options: ImageOptions) -> Shown:
 
 def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:
     """The quantized forest, and how far it agrees with the model on the rows."""
-    source = options.source
-    if isinstance(source, Design):
-        return source.forest, {}
-    if isinstance(source, str | Path) and (Path(source) / MANIFEST).is_file():
-        return open_design(source).forest, {}
     options.progress("passes")
-    model = load(source, trust_pickle=options.trust_pickle)
+    model = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
+    if isinstance(model, Design):
+        return model.forest, {}
     forest = quantize(
         model, options.rows, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
         level=options.level, tolerance=options.tolerance,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from forestc.commands.source import open_source
 from forestc.errors import OptionError
 from forestc.forest.node_text import node_figures
 from forestc.forest.summary import feature_figures, forest_figures
-from forestc.frontends import load
-from forestc.manifest.design import Design, open_design
+from forestc.manifest.design import Design
 from forestc.options.commands import InspectOptions
 from forestc.options.fields import takes
 
@@ -26,10 +25,9 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
     the node, None if the source does not record them. At level `depth` a node has `below`, the number of nodes below
     it, instead of its children. Raises OptionError for a tree that does not exist, ForestcError.
     """
-    source, tree = options.source, options.tree
-    if isinstance(source, str | Path) and Path(source).is_dir():
-        source = open_design(source)
-    forest = source.forest if isinstance(source, Design) else load(source, trust_pickle=options.trust_pickle)
+    tree = options.tree
+    source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
+    forest = source.forest if isinstance(source, Design) else source
     if tree is not None:
         if not 0 <= tree < len(forest.trees):
             raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")

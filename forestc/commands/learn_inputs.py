@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.commands.compile import quantize
+from forestc.commands.source import open_source
 from forestc.forest.ir import Forest
-from forestc.frontends import load
 from forestc.inputs.learn import independent_log_likelihood, learned
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import printed, text_hash
-from forestc.manifest.design import Design, open_design
+from forestc.manifest.design import Design
 from forestc.options.commands import LearnInputsOptions
 from forestc.options.fields import takes
 from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
@@ -82,13 +82,12 @@ def write_inputs(model: InputModel, path: str | Path) -> None:
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
     """The quantized forest, its rows, and notes on how they were read."""
-    source, rows, label = options.source, options.rows, options.label
-    if isinstance(source, str | Path) and Path(source).is_dir():
-        source = open_design(source)
+    rows, label = options.rows, options.label
+    source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(source, Design):
         opened, _, notes = rows_for_model(rows, source.model, label)
         return source.forest, opened, notes
-    opened, forest, notes = rows_for_model(rows, load(source, trust_pickle=options.trust_pickle), label)
+    opened, forest, notes = rows_for_model(rows, source, label)
     return quantize(forest, level=0), opened, notes
 
 

@@ -255,6 +255,8 @@ class Bench:
             keywords["classes"] = asked.classes
         if asked.trust_pickle and asked.model is not None:
             keywords["trust_pickle"] = True
+        if asked.iterations is not None and asked.model is not None:
+            keywords["iterations"] = asked.iterations
         spelled = spelt(trial.options, asked)
         if LEVEL in spelled:
             model = self.model(trial.number, trial.options, self.first)

@@ -176,7 +176,9 @@ def material_of(asked: Asked, folder: Path) -> Material:
 
 
 def _of_model(asked: Asked, folder: Path) -> Material:
-    forest = name_classes(load(asked.model, trust_pickle=asked.trust_pickle), asked.classes)
+    forest = name_classes(
+        load(asked.model, trust_pickle=asked.trust_pickle, iterations=asked.iterations), asked.classes
+    )
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
     X, y, labeled = _arrays(opened, forest)
     held_out: Any = HELD_OUT

@@ -323,6 +323,9 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             return (scores > 0).astype(dtype)
         case "sorted":
             return np.sort(scores, axis=1)
+        case "rising":
+            gaps = dtype.type(1e-6) + np.logaddexp(0.0, wide[:, 1:]).astype(dtype)
+            return np.cumsum(np.concatenate([scores[:, :1], gaps], axis=1), axis=1, dtype=dtype)
         case "probit":
             return _normal_quantile(scores)
         case "isolation":

@@ -38,6 +38,7 @@ LinkKind: TypeAlias = Literal[
     "square",
     "step",
     "sorted",
+    "rising",
     "probit",
     "isolation",
     "interpolated",
@@ -177,6 +178,7 @@ class Link:
     | square       | s * |s|                                 |
     | step         | 1 where s > 0, else 0                   |
     | sorted       | the outputs' scores, ascending        |
+    | rising       | s_0, then f_(k-1) + (1e-6 + log(1 + exp(s_k))) for each later output k (XGBoost's expectiles) |
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
     | interpolated | on straight lines between `points` (s, f(s)), s ascending; the ends' value outside |

@@ -117,7 +117,7 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
     if len(link.each) != (outputs if link.kind == "shares" else 0):
         raise ModelError(f"a link {link.kind} of {outputs} outputs has links of {len(link.each)}", where=where)
     for place, output_link in enumerate(link.each):
-        if output_link.kind in ("shares", "softmax", "softmax-zero", "sorted"):
+        if output_link.kind in ("shares", "softmax", "softmax-zero", "sorted", "rising"):
             raise ModelError(f"a link {output_link.kind} is not of a single output", where=where or f"output {place}")
         _verify_link(output_link, 1, where)
 

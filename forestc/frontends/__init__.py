@@ -1,135 +1,75 @@
-"""Frontends: from a model file or a fitted model to a Forest, by two explicit tables."""
+"""Frontends: from a model file or a fitted model to a Forest, by two explicit tables (`kinds.py`, `objects.py`)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import ModelError, OptionError, check_exists
+from forestc.errors import ModelError, check_exists
 from forestc.forest.ir import Forest
-from forestc.forest.text import parse_forest
-from forestc.frontends import catboost, treelite
-from forestc.frontends.lightgbm import reader as lightgbm
-from forestc.frontends.onnx import reader as onnx
-from forestc.frontends.shared.document import read_document
-from forestc.frontends.sklearn import meta as sklearn_meta
-from forestc.frontends.sklearn import reader as sklearn
-from forestc.frontends.xgboost import reader as xgboost
+from forestc.frontends.kinds import PICKLE, SKOPS, TEXT, kind_of, read, refuse_folder
+from forestc.frontends.objects import OBJECTS, load_object
+from forestc.frontends.shared.content import Content
+from forestc.frontends.shared.iterations import parsed, refuse_cut
+from forestc.frontends.sklearn.reader import open_pickle, open_skops
+
+__all__ = ["OBJECTS", "load", "load_object", "open_estimator", "read_bytes"]
 
 MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
 
 
-def _read_text(data: bytes, where: str) -> Forest:
-    try:
-        return parse_forest(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise ModelError("not UTF-8 text", where=where) from None
-    except ModelError as error:
-        raise ModelError(error.what, where=f"{where}, {error.where}".rstrip(", "), do=error.do) from None
-
-
-def _read_json(data: bytes, where: str) -> Forest:
-    """A Forest from a JSON document; its keys tell the library."""
-    document = read_document(data, where)
-    if isinstance(document, dict) and "tree_info" in document:
-        return lightgbm.read_dump(document, where)
-    if isinstance(document, dict) and "features_info" in document:
-        return catboost.read_export(document, where)
-    return xgboost.read_saved(document, where)
-
-
-# File suffix -> reader of the file's bytes.
-FILES: dict[str, Callable[[bytes, str], Forest]] = {
-    ".json": _read_json,
-    ".ubj": xgboost.read_ubj,
-    ".onnx": onnx.read_bytes,
-    ".txt": lightgbm.read_text,
-    ".model": lightgbm.read_text,
-    ".lgb": lightgbm.read_text,
-    ".tl": treelite.read_bytes,
-    ".treelite": treelite.read_bytes,
-    ".forest": _read_text,
-}
-PICKLES = (".pkl", ".pickle", ".joblib")
-
-# Top-level package of a fitted model -> reader.
-OBJECTS: dict[str, Callable[[Any], Forest]] = {
-    "xgboost": xgboost.read_live,
-    "lightgbm": lightgbm.read_live,
-    "catboost": catboost.read_live,
-    "sklearn": sklearn.read_live,
-    "treelite": treelite.read_live,
-    "onnx": onnx.read_live,
-}
-
-
-def load(source: object, *, trust_pickle: bool = False) -> Forest:
+def load(source: object, *, trust_pickle: bool = False, iterations: int | str | None = None) -> Forest:
     """A Forest from a model file's path or a fitted model.
 
-    Files: XGBoost `.json` and `.ubj`, LightGBM `.txt`, `.model`, `.lgb` and dumps in `.json`, CatBoost exports in
-    `.json`, ONNX `.onnx`, skops `.skops`, forestc `.forest`; pickles (`.pkl`, `.joblib`) only with `trust_pickle`,
-    because opening one runs the code it holds. Raises ModelError for a model that can't be read exactly, OptionError
-    for an unknown file suffix.
+    Files of XGBoost (JSON and UBJSON), LightGBM (text models and dumps), CatBoost (JSON exports), ONNX, treelite, skops
+    and forestc's own text are told apart by their content, under any name; pickles are read only with `trust_pickle`,
+    because opening one runs the code it holds. iterations: reads only the first N boosting iterations, or "best", those
+    up to the best one, of XGBoost, LightGBM and CatBoost; default: those that the library predicts with. Raises
+    ModelError for a model that can't be read exactly, OptionError for an invalid number of iterations.
     """
+    asked = parsed(iterations)
     if isinstance(source, Forest):
+        refuse_cut(asked)
         return source
-    if isinstance(source, str | Path):
-        return _load_file(Path(source), trust_pickle)
-    return load_object(source)
-
-
-def load_object(model: object) -> Forest:
-    """A Forest from a fitted model of a known library, or from a search's best estimator. Raises ModelError."""
-    if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
-        return sklearn_meta.read_search(model, type(model).__name__)
-    for base in type(model).__mro__:
-        package = base.__module__.split(".")[0]
-        if package in OBJECTS:
-            if base is not type(model):
-                raise ModelError(
-                    f"{type(model).__name__} is a subclass of {base.__name__}",
-                    do=f"pass the {base.__name__} itself: a subclass may predict differently",
-                )
-            return OBJECTS[package](model)
-    raise ModelError(
-        f"objects of type {type(model).__name__} are not read",
-        do=f"known: models of {', '.join(OBJECTS)}, and paths of model files",
-    )
-
-
-def _load_file(path: Path, trust_pickle: bool) -> Forest:
-    suffix = path.suffix.lower()
-    check_exists(path, ModelError)
-    if suffix not in (*FILES, *PICKLES, ".skops"):
-        raise OptionError(
-            f"unknown kind of model file {path.suffix!r}",
-            where=str(path),
-            do=f"known: {', '.join((*FILES, '.skops', *PICKLES))}",
-        )
-    if suffix in PICKLES and not trust_pickle:
-        raise ModelError(
-            "a pickle runs code when it is opened",
-            where=str(path),
-            do="pass --trust-pickle if you made it yourself, or save the model with skops",
-        )
-    try:
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
-        data = path.read_bytes()
-        with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
-            digest = pool.submit(lambda: hashlib.sha256(data).hexdigest())
-            if suffix == ".skops":
-                forest = sklearn.read_skops(path)
-            elif suffix in PICKLES:
-                forest = load_object(sklearn.read_pickle(path))
-            else:
-                forest = FILES[suffix](data, str(path))
-    except OSError as error:
-        raise ModelError(f"can't be read ({error.strerror})", where=str(path)) from None
-    if suffix == ".forest":
+    if not isinstance(source, str | Path):
+        return load_object(source, asked)
+    path = Path(source)
+    content = Content(_bytes(path), str(path), asked)
+    with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
+        digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
+        kind = kind_of(content)
+        forest = read(content, kind, trust_pickle=trust_pickle)
+    if kind is TEXT:  # it holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
+
+
+def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest:
+    """A Forest from the bytes of a model file. where: its path, for messages and for bytes that tell nothing. Raises
+    ForestcError."""
+    content = Content(data, where)
+    return read(content, kind_of(content), trust_pickle=trust_pickle)
+
+
+def open_estimator(path: Path, *, trust_pickle: bool = False) -> Any:
+    """The fitted estimator in a skops file, or in a pickle if it is trusted; None for any other model file. Raises
+    ModelError."""
+    content = Content(_bytes(path), str(path))
+    if SKOPS.told(content):
+        return open_skops(content.data, content.where)
+    return open_pickle(content.data, content.where) if trust_pickle and PICKLE.told(content) else None
+
+
+def _bytes(path: Path) -> bytes:
+    check_exists(path, ModelError)
+    try:
+        if path.is_dir():
+            raise refuse_folder(path)
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"can't be read ({error.strerror})", where=str(path), do="check who may read it") from None

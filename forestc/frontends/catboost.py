@@ -26,6 +26,7 @@ from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document, read_document
 from forestc.frontends.shared.exact import next_above
+from forestc.frontends.shared.iterations import Iterations, taken
 
 BINARY = {"Logloss", "CrossEntropy", "Focal"}
 MULTI = {"MultiClass", "MultiClassOneVsAll"}
@@ -37,12 +38,18 @@ SCORES = {
     *("RMSE", "MAE", "Quantile", "LogLinQuantile", "MAPE", "Lq", "Huber", "Expectile", "LogCosh", "MultiQuantile"),
     *("MultiRMSE", "MultiRMSEWithMissingValues", "SurvivalAft", "Cox", "GroupQuantile", "QueryRMSE", "QuerySoftMax"),
     *("QueryCrossEntropy", "PairLogit", "PairLogitPairwise", "YetiRank", "YetiRankPairwise", "LambdaMart"),
-    *("StochasticFilter", "StochasticRank", "PythonUserDefinedPerObject", "PythonUserDefinedMultiTarget"),
+    *("StochasticFilter", "StochasticRank", "PythonUserDefinedPerObject", "PythonUserDefinedMultiTarget", "RMSPE"),
 }
 KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
 
 ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
 LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
+
+# What to do about a model without a best iteration.
+NO_BEST = (
+    "leave it out if the model was trained with an eval_set, as CatBoost then keeps the best iterations only; "
+    "or give their number"
+)
 
 MAX_DEPTH = 16  # levels of an oblivious tree: CatBoost's documentation of the parameter `depth`
 
@@ -50,15 +57,15 @@ MAX_DEPTH = 16  # levels of an oblivious tree: CatBoost's documentation of the p
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
-def read_export(document: Any, where: str) -> Forest:
+def read_export(document: Any, where: str, iterations: Iterations = None) -> Forest:
     """A Forest from a parsed JSON export, with the predictions of the estimator for its loss function. Raises
-    ModelError."""
-    return _forest(Document(document, "", where))
+    ForestcError."""
+    return _forest(Document(document, "", where), iterations)
 
 
-def read_live(model: Any) -> Forest:
+def read_live(model: Any, iterations: Iterations = None) -> Forest:
     """A Forest from a fitted CatBoost model; a plain `CatBoost` is read as the estimator for its loss function.
-    Raises ModelError."""
+    Raises ForestcError."""
     import catboost
 
     name = type(model).__name__
@@ -79,12 +86,14 @@ def read_live(model: Any) -> Forest:
             raise ModelError(what, where=where, do="train on finite numbers only") from None
         data = path.read_bytes()
     root = Document(read_document(data, where), "", where)
-    forest = _forest(root, kind, trained=True)
+    last = model.get_best_iteration()
+    best = None if last is None else last + 1
+    forest = _forest(root, iterations, kind, trained=True, best=best)
     # A trained tree numbers its leaves differently from one loaded from JSON.
     if name == "CatBoostClassifier" and not forest.decides:
         raise ModelError("a classifier with a custom loss function", where=where, do="use Logloss or MultiClass")
-    same = _values(forest) == model.get_leaf_values().tobytes()
-    return forest if same else _forest(root, kind)
+    same = model.get_leaf_values().tobytes().startswith(_values(forest))
+    return forest if same else _forest(root, iterations, kind, best=best)
 
 
 def _values(forest: Forest) -> bytes:
@@ -103,13 +112,18 @@ class _Numbers:
     width: int = 0
 
 
-def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest:
+def _forest(
+    root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
+) -> Forest:
     """predicts: the prediction type, "" for that of the loss function's estimator. trained: the numbering of the
-    leaves of trees that are not oblivious, see `_nested`."""
+    leaves of trees that are not oblivious, see `_nested`. best: the number of the best iteration, counted from 1, which
+    exports do not hold."""
     numbers = _numbers(root.get("features_info"))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
     scale, bias = _scale_and_bias(root)
+    count, notes = taken(iterations, len(docs), best, root.where, stops=False, unknown=NO_BEST)
+    docs = docs[:count]
     trees = [
         _oblivious(doc, len(bias), numbers) if oblivious else _nested(doc, len(bias), numbers, trained) for doc in docs
     ]
@@ -125,7 +139,7 @@ def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest
         trees,
         numbers.width,
         feature,
-        Provenance("catboost", _version(info)),
+        Provenance("catboost", _version(info), notes=notes),
         root.where,
         n_outputs=len(bias),
         bias=bias,

@@ -14,6 +14,7 @@ from forestc.options.shared import (
     SOURCE,
     DrawnRows,
     Progress,
+    iterations_option,
     label_option,
     native_option,
     quiet,
@@ -29,6 +30,7 @@ class InspectOptions:
     tree: int | None = option(None, "--tree", "draw tree N, counted from 0", "N", least=0)
     depth: int = option(6, "--depth", "with --tree: number of levels to draw", least=1)
     trust_pickle: bool = trust_option()
+    iterations: int | str | None = iterations_option()
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class LearnInputsOptions:
     least_count: int = option(0, "--least-count", "write smaller counts of rows as 0", "N", least=0)
     seed: int = option(0, "--seed", "seed of the search", least=0)
     trust_pickle: bool = trust_option()
+    iterations: int | str | None = iterations_option()
     progress: Progress = quiet
 
 
@@ -162,6 +165,7 @@ class ReportOptions:
 class PrintOptions:
     model: Any = field(metadata=MODEL)
     trust_pickle: bool = trust_option()
+    iterations: int | str | None = iterations_option()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from forestc.errors import OptionError
 from forestc.options.c import COptions
 from forestc.options.fields import flag, option
-from forestc.options.shared import MODEL, Progress, label_option, quiet, trust_option
+from forestc.options.shared import MODEL, Progress, iterations_option, label_option, quiet, trust_option
 from forestc.options.stream import StreamOptions
 
 TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth", "engine")
@@ -156,6 +156,7 @@ class CompileOptions(COptions, _ModelAndHardware):
     )
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
     trust_pickle: bool = trust_option()
+    iterations: int | str | None = iterations_option()
     results: Sequence[Any] | None = None
     progress: Progress = quiet
 

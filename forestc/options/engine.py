@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from forestc.options.fields import flag, option
-from forestc.options.shared import SOURCE, Progress, label_option, quiet, rows_option, trust_option
+from forestc.options.shared import SOURCE, Progress, iterations_option, label_option, quiet, rows_option, trust_option
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,5 @@ class ImageOptions:
     tolerance: float | None = option(None, "--tolerance", "with -O2 and -O3: accuracy that may be lost", "T")
     passes: str | Sequence[Any] | None = option(None, "--passes -p", "passes to run instead of a level's")
     trust_pickle: bool = trust_option()
+    iterations: int | str | None = iterations_option()
     progress: Progress = quiet

@@ -7,7 +7,15 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from forestc.options.fields import flag, option
-from forestc.options.shared import Progress, label_option, native_option, quiet, rows_option, trust_option
+from forestc.options.shared import (
+    Progress,
+    iterations_option,
+    label_option,
+    native_option,
+    quiet,
+    rows_option,
+    trust_option,
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,7 @@ class ExploreOptions:
     native: bool = native_option()
     prove: bool = option(True, "--no-prove", "check the front without proofs")
     trust_pickle: bool = trust_option()
+    iterations: int | str | None = iterations_option()
     classes: Sequence[str] = option(
         (), "--classes", "names of MODEL's classes as in the labels, in its order: a,b", "NAMES", listed=True
     )

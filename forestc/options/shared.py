@@ -8,7 +8,9 @@ from typing import Any
 
 from forestc.options.fields import argument, option
 
-MODEL = argument("MODEL", "a model file: .json, .ubj, .txt, .onnx, .skops, .tl, .forest, ...")
+MODEL = argument(
+    "MODEL", "a model file, of XGBoost, LightGBM, CatBoost, ONNX, skops, treelite or forestc, under any name"
+)
 ROWS = "CSV (gzip too), Parquet, Arrow or NumPy"
 FOLDER = argument("DIR", "a folder that forestc compile wrote")
 SOURCE = argument("MODEL|DIR", "a model file, or a folder that forestc compile wrote")
@@ -34,6 +36,18 @@ def label_option(help: str = "column of the true labels; several prediction targ
 def trust_option() -> Any:
     """The switch that allows pickles."""
     return option(False, "--trust-pickle", "allow opening pickles, which runs code in them")
+
+
+def iterations_option() -> Any:
+    """The option of the boosting iterations that are read."""
+    return option(
+        None,
+        "--iterations",
+        "boosting iterations to read, of XGBoost, LightGBM and CatBoost: the first N, or best, those up to the best; "
+        "default: those that the library predicts with",
+        "N",
+        kind=str,
+    )
 
 
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
-from forestc.frontends import PICKLES, load
-from forestc.frontends.sklearn.reader import open_skops, read_pickle
+from forestc.frontends import load, open_estimator
 from forestc.passes.judge import Judge
 from forestc.passes.portfolio import Fold
 from forestc.rows.batches import ArrayRows, Rows
@@ -108,12 +107,7 @@ def _ways(
     """How the model could be trained again, the most faithful first."""
     estimator, ways = model, list[tuple[Retrain, str]]()
     if isinstance(model, str | Path):
-        suffix = Path(model).suffix.lower()
-        estimator = None
-        if suffix == ".skops":
-            estimator = open_skops(Path(model))
-        elif suffix in PICKLES and trust_pickle:
-            estimator = read_pickle(Path(model))
+        estimator = open_estimator(Path(model), trust_pickle=trust_pickle)
     estimator = getattr(estimator, "best_estimator_", estimator)
     if hasattr(estimator, "get_params") and hasattr(estimator, "fit"):
         ways.append((_like_estimator(estimator, source), "models trained again with the same parameters"))

@@ -1,10 +1,11 @@
 """Makes the small XGBoost models of tests/cases/xgboost with whatever version is installed.
 
-    python tests/cases/make_xgboost.py        # in an environment with the XGBoost version wanted
+    python tests/cases/make_xgboost.py [KIND ...]    # in an environment with the XGBoost version wanted
 
 Each case is a model in JSON and UBJSON and the library's own answers on rows with missing values.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,14 @@ def main() -> None:
             {"objective": "reg:quantileerror", "quantile_alpha": [0.45, 0.5, 0.55], "tree_method": "hist"},
         )
         jobs["vectors"] = (targets, {"tree_method": "hist", "multi_strategy": "multi_output_tree"})
-    for kind, (dataset, params) in jobs.items():
+    if version >= "3.3":
+        jobs["expectiles"] = (
+            load_diabetes,
+            {"objective": "reg:expectileerror", "expectile_alpha": [0.45, 0.5, 0.55], "tree_method": "hist"},
+        )
+        jobs["expectile"] = (load_diabetes, {"objective": "reg:expectileerror", "expectile_alpha": 0.8})
+    wanted = sys.argv[1:] or list(jobs)
+    for kind, (dataset, params) in ((kind, jobs[kind]) for kind in wanted):
         X, y = dataset(return_X_y=True)
         X = X.astype(np.float32)
         X[random.random(X.shape) < 0.1] = np.nan

@@ -90,8 +90,24 @@ def test_the_command_of_a_study_says_what_was_asked(tmp_path):
     """A pickle is opened again only with the flag; a study without proofs is repeated without."""
     asked = Asked(
         goals=goals_of(None, "xcup", None), limits=limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
-        device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True,
+        device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True, iterations="best",
     )  # fmt: skip
     output = command_of(asked, Path("study"))
-    for part in ("explore m.joblib", "--classes no,yes", "--limit 'lut<=90'", "--no-prove", "--trust-pickle"):
+    for part in (
+        "explore m.joblib",
+        "--classes no,yes",
+        "--limit 'lut<=90'",
+        "--no-prove",
+        "--trust-pickle",
+        "--iterations best",
+    ):
         assert part in output
+
+
+def test_iterations_are_of_a_model():
+    goals = goals_of(None, "xcup", None)
+    with pytest.raises(OptionError, match="iterations are a model's, and no model is given"):
+        Asked(goals=goals, train=("xgboost",), rows="r.csv", device="xcup", iterations=3)
+    asked = Asked(goals=goals, model="m.json", rows="r.csv", device="xcup", iterations=3)
+    with pytest.raises(OptionError, match="the study has another iterations: 4"):
+        asked.same({**asked.as_dict(), "iterations": 4}, goals, ())

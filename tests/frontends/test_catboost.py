@@ -13,14 +13,14 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from forestc import load
 from forestc.errors import ModelError
 from forestc.forest.text import print_forest
-from forestc.frontends import FILES
+from forestc.frontends import read_bytes
 from forestc.rows.encode import evaluate
 
 QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "iterations": 4, "depth": 3}
 CLASSIFIER, REGRESSOR = catboost.CatBoostClassifier, catboost.CatBoostRegressor
 BINARY, MULTI = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
 LOSSGUIDE = {"grow_policy": "Lossguide", "max_leaves": 12, "depth": 6}
-read_json = FILES[".json"]
+read_json = read_bytes
 
 
 def exported(tmp_path, model):

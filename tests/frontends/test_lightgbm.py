@@ -20,7 +20,7 @@ from forestc.errors import ModelError, RowsError
 from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.numbers import FLOAT64, Category
 from forestc.forest.text import print_forest
-from forestc.frontends import FILES
+from forestc.frontends import read_bytes
 from forestc.frontends.lightgbm.reader import PAST_ZERO, ZERO, read_text
 from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
@@ -437,6 +437,27 @@ def test_damage_is_named_with_its_place(before, after, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("sizes", [True, False])
+def test_empty_lines_are_read_where_the_library_reads_them(end, sizes, tmp_path):
+    """Behind each line up to the first tree: both read the file alike, or both refuse it."""
+    text = lightgbm.train(QUIET, lightgbm.Dataset(*BINARY), 2).model_to_string()
+    if not sizes or end != "\n":  # the sizes count the bytes of lines that end in a line feed
+        text = re.sub(r"tree_sizes=.*\n", "", text)
+    lines = text.split("\n")
+    expected, path = lightgbm.Booster(model_str=text).predict(BINARY[0]), tmp_path / "m.txt"
+    for place in range(1, lines.index("Tree=0") + 1):
+        for more in (1, 3):
+            path.write_bytes(end.join([*lines[:place], *[""] * more, *lines[place:]]).encode())
+            assert np.array_equal(lightgbm.Booster(model_file=path).predict(BINARY[0]), expected)
+            assert np.array_equal(evaluate(load(path), BINARY[0]).values.ravel(), expected)
+    path.write_bytes(("\n" + text).encode())
+    with pytest.raises(lightgbm.basic.LightGBMError):
+        lightgbm.Booster(model_file=path)
+    with pytest.raises(ModelError):
+        load(path)
+
+
 @pytest.mark.parametrize("sizes", ["9", "100 100", "", "x", "99999999999999999999999", "-1", "1 " * 1000])
 def test_lies_of_tree_sizes(sizes):
     two = one_split().decode()
@@ -451,7 +472,7 @@ def test_lies_of_tree_sizes(sizes):
 def test_files_of_something_else(data):
     for suffix in (".txt", ".model", ".lgb"):
         with pytest.raises(ModelError):
-            FILES[suffix](data, "m")
+            read_bytes(data, f"m{suffix}")
 
 
 DUMP = lightgbm.train({**QUIET, "objective": "binary"}, lightgbm.Dataset(*BINARY), 2).dump_model()
@@ -497,7 +518,7 @@ def test_damage_of_dumps_is_named_with_its_place(path, value, message):
     else:
         place[path[-1]] = value
     with pytest.raises(ModelError) as caught:
-        FILES[".json"](json.dumps(root).encode(), "m.json")
+        read_bytes(json.dumps(root).encode(), "m.json")
     assert all(part in str(caught.value) for part in message.split("; "))
     assert "\n" not in str(caught.value)
 
@@ -507,13 +528,13 @@ def test_categories_of_dumps_that_are_none(codes):
     root = json.loads(json.dumps(DUMP))
     root["tree_info"][1]["tree_structure"] |= {"decision_type": "==", "threshold": codes}
     with pytest.raises(ModelError, match="categor"):
-        FILES[".json"](json.dumps(root).encode(), "m.json")
+        read_bytes(json.dumps(root).encode(), "m.json")
 
 
 def test_a_deep_dump_is_refused():
     text = '{"tree_info":[{"tree_structure":' + '{"left_child":' * 100_000
     with pytest.raises(ModelError, match="not readable JSON"):
-        FILES[".json"](text.encode(), "m.json")
+        read_bytes(text.encode(), "m.json")
 
 
 @pytest.mark.parametrize("name", ["4.7_zero", "4.7_multi", "2.0_binary"])

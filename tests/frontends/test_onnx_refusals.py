@@ -253,8 +253,11 @@ def test_data_in_other_files_is_not_read(path, tmp_path):
         (lambda m: m.opset_import.append(helper.make_opsetid(ML, 1)), "imports two versions of ai.onnx.ml"),
         (lambda m: setattr(m.graph.node[0], "domain", ""), "operator 'TreeEnsembleRegressor' is not folded"),
         (lambda m: setattr(m.graph.node[0], "domain", "my.own"), "its domain of operators is not imported"),
-        (lambda m: setattr(m.graph.node[0], "op_type", "SVMRegressor"), "operator 'ai.onnx.ml.SVMRegressor' is not"),
-        (lambda m: m.graph.ClearField("node"), "no output comes from a tree operator"),
+        (
+            lambda m: setattr(m.graph.node[0], "op_type", "SVMRegressor"),
+            "no decision trees; its operators: SVMRegressor",
+        ),
+        (lambda m: m.graph.ClearField("node"), "holds no decision trees; its operators: none"),
         (lambda m: m.graph.ClearField("output"), "no output comes from a tree operator"),
         (lambda m: m.graph.input.append(m.graph.input[0]), "appears twice"),
         (lambda m: m.graph.ClearField("input"), "reads 'X', which no node before it writes"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forestc.errors import ModelError
-from forestc.frontends.xgboost.ubjson import MAX_DEPTH, parse_ubjson
+from forestc.frontends.shared.ubjson import MAX_DEPTH, parse_ubjson
 
 
 def write(value):

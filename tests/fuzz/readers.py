@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of the readers of model files, with atheris.
 
-    python tests/fuzz/readers.py json|ubj|lightgbm|onnx [CORPUS] [-max_total_time=180] [libFuzzer options]
+    python tests/fuzz/readers.py json|ubj|lightgbm|onnx|file [CORPUS] [-max_total_time=180] [libFuzzer options]
 
 Whatever the bytes are, a reader gives a whole forest or a ForestcError; anything else ends the run, and its input
 goes to tests/fuzz/findings, where test_findings.py keeps it. CORPUS starts from small models of the test cases.
@@ -21,14 +21,21 @@ sys.path.insert(0, str(HERE.parent))
 with atheris.instrument_imports(include=["forestc.frontends", "forestc.forest"]):
     from forestc.errors import ForestcError
     from forestc.forest.verify import verify
-    from forestc.frontends import FILES
+    from forestc.frontends import read_bytes
+    from forestc.frontends.lightgbm.reader import read_text
+    from forestc.frontends.onnx.reader import read_bytes as read_onnx
+    from forestc.frontends.xgboost.reader import read_json, read_ubj
 
 
+# `file` tells the kind by content, as `load` does.
+READERS = {"json": read_json, "ubj": read_ubj, "lightgbm": read_text, "onnx": read_onnx, "file": read_bytes}
 SUFFIXES = {"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}
 
 
 def seeds(reader: str) -> list[bytes]:
     """Small whole models for a reader."""
+    if reader == "file":
+        return [seed for other in SUFFIXES for seed in seeds(other)]
     cases = HERE.parent / "cases"
     if reader == "onnx":
         from onnx_models import STUMP, TREES, classifier, ensemble5, regressor
@@ -43,7 +50,7 @@ def seeds(reader: str) -> list[bytes]:
 def judge(reader: str, data: bytes) -> None:
     """Reads the bytes. Raises whatever is no ForestcError."""
     with contextlib.suppress(ForestcError):
-        verify(FILES[SUFFIXES[reader]](data, "fuzz"))
+        verify(READERS[reader](data, "fuzz"))
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from forestc.frontends.lightgbm.text import CATEGORICAL, DEFAULT_LEFT, MISSING_N
 from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import labels_of, least_float, next_above
+from forestc.frontends.shared.iterations import Iterations, taken
 
 CUSTOM = ("none", "null", "custom", "na")  # stand for a custom objective
 # Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
@@ -45,45 +46,52 @@ SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")  # objecti
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
+# What to do about a model without a best iteration.
+NO_BEST = (
+    "leave it out if the file was written after early stopping, as save_model then writes the best iterations only; "
+    "or give their number"
+)
+
 # The library reads every value in [ZERO, PAST_ZERO) as 0.
 ZERO = -float(np.float32(1e-35))
 PAST_ZERO = float(np.nextafter(-ZERO, np.inf))
 
 
-def read_text(data: bytes, where: str) -> Forest:
-    """A Forest from the bytes of a text model. Raises ModelError."""
-    return _forest(parse_text(data, where), where)
+def read_text(data: bytes, where: str, iterations: Iterations = None) -> Forest:
+    """A Forest from the bytes of a text model. Raises ForestcError."""
+    return _forest(parse_text(data, where), where, iterations)
 
 
-def read_dump(document: object, where: str) -> Forest:
-    """A Forest from a parsed dump of `Booster.dump_model`. Raises ModelError."""
-    return _forest(parse_dump(Document(document, "", where)), where)
+def read_dump(document: object, where: str, iterations: Iterations = None) -> Forest:
+    """A Forest from a parsed dump of `Booster.dump_model`. Raises ForestcError."""
+    return _forest(parse_dump(Document(document, "", where)), where, iterations)
 
 
-def read_live(model: Any) -> Forest:
-    """A Forest from a Booster or a scikit-learn-style estimator, with the trees up to its best iteration, if it has
-    one, as in its predictions. Raises ModelError."""
+def read_live(model: Any, iterations: Iterations = None) -> Forest:
+    """A Forest from a Booster or a scikit-learn-style estimator; without `iterations` with the trees up to its best
+    iteration, if it has one, as in its predictions. Raises ForestcError."""
     name = type(model).__name__
     where = f"LightGBM {name}"
     if name == "Booster":
-        return _booster(model, where)
+        return _booster(model, where, iterations)
     if name not in ESTIMATORS:
         raise ModelError(f"{name} is not read", where=where, do=f"known: Booster, {', '.join(ESTIMATORS)}")
     if not model.__sklearn_is_fitted__():
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     if model.get_params().get("pred_early_stop") not in (None, False, 0, "false"):
         raise ModelError("the estimator stops predictions early", where=where, do="set pred_early_stop=False")
-    forest = _booster(model.booster_, where)
+    forest = _booster(model.booster_, where, iterations)
     if name != "LGBMClassifier" or callable(model.objective_):
         return replace(forest, decision=Decision("none"), classes=())
     return _classifier(forest, labels_of(np.asarray(model.classes_).tolist(), where), where)
 
 
-def _booster(booster: Any, where: str) -> Forest:
-    saved = parse_text(booster.model_to_string().encode(), where)
+def _booster(booster: Any, where: str, iterations: Iterations) -> Forest:
+    saved = parse_text(booster.model_to_string(num_iteration=-1).encode(), where)
     # A Booster in training has the exact parameter; the text form keeps six digits.
     sigmoid = booster.params.get("sigmoid") if hasattr(booster, "train_set") else None
-    return _forest(saved, where, sigmoid)
+    best = booster.best_iteration if booster.best_iteration > 0 else None
+    return _forest(saved, where, iterations, sigmoid, best)
 
 
 def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
@@ -109,8 +117,15 @@ def _sigmoid_decision(slope: float) -> Decision:
     return Decision("threshold", least_float(class_1, 64))
 
 
-def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Forest:
-    """sigmoid: that parameter if it is known more exactly than in `saved`."""
+def _forest(
+    saved: SavedModel,
+    where: str,
+    asked: Iterations,
+    sigmoid: float | None = None,
+    best: int | None = None,
+) -> Forest:
+    """asked: the iterations to read. sigmoid: that parameter if it is known more exactly than in `saved`. best: the
+    number of the best iteration, counted from 1, which files do not hold."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
@@ -126,6 +141,8 @@ def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Fore
     iterations, over = divmod(len(saved.leaves), saved.outputs)
     if over:
         raise ModelError(f"has {len(saved.leaves)} trees, {saved.outputs} per iteration", where=where)
+    iterations, notes = taken(asked, iterations, best, where, stops=True, unknown=NO_BEST)
+    saved = saved.first(iterations * saved.outputs)
     if saved.average and saved.version in ("", "v2") and link.kind != "identity":
         raise ModelError(
             f"a random forest of version 2 with objective {name}",
@@ -142,7 +159,7 @@ def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Fore
         trees,
         len(saved.names),
         feature,
-        Provenance("lightgbm", saved.version),
+        Provenance("lightgbm", saved.version, notes=notes),
         where,
         n_outputs=saved.outputs,
         aggregate=Aggregate(divisor=float(iterations) if saved.average else 1.0),

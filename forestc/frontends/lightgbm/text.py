@@ -1,8 +1,8 @@
 """LightGBM's text form, parsed into arrays; `reader.py` interprets them.
 
-The file is a header of `key=value` lines, then a block of such lines per tree, each block ending in an empty
-line, then `end of trees` and data that predictions do not depend on. Each line of a tree holds all numbers of
-one key, so a key is parsed for all trees at once.
+The file is a header of `key=value` lines, which may have empty lines between them, then a block of such lines per tree,
+each block ending in an empty line, then `end of trees` and data that predictions do not depend on. Each line of a tree
+holds all numbers of one key, so a key is parsed for all trees at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -47,6 +47,8 @@ CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
 MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 MAX_INT = 1 << 31  # past the largest number of LightGBM's type int
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
+_END = (b"end of trees", b"feature importances:")  # beginnings of the line behind the last tree
+_AFTER_HEADER = (b"Tree=", *_END)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +83,32 @@ class SavedModel:
     counts: tuple[NDArray[Any], NDArray[Any]] | None
     categories: Sequence[Sequence[NDArray[np.int64]]]
 
+    def first(self, trees: int) -> SavedModel:
+        """The model with only its first trees."""
+        if trees >= len(self.leaves):
+            return self
+        leaves = int(self.leaves[:trees].sum())
+        splits = leaves - trees
+        return replace(
+            self,
+            leaves=self.leaves[:trees],
+            feature=self.feature[:splits],
+            threshold=self.threshold[:splits],
+            decision=self.decision[:splits],
+            left=self.left[:splits],
+            right=self.right[:splits],
+            values=self.values[:leaves],
+            counts=self.counts and (self.counts[0][:splits], self.counts[1][:leaves]),
+            categories=self.categories[:trees],
+        )
+
 
 def parse_text(data: bytes, where: str) -> SavedModel:
     """The model of a text file. Raises ModelError for a file that is not a model, is truncated or inconsistent."""
     if data[:5] not in (b"tree\n", b"tree\r"):
         raise ModelError("not a LightGBM text model", where=where, do="save it with Booster.save_model")
-    header, position = _block(data, data.index(b"\n", 0, 7) + 1 if b"\n" in data[:7] else len(data), where, HEADER)
+    first = data.index(b"\n", 0, 7) + 1 if b"\n" in data[:7] else len(data)
+    header, position = _block(data, first, where, HEADER, _AFTER_HEADER)
     version = header.get("version", "")
     if version not in VERSIONS:
         raise ModelError(f"version {version[:40]!r} is not known", where=where, do="known: v2, v3, v4")
@@ -134,13 +156,20 @@ def _seen(info: str, where: str) -> tuple[float, float] | None:
     return min(values), max(values)
 
 
-def _block(data: bytes, position: int, where: str, known: set[str]) -> tuple[dict[str, str], int]:
-    """The `key=value` lines up to an empty line, and the position after it."""
+def _block(
+    data: bytes, position: int, where: str, known: set[str], until: tuple[bytes, ...] = ()
+) -> tuple[dict[str, str], int]:
+    """The `key=value` lines up to an empty line, and the position after it. until: beginnings of the line that ends the
+    block instead, at whose position it ends; empty lines are then skipped, as LightGBM does in the header."""
     lines: dict[str, str] = {}
     while position < len(data):
+        if until and data.startswith(until, position):
+            return lines, position
         end = data.find(b"\n", position)
         line = data[position : end if end >= 0 else len(data)].strip()
         position = end + 1 if end >= 0 else len(data)
+        if not line and until:
+            continue
         if not line:
             return lines, position
         key, _, value = line.decode("utf-8", "replace").partition("=")
@@ -163,7 +192,7 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
         tree, position = _block(data, line + 1 if line >= 0 else len(data), place, TREE)
         trees.append(tree)
         position = _EMPTY_LINES.match(data, position).end()  # type: ignore[union-attr]  # it matches the empty string too
-    if not data.startswith((b"end of trees", b"feature importances:"), position):
+    if not data.startswith(_END, position):
         raise ModelError("the file ends early", where=f"{where}, tree {len(trees)}", do="save the model again")
     if sizes is not None and starts != _starts(sizes, where):
         raise ModelError("the trees do not lie where tree_sizes says", where=where, do="save the model again")

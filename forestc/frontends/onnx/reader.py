@@ -17,7 +17,7 @@ from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.columns import Column, raw_features
 from forestc.frontends.onnx.graph import Walked, walk
 from forestc.frontends.onnx.text import Text, text_features
-from forestc.frontends.onnx.trees import make_trees
+from forestc.frontends.onnx.trees import OPERATORS, make_trees
 from forestc.frontends.onnx.values import ML
 from forestc.frontends.shared.assemble import assembled
 
@@ -63,11 +63,24 @@ def _line(error: Exception) -> str:
 
 
 def _forest(model: Any, where: str) -> Forest:
-    opsets = _opsets(model, where)
     if not model.HasField("graph"):
-        raise ModelError("not an ONNX model: it has no graph", where=where)
+        raise ModelError("not an ONNX model: it has no graph", where=where, do="save the model again")
+    _refuse_treeless(model.graph, where)
+    opsets = _opsets(model, where)
     provenance = Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip())
     return _over_rows(walk(model.graph, opsets, where), provenance, where)
+
+
+def _refuse_treeless(graph: Any, where: str) -> None:
+    """Raises ModelError for a model without a tree operator, such as a neural network."""
+    operators = {str(node.op_type)[:40] for node in graph.node}
+    if operators.isdisjoint(OPERATORS):
+        found = ", ".join(sorted(operators)[:8]) or "none"
+        raise ModelError(
+            f"the ONNX model holds no decision trees; its operators: {found}",
+            where=where,
+            do=f"convert an ensemble of trees, whose operator is one of {', '.join(OPERATORS)}",
+        )
 
 
 def _opsets(model: Any, where: str) -> dict[str, int]:

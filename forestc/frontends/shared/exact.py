@@ -88,15 +88,22 @@ def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int =
 def logf(x: float) -> float:
     """The logarithm of a positive float32 as the C library's `logf` rounds it: libraries call that, and it is not
     always the nearest float32. Without access to a C library, the nearest float32."""
-    function = _c_logf()
+    function = _c_function("logf")
     return float(np.float32(math.log(x))) if function is None else float(function(x))
 
 
+def expm1f(x: float) -> float:
+    """exp(x) - 1 of a float32, as `logf` is the logarithm."""
+    function = _c_function("expm1f")
+    return float(np.float32(math.expm1(x))) if function is None else float(function(x))
+
+
 @cache
-def _c_logf() -> Callable[[float], float] | None:
+def _c_function(called: str) -> Callable[[float], float] | None:
+    """A function of one float32 in the C library, None if there is none."""
     for name in (None, "ucrtbase"):  # the interpreter's C library; on Windows by name
         try:
-            function = ctypes.CDLL(name).logf
+            function = getattr(ctypes.CDLL(name), called)
         except (OSError, TypeError, AttributeError):
             continue
         function.argtypes, function.restype = [ctypes.c_float], ctypes.c_float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 from forestc.errors import ForestcError, MissingExtraError, ModelError
@@ -74,59 +74,56 @@ TRUSTED = frozenset(
 UNPACKED, UNPACKED_SHARE = 64 << 20, 100
 
 
-def read_skops(path: Path) -> Forest:
-    """A Forest from a skops file, see `open_skops`. Raises ModelError."""
-    return read_live(open_skops(path), where=str(path))
-
-
-def open_skops(path: Path) -> Any:
+def open_skops(data: bytes, where: str) -> Any:
     """The estimator in a skops file whose types are all trusted, by skops or here. Raises ModelError."""
     try:
         import skops.io
     except ImportError:
         raise MissingExtraError("skops", "sklearn") from None
-    _refuse_bomb(path)
+    _refuse_bomb(data, where)
     try:
-        types = skops.io.get_untrusted_types(file=path)
+        types = skops.io.get_untrusted_types(data=data)
         untrusted = [name for name in types if str(name) not in TRUSTED]
         if untrusted:
             raise ModelError(
                 f"the file holds types that skops does not trust: {', '.join(map(str, untrusted[:5]))}",
-                where=str(path),
+                where=where,
                 do="save only the scikit-learn estimator",
             )
-        return skops.io.load(path, trusted=[str(name) for name in types])
+        return skops.io.loads(data, trusted=[str(name) for name in types])
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile
         raise ModelError(
-            f"not a readable skops file ({_short(error)})", where=str(path), do="write it again with skops.io.dump"
+            f"not a readable skops file ({_short(error)})", where=where, do="write it again with skops.io.dump"
         ) from None
 
 
-def _refuse_bomb(path: Path) -> None:
+def _refuse_bomb(data: bytes, where: str) -> None:
     """Raises ModelError for a zip bomb: a model does not unpack to hundreds of times its size."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise ModelError(
-            f"not a readable skops file ({_short(error)})", where=str(path), do="write it again with skops.io.dump"
+            f"not a readable skops file ({_short(error)})", where=where, do="write it again with skops.io.dump"
         ) from None
-    if size > UNPACKED + UNPACKED_SHARE * path.stat().st_size:
-        raise ModelError(f"the file unpacks to {size} bytes, far more than a model of its size", where=str(path))
+    if size > UNPACKED + UNPACKED_SHARE * len(data):
+        raise ModelError(f"the file unpacks to {size} bytes, far more than a model of its size", where=where)
 
 
-def read_pickle(path: Path) -> Any:
+def open_pickle(data: bytes, where: str) -> Any:
     """The object in a pickle or joblib file. This runs the file's code, so the user must have asked for it."""
     try:
         import joblib
     except ImportError:
         raise MissingExtraError("joblib", "sklearn") from None
     try:
-        return joblib.load(path)
+        return joblib.load(BytesIO(data))
     except Exception as error:  # noqa: BLE001  a damaged pickle can raise anything
-        raise ModelError(f"not a readable pickle ({_short(error)})", where=str(path)) from None
+        raise ModelError(
+            f"not a readable pickle ({_short(error)})", where=where, do="open it in Python and pass the object"
+        ) from None
 
 
 def read_live(model: object, where: str = "") -> Forest:

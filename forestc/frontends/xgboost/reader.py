@@ -24,9 +24,10 @@ from forestc.forest.numbers import FLOAT32, Category
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.document import Document, read_document
-from forestc.frontends.shared.exact import labels_of, logf
+from forestc.frontends.shared.exact import expm1f, labels_of, logf
+from forestc.frontends.shared.iterations import BEST, Iterations, taken
+from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tree
-from forestc.frontends.xgboost.ubjson import parse_ubjson
 
 # Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
 # a prediction, into a margin.
@@ -34,7 +35,7 @@ LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
     **dict.fromkeys(("reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror"), "identity"),
-    **dict.fromkeys(("reg:absoluteerror", "reg:quantileerror", "binary:logitraw"), "identity"),
+    **dict.fromkeys(("reg:absoluteerror", "reg:quantileerror", "reg:expectileerror", "binary:logitraw"), "identity"),
     **dict.fromkeys(("rank:pairwise", "rank:ndcg", "rank:map"), "identity"),
     "binary:hinge": "step",
     **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
@@ -48,36 +49,37 @@ CLIPS_BASE_SCORE = (3, 2)  # from this version on, the probabilities 0 and 1 are
 
 SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
 
+EPSILON = np.float32(1e-6)  # the least gap between two expectiles: XGBoost's kRtEps
+
 MAX_TREES = 1 << 20  # bounds what a damaged file may claim
+
+# What to do about a model without a best iteration.
+NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
 def read_json(data: bytes, where: str) -> Forest:
-    """A Forest from the bytes of a `.json` model. Raises ModelError."""
+    """A Forest from the bytes of a model in JSON. Raises ModelError."""
     return read_saved(read_document(data, where), where)
 
 
-def read_ubj(data: bytes, where: str) -> Forest:
-    """A Forest from the bytes of a `.ubj` model. Raises ModelError."""
-    return read_saved(parse_ubjson(data, where), where)
+def read_ubj(data: bytes, where: str, iterations: Iterations = None) -> Forest:
+    """A Forest from the bytes of a model in UBJSON. Raises ForestcError."""
+    return read_saved(parse_ubjson(data, where), where, iterations)
 
 
-def read_live(model: Any) -> Forest:
+def read_live(model: Any, iterations: Iterations = None) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
 
-    An estimator predicts with the trees up to its best iteration, if it has one, and so does the
-    Forest; a Booster predicts with all of its trees. Raises ModelError.
+    Without `iterations`, the Forest of an estimator has the trees up to its best iteration, if it has one, and that of
+    a Booster has all of its trees, as in their predictions. Raises ForestcError.
     """
     where = f"XGBoost {type(model).__name__}"
     if not hasattr(model, "get_booster"):
-        return read_ubj(bytes(model.save_raw("ubj")), where)
+        return read_ubj(bytes(model.save_raw("ubj")), where, iterations)
     if not model.__sklearn_is_fitted__():
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
-    booster = model.get_booster()
-    best = booster.attr("best_iteration")
-    if best is not None:
-        booster = booster[: int(best) + 1]
-    data = bytes(booster.save_raw("ubj"))
-    forest = read_saved(parse_ubjson(data, where), where, estimator=True)
+    data = bytes(model.get_booster().save_raw("ubj"))
+    forest = read_saved(parse_ubjson(data, where), where, iterations, estimator=True)
     absent = getattr(model, "missing", None)
     if absent is not None and not math.isnan(float(absent)):
         forest = marked_missing(forest, float(absent))
@@ -100,8 +102,8 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
     return changed(forest, classes=labels, decision=Decision("threshold", least))
 
 
-def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
-    """A Forest from a parsed document. estimator: whether it predicts as an estimator does. Raises ModelError."""
+def read_saved(document: Any, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
+    """A Forest from a parsed document. estimator: whether it predicts as an estimator does. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -117,6 +119,8 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     if multi != (classes >= 2) or min(classes, targets) > 1:
         raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
     version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
+    if objective == "reg:expectileerror" and outputs > 1:
+        link = "rising"
     bias = _base_margin(params.get("base_score"), link, outputs, version)
     if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
         link = "sorted"
@@ -124,11 +128,14 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     saved_by_estimator = isinstance(attributes, Mapping) and "scikit_learn" in attributes
     estimator |= saved_by_estimator
     model, weights, past_base = _booster(learner.get("gradient_booster"))
-    best = None
-    if saved_by_estimator and "best_iteration" in attributes:
-        # An estimator predicts up to its best iteration, a Booster with all trees.
-        best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
-    docs, feeds = _kept_trees(model, outputs, best)
+    docs, feeds = _all_trees(model, outputs)
+    best = _best_iteration(attributes, learner, needed=estimator or iterations == BEST)
+    notes: tuple[str, ...] = ()
+    if best is not None or iterations is not None:
+        each = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
+        each *= 1 if len(feeds[0]) > 1 else outputs
+        count, notes = taken(iterations, len(docs) // each, best, where, stops=estimator, unknown=NO_BEST)
+        docs, feeds = docs[: count * each], feeds[: count * each]
     if weights is not None and len(weights) < len(docs):
         raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
     categories: dict[int, int] = {}
@@ -157,24 +164,31 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         meaning["parts"] = [Part(k, k + 1, aggregate, Link(link), decision, class_labels) for k in range(outputs)]
     else:
         meaning["link"], meaning["decision"], meaning["classes"] = Link(link), decision, class_labels
-    provenance = Provenance("xgboost", ".".join(map(str, version)))
+    provenance = Provenance("xgboost", ".".join(map(str, version)), notes=notes)
     forest = assembled(trees, columns, feature, provenance, where, **meaning)
     if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and not forest.parts and not forest.classes:
         return _labeled(forest, (0, 1), where)
     return forest
 
 
-def _kept_trees(
-    model: Document, outputs: int, best_iteration: int | None
-) -> tuple[list[Document], list[tuple[int, ...]]]:
-    """The trees used for predictions, up to the best iteration if given, and the outputs that each feeds."""
+def _best_iteration(attributes: Any, learner: Document, needed: bool) -> int | None:
+    """The number of the best iteration, counted from 1, None if the file does not say; users may write attributes, so
+    an invalid one is refused only where it is needed."""
+    if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
+        return None
+    try:
+        return learner.get("attributes").get("best_iteration").integer(0, MAX_TREES) + 1
+    except ModelError:
+        if needed:
+            raise
+        return None
+
+
+def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tuple[int, ...]]]:
+    """The trees, at least one for each output, and the outputs that each feeds."""
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
     vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_OUTPUTS) > 1
-    if best_iteration is not None:
-        parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
-        kept = (best_iteration + 1) * parallel * (1 if vector else outputs)
-        docs, groups = docs[:kept], groups[:kept]
     if not (1 if vector else outputs) <= len(docs) <= MAX_TREES or len(groups) != len(docs):
         raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
     if not ((groups >= 0) & (groups < outputs)).all():
@@ -237,6 +251,9 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
         if not all(score > 0 for score in scores):
             raise doc.fail(f"is not positive: {text[:60]!r}")
         return [logf(float(score)) for score in scores]
+    if link == "rising":  # the first expectile, then what the softplus of gives the gap to the next
+        gaps = [max(after - before - EPSILON, EPSILON) for before, after in pairwise(scores)]
+        return [float(scores[0]), *(float(gap + np.float32(logf(-expm1f(-float(gap))))) for gap in gaps)]
     return [float(score) for score in scores]
 
 

@@ -1,0 +1,344 @@
+"""The kinds of model files, told apart by their content, in one table: each is read, or refused with the way out.
+
+A file's suffix counts only where its content tells nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from forestc.errors import ModelError
+from forestc.forest.ir import Forest
+from forestc.forest.text import parse_forest
+from forestc.frontends import catboost, treelite
+from forestc.frontends.lightgbm import reader as lightgbm
+from forestc.frontends.objects import load_object
+from forestc.frontends.onnx import reader as onnx
+from forestc.frontends.shared.content import Content
+from forestc.frontends.shared.iterations import refuse_cut
+from forestc.frontends.sklearn import reader as sklearn
+from forestc.frontends.xgboost import reader as xgboost
+
+SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
+SAVE_LIGHTGBM = "save it with Booster.save_model('model.txt')"
+SAVE_CATBOOST = "load it with CatBoost and save it as JSON: model.save_model('model.json', format='json')"
+TRAINED = "give forestc the model that it was made from, as the library that trained it saves it"
+RETRAIN = "train the trees with scikit-learn, XGBoost, LightGBM or CatBoost"
+UNPACK = "unpack it, and give the model file in it"
+NO_TREES = f"forestc reads ensembles of decision trees only: {RETRAIN}"
+AS_ROWS = "give the model file first, and the rows with --rows"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model file.
+
+    name: in messages, with an article if the kind is refused. told: whether a file is of the kind. read: the reader,
+    None if the kind is refused. do: the remedy of one that is refused. cut: whether the reader can stop after a number
+    of iterations. pickled: whether reading it runs code. suffixes: of files of the kind, for a file whose content tells
+    nothing.
+    """
+
+    name: str
+    told: Callable[[Content], bool]
+    read: Callable[[Content], Forest] | None = None
+    do: str = ""
+    cut: bool = False
+    pickled: bool = False
+    suffixes: tuple[str, ...] = ()
+
+
+def _begins(*starts: bytes) -> Callable[[Content], bool]:
+    return lambda content: content.data.startswith(starts)
+
+
+def _keys(*keys: str) -> Callable[[Content], bool]:
+    return lambda content: content.has(*keys)
+
+
+def _matches(pattern: bytes) -> Callable[[Content], bool]:
+    """The beginning, without white space, matches."""
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return lambda content: compiled.match(content.head) is not None
+
+
+def _member(pattern: str) -> Callable[[Content], bool]:
+    """A name in a zip archive matches as a whole."""
+    return lambda content: any(re.fullmatch(pattern, name) for name in content.members)
+
+
+def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
+    """The file is compressed, and what it holds begins so."""
+    return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
+
+
+# --- what a file's bytes tell
+
+# First bytes of pickles: of protocols 2 to 5; of 0 and 1, where a class or a function is named first; joblib's LZ4 and
+# old zlib forms.
+_PICKLE, _OLD_PICKLE = rb"\x80[\x02-\x05]", rb"\(?[ci][\w.]+\n[\w.]+\n"
+_LZ4, _OLD_JOBLIB = b"\x04\x22\x4d\x18", b"ZF0x"
+
+
+def _is_pickle(content: Content) -> bool:
+    if content.data.endswith(b".") and re.match(_OLD_PICKLE, content.data):
+        return True
+    plain = re.match(_PICKLE, content.data) is not None
+    return plain or _unpacks(_PICKLE)(content) or content.data.startswith((_LZ4, _OLD_JOBLIB))
+
+
+def _is_old_xgboost(content: Content) -> bool:
+    """136 bytes of parameters, then the names of objective and booster, each behind its length in 8 bytes."""
+    if content.data.startswith((b"binf", b"bs64\t", b"CONFIG-offset:")):
+        return True
+    names, at = [], 136
+    for _ in range(2):
+        length = int.from_bytes(content.data[at : at + 8], "little")
+        if not 0 < length < 64:
+            return False
+        names.append(content.data[at + 8 : at + 8 + length])
+        at += 8 + length
+    return re.fullmatch(rb"[\w:@-]+", names[0]) is not None and names[1] in (b"gbtree", b"gblinear", b"dart")
+
+
+def _is_treelite(content: Content) -> bool:
+    """Three version numbers, then the types of thresholds and of leaves."""
+    if len(content.data) < 14:
+        return False
+    *version, threshold, leaf = struct.unpack("<iiiBB", content.data[:14])
+    return 1 <= version[0] < 16 and all(0 <= part < 1000 for part in version) and {threshold, leaf} <= {1, 2, 3}
+
+
+def _message(content: Content) -> bytes | None:
+    """The text or message in field 2 of a protobuf message that begins with a version in field 1; None for any other.
+    In ONNX it is the producer's name, in others it is a message."""
+    if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
+        return None
+    if content.data[2:3] != b"\x12":
+        return b"" if content.data[2:3] in (b"\x1a", b"\x22", b"\x28", b"\x32", b"\x3a", b"\x42") else None
+    length = re.match(rb"[\x80-\xff]{0,8}[\x00-\x7f]", content.data[3:])
+    return content.data[3 + length.end() : 4 + length.end()] if length else None
+
+
+def _is_onnx(content: Content) -> bool:
+    first = _message(content)
+    return first is not None and first != b"\n"
+
+
+def _is_safetensors(content: Content) -> bool:
+    return content.data[8:10] == b'{"' and int.from_bytes(content.data[:8], "little") < len(content.data)
+
+
+def _is_xgboost_dump(content: Content) -> bool:
+    document = content.document
+    return isinstance(document, list) and bool(document) and isinstance(document[0], dict) and "nodeid" in document[0]
+
+
+def _is_npz(content: Content) -> bool:
+    return bool(content.members) and all(name.endswith(".npy") for name in content.members)
+
+
+# --- readers of what a Content holds
+
+
+def _xgboost(content: Content) -> Forest:
+    return xgboost.read_saved(content.document, content.where, content.iterations)
+
+
+def _lightgbm(content: Content) -> Forest:
+    return lightgbm.read_text(content.data, content.where, content.iterations)
+
+
+def _lightgbm_dump(content: Content) -> Forest:
+    return lightgbm.read_dump(content.document, content.where, content.iterations)
+
+
+def _catboost(content: Content) -> Forest:
+    return catboost.read_export(content.document, content.where, content.iterations)
+
+
+def _onnx(content: Content) -> Forest:
+    return onnx.read_bytes(content.data, content.where)
+
+
+def _treelite(content: Content) -> Forest:
+    return treelite.read_bytes(content.data, content.where)
+
+
+def _skops(content: Content) -> Forest:
+    return sklearn.read_live(sklearn.open_skops(content.data, content.where), where=content.where)
+
+
+def _pickle(content: Content) -> Forest:
+    return load_object(sklearn.open_pickle(content.data, content.where), content.iterations)
+
+
+def _text(content: Content) -> Forest:
+    try:
+        return parse_forest(content.data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ModelError("not UTF-8 text", where=content.where, do="write it again with forestc print") from None
+    except ModelError as error:
+        raise ModelError(error.what, where=f"{content.where}, {error.where}".rstrip(", "), do=error.do) from None
+
+
+# --- the kinds, the first that is told counts; those of documents are last, as a damaged document raises ModelError
+
+TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
+SKOPS = Kind("skops file", _member(r"schema\.json"), _skops, suffixes=(".skops",))
+PICKLE = Kind("pickle", _is_pickle, _pickle, cut=True, pickled=True, suffixes=(".pkl", ".pickle", ".joblib"))
+
+KINDS = (
+    TEXT,
+    Kind("LightGBM text model", _begins(b"tree\n", b"tree\r"), _lightgbm, cut=True, suffixes=(".lgb",)),
+    Kind("ONNX model", _is_onnx, _onnx, suffixes=(".onnx",)),
+    Kind("treelite checkpoint", _is_treelite, _treelite, suffixes=(".tl", ".treelite")),
+    SKOPS,
+    PICKLE,
+    Kind(
+        "a model in XGBoost's old binary format",
+        _is_old_xgboost,
+        do="load it with XGBoost 1.7 to 3.0, and save it with Booster.save_model as .json or .ubj",
+    ),
+    Kind(
+        "a dump of XGBoost's trees as text, without base score and objective",
+        _matches(rb"(booster\[\d+\]:?\s*)?0:(\[[^\]\n]*\] yes=|leaf=)"),
+        do=SAVE_XGBOOST,
+    ),
+    Kind("a drawing of a tree", _matches(rb"(strict\s+)?(di)?graph\b[^\n]*\{"), do=TRAINED),
+    Kind("a binary model of CatBoost (.cbm)", _begins(b"CBM1"), do=SAVE_CATBOOST, suffixes=(".cbm",)),
+    Kind(
+        "an export of CatBoost as source code",
+        _matches(rb"(#|class )[^\x00]{0,4000}?CatBoost_?Model"),
+        do="save the model that it was made from as JSON: model.save_model('model.json', format='json')",
+    ),
+    Kind(
+        "a PMML document", _matches(rb"(<\?xml[^\x00]{0,4000}?)?<(\w{1,20}:)?PMML\b"), do=TRAINED, suffixes=(".pmml",)
+    ),
+    Kind("a web page", _matches(rb"<(!doctype\s+)?html\b"), do="download the model file itself: the raw file"),
+    Kind("an XML document", _matches(rb"<\?xml\b"), do=TRAINED),
+    Kind(
+        "a pointer of Git LFS to the model",
+        _begins(b"version https://git-lfs"),
+        do="fetch the file: git lfs pull",
+    ),
+    Kind(
+        "a Core ML or TensorFlow model",
+        lambda content: _message(content) == b"\n",
+        do=TRAINED,
+        suffixes=(".mlmodel", ".pb"),
+    ),
+    Kind("a TensorFlow Lite model", lambda content: content.data[4:8] == b"TFL3", do=NO_TREES),
+    Kind("an HDF5 file, as Keras writes", _begins(b"\x89HDF\r\n\x1a\n"), do=NO_TREES, suffixes=(".h5", ".hdf5")),
+    Kind("a Keras model", _member(r"model\.weights\.h5"), do=NO_TREES, suffixes=(".keras",)),
+    Kind("a PyTorch model", _member(r"([^/]+/)?(data|constants)\.pkl"), do=NO_TREES, suffixes=(".pt", ".pth")),
+    Kind("a file of tensors", _is_safetensors, do=NO_TREES, suffixes=(".safetensors", ".gguf")),
+    Kind("an H2O model (MOJO)", _member(r"([^/]+/)?model\.ini"), do=RETRAIN),
+    Kind(
+        "an R object (saveRDS)",
+        lambda content: _unpacks(rb"[XAB]\n|RD[XAB]\d\n")(content) or content.data.startswith((b"X\n\0\0", b"RDX")),
+        do="save the model in R with xgb.save(model, 'model.json') or lgb.save(model, 'model.txt')",
+        suffixes=(".rds", ".rdata"),
+    ),
+    Kind(
+        "a file of rows",
+        lambda content: _is_npz(content) or content.data.startswith((b"PAR1", b"ARROW1", b"\x93NUMPY")),
+        do=AS_ROWS,
+        suffixes=(".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".npz"),
+    ),
+    Kind(
+        "a compressed file",
+        lambda content: bool(content.unpacked) or content.data.startswith(b"\x28\xb5\x2f\xfd"),
+        do=UNPACK,
+        suffixes=(".gz", ".bz2", ".xz", ".zst"),
+    ),
+    Kind("a zip archive", lambda content: bool(content.members), do=UNPACK, suffixes=(".zip",)),
+    Kind("a tar archive", lambda content: content.data[257:262] == b"ustar", do=UNPACK, suffixes=(".tar", ".tgz")),
+    Kind("LightGBM dump", _keys("tree_info"), _lightgbm_dump, cut=True),
+    Kind("CatBoost export", _keys("features_info"), _catboost, cut=True),
+    Kind("an XGBoost configuration, without trees", _keys("learner.learner_train_param"), do=SAVE_XGBOOST),
+    Kind("an XGBoost Booster as pickles hold it", _keys("Config", "Model"), do=SAVE_XGBOOST),
+    Kind("XGBoost model", _keys("learner"), _xgboost, cut=True),
+    Kind("a dump of XGBoost's trees as JSON, without base score and objective", _is_xgboost_dump, do=SAVE_XGBOOST),
+    Kind("a dump of one XGBoost tree", _keys("nodeid"), do=SAVE_XGBOOST),
+    Kind("a conifer model", _keys("trees", "n_trees", "n_features", "init_predict"), do=TRAINED),
+    Kind(
+        "a treelite dump",
+        _keys("trees", "num_feature", "average_tree_output"),
+        do="save a checkpoint with model.serialize('model.tl')",
+    ),
+    Kind("a Keras configuration", _keys("class_name", "config"), do=NO_TREES),
+    Kind(
+        "the manifest of a folder that forestc wrote",
+        _keys("guarantees", "passes", "files"),
+        do="give the folder, or the model.forest in it",
+    ),
+)
+
+READ = "XGBoost (JSON, UBJSON), LightGBM (text, dump), CatBoost (JSON), ONNX, treelite, skops, pickles, forestc text"
+
+# Names that are all in a folder -> what the folder is, and the remedy.
+FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
+    ("manifest.json", "model.forest"): (
+        "a folder that forestc compiled",
+        "give the model.forest in it, the model as it was read, or use a command that takes folders",
+    ),
+    ("engine.json",): ("a folder of a forestc engine", "give the model here, and the folder with --engine"),
+    ("study.json",): ("a folder of a forestc study", "give the model.forest in the folder of one of its designs"),
+    ("data_spec.pb", "header.pb"): ("a YDF model, which is not read", RETRAIN),
+    ("saved_model.pb",): ("a TensorFlow model, which is not read", RETRAIN),
+    ("MLmodel",): ("an MLflow model", "give the model file in the folder"),
+    ("metadata", "data"): ("a Spark model, which is not read", RETRAIN),
+    ("predictor.pkl",): ("an AutoGluon predictor, which is not read", RETRAIN),
+}
+
+
+def kind_of(content: Content) -> Kind:
+    """The kind of a file, by its content, else by its suffix. Raises ModelError for an unknown kind, or a damaged
+    document."""
+    for kind in KINDS:
+        if kind.told(content):
+            return kind
+    for kind in KINDS:
+        if content.suffix in kind.suffixes:
+            return kind
+    if not content.data:
+        raise ModelError("the file is empty", where=content.where, do="save the model again")
+    document = content.document
+    if isinstance(document, dict):
+        keys = ", ".join(sorted(map(repr, map(str, document))))
+        begins = f"a JSON document with the keys {keys[:120]}" if keys else "an empty JSON document"
+    else:
+        begins = f"it begins with {content.data[:24]!r}"
+    raise ModelError(f"the model is of no known kind: {begins}", where=content.where, do=f"known: {READ}")
+
+
+def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
+    """A Forest from the content of a file of a kind. Raises ForestcError."""
+    if kind.read is None:
+        raise ModelError(f"the file is {kind.name}, which is not read", where=content.where, do=kind.do)
+    if kind.pickled and not trust_pickle:
+        raise ModelError(
+            "a pickle runs code when it is opened",
+            where=content.where,
+            do="pass --trust-pickle if you made it yourself, or save the model with skops",
+        )
+    if not kind.cut:
+        refuse_cut(content.iterations)
+    return kind.read(content)
+
+
+def refuse_folder(path: Path) -> ModelError:
+    """What is wrong with a folder that is given as a model."""
+    names = {entry.name for entry in path.iterdir()}
+    for wanted, (what, do) in FOLDERS.items():
+        if names.issuperset(wanted):
+            return ModelError(f"{what}, not a model file", where=str(path), do=do)
+    if any(name.endswith("header.pb") for name in names):
+        what, do = FOLDERS["data_spec.pb", "header.pb"]
+        return ModelError(f"{what}, not a model file", where=str(path), do=do)
+    return ModelError("a folder, not a model file", where=str(path), do="give the model file in it")

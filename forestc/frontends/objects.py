@@ -1,0 +1,46 @@
+"""Fitted models in memory, by one table of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from forestc.errors import ModelError
+from forestc.forest.ir import Forest
+from forestc.frontends import catboost, treelite
+from forestc.frontends.lightgbm import reader as lightgbm
+from forestc.frontends.onnx import reader as onnx
+from forestc.frontends.shared.iterations import Iterations, refuse_cut, whole
+from forestc.frontends.sklearn import meta as sklearn_meta
+from forestc.frontends.sklearn import reader as sklearn
+from forestc.frontends.xgboost import reader as xgboost
+
+# Top-level package of a fitted model -> reader.
+OBJECTS: dict[str, Callable[[Any, Iterations], Forest]] = {
+    "xgboost": xgboost.read_live,
+    "lightgbm": lightgbm.read_live,
+    "catboost": catboost.read_live,
+    "sklearn": whole(sklearn.read_live),
+    "treelite": whole(treelite.read_live),
+    "onnx": whole(onnx.read_live),
+}
+
+
+def load_object(model: object, iterations: Iterations = None) -> Forest:
+    """A Forest from a fitted model of a known library, or from a search's best estimator. Raises ForestcError."""
+    if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
+        refuse_cut(iterations)
+        return sklearn_meta.read_search(model, type(model).__name__)
+    for base in type(model).__mro__:
+        package = base.__module__.split(".")[0]
+        if package in OBJECTS:
+            if base is not type(model):
+                raise ModelError(
+                    f"{type(model).__name__} is a subclass of {base.__name__}",
+                    do=f"pass the {base.__name__} itself: a subclass may predict differently",
+                )
+            return OBJECTS[package](model, iterations)
+    raise ModelError(
+        f"objects of type {type(model).__name__} are not read",
+        do=f"known: models of {', '.join(OBJECTS)}, and paths of model files",
+    )

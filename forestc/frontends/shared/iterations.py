@@ -1,0 +1,68 @@
+"""How many boosting iterations of a model are read: all that it predicts with, the best ones, or a number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Forest
+
+BEST: Literal["best"] = "best"
+# A number of iterations from the first on; BEST: those up to the best one; None: those that the library predicts with.
+Iterations: TypeAlias = int | Literal["best"] | None
+
+
+def parsed(given: object) -> Iterations:
+    """Iterations from what the user gave. Raises OptionError."""
+    if given is None:
+        return None
+    text = str(given).strip()
+    if text == BEST:
+        return BEST
+    number = int(text) if isinstance(given, int | str) and text.isdecimal() and len(text) < 10 else 0
+    if isinstance(given, bool) or number < 1:
+        raise OptionError(f"iterations={given!r}", do="give a whole number from 1 on, or best")
+    return number
+
+
+def taken(
+    asked: Iterations, total: int, best: int | None, where: str, *, stops: bool, unknown: str
+) -> tuple[int, tuple[str, ...]]:
+    """The number of iterations to read, and notes on them. total: in the model. best: those up to the best one, None if
+    the model does not say. stops: whether the library itself predicts with the best ones only. unknown: what to do if
+    the model does not say. Raises ForestcError."""
+    if asked == BEST and best is None:
+        raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)
+    if isinstance(asked, int) and asked > total:
+        raise OptionError(f"iterations={asked}, and the model has {total}", where=where, do=f"give 1 to {total}")
+    if asked is None:
+        count = min(best or total, total) if stops else total
+    else:
+        count = min(best or total, total) if asked == BEST else asked
+    if count < total:
+        why = "as for its own predictions" if asked is None else "as asked for"
+        return count, (f"the first {count} of the model's {total} boosting iterations are read, {why}",)
+    if best is not None and best < total and asked is None:
+        what = f"all {total} boosting iterations are read, as for the model's own predictions"
+        return count, (f"{what}; it says that the first {best} are the best: --iterations best reads those",)
+    return count, ()
+
+
+def whole(read: Callable[[Any], Forest]) -> Callable[[Any, Iterations], Forest]:
+    """A reader of models that are not cut to a number of iterations. It raises OptionError if a number is asked for."""
+
+    def read_all(model: Any, iterations: Iterations) -> Forest:
+        refuse_cut(iterations)
+        return read(model)
+
+    return read_all
+
+
+def refuse_cut(iterations: Iterations) -> None:
+    """Raises OptionError if a number of iterations is asked for."""
+    if iterations is not None:
+        raise OptionError(
+            f"iterations={iterations} of a model whose iterations are not counted",
+            do="leave it out; it is for models of XGBoost, LightGBM and CatBoost that stand alone",
+        )
