@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files as files_of
 from typing import Any
 
@@ -20,6 +21,7 @@ from forestc.netlist.ir import Netlist
 from forestc.netlist.ports import label_port, score_port
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
+from forestc.options.records import INNER_PATH
 
 FORMAT = 4
 FILE = files_of("forestc.manifest") / "manifest.schema.json"  # all but the options of compile
@@ -31,6 +33,20 @@ def schema() -> dict[str, Any]:
     options = schema_of(CompileOptions)
     closed = {"properties": options, "required": list(options), "additionalProperties": False}
     whole["properties"]["made"]["properties"]["options"] |= closed
+    return whole
+
+
+@cache
+def reading_schema() -> dict[str, Any]:
+    """The schema that a manifest is read by: options that were added since it was written may be missing,
+    unknown fields are left to the hashes, and paths stay in the folder."""
+    whole = schema()
+    del whole["additionalProperties"]
+    made = whole["properties"]["made"]["properties"]["options"]
+    del made["required"], made["additionalProperties"]
+    whole["properties"]["files"]["additionalProperties"] = INNER_PATH
+    whole["properties"]["sha256"]["properties"]["files"]["propertyNames"] = INNER_PATH
+    whole["properties"]["core"]["pattern"] = "^[A-Za-z][A-Za-z0-9_]*$"
     return whole
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
 import forestc
 from forestc.engine.folder import open_engine
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import text_hash
 
+HERE = Path(__file__).parent
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # time of the files in an archive, so that it depends on their content alone
 
 
