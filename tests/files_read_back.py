@@ -343,7 +343,7 @@ def tally(name: str, count: int, folder: Path) -> Tally:
         began, said = time.perf_counter(), f"{number}: {changed.keys} {changed.how}"
         try:
             kind.read(folder, changed)
-            if kind.then is not None and found.read < max(2, count // 10):
+            if kind.then is not None and found.read < max(2, count // 25):
                 kind.then(folder)
         except ForestcError as error:
             if wrong := _unnamed(str(error), path.name, changed):
@@ -376,7 +376,8 @@ def _unnamed(message: str, named: str, changed: Copy) -> str:
     keys = [key for key in changed.keys if isinstance(key, str)]
     if keys and not any(key in message or json.dumps(key) in message for key in keys):
         # what is no JSON has no fields
-        return "" if any(word in message for word in ("digits", "holds", "nested")) else "does not name the field"
+        other = ("digits", "holds", "nested", "was changed after")  # or the place where it is contradicted
+        return "" if any(word in message for word in other) else "does not name the field"
     return ""
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.checks.image_reader import ImageRead, ImageRefusedError, image_bytes, read_image
-from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, read_engine
 from forestc.errors import ForestcError
 from forestc.manifest.design import AGAIN, MANIFEST, Design
-from forestc.options.records import DamagedError, read_text
+from forestc.options.records import DamagedError, read_text, shown
 
 
 def image_in(design: Design) -> ImageRead:
@@ -24,8 +23,11 @@ def image_in(design: Design) -> ImageRead:
 def engine_files(design: Design) -> tuple[bytes, dict[str, Any]]:
     """The image of a folder, and the content of its engine.json. Raises ForestcError that names the file."""
     content = read_engine(design.path("engine_capacity"))
-    if Capacity.of(content["capacity"]) != design.engine:
-        raise ForestcError(f"{CAPACITY} and {MANIFEST} do not belong together", where=str(design.folder), do=AGAIN)
+    own = design.engine.as_dict()
+    for name, value in content["capacity"].items():
+        if value != own[name]:
+            what = f"{CAPACITY} and {MANIFEST} do not belong together (capacity.{name} is {shown(value)})"
+            raise ForestcError(what, where=str(design.folder), do=AGAIN)
     path = design.path("engine_image")
     try:
         return image_bytes(read_text(path)), content

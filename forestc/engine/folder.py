@@ -11,7 +11,7 @@ from forestc.engine.capacity import FORMAT, Capacity
 from forestc.engine.capacity import schema as capacity_schema
 from forestc.engine.verilog import emit, emit_bench, emit_walker
 from forestc.errors import ForestcError, OptionError
-from forestc.options.records import COUNT, DamagedError, Schema, hold, read_record, refusing
+from forestc.options.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
 from forestc.writing import replacing, writing
 
 CAPACITY = "engine.json"
@@ -62,7 +62,8 @@ def read_engine(path: Path) -> dict[str, Any]:
             expected = described(Capacity.of(content["capacity"]))
         except OptionError as error:
             raise DamagedError(str(error).removeprefix("engine: ")) from None
-        hold(content, {"properties": {key: {"const": value} for key, value in expected.items() if key != "widths"}})
+        if content["id"] != expected["id"]:
+            raise DamagedError(f"id is {shown(content['id'])}, and the capacity's is {expected['id']}")
         widths = expected["widths"]
         exactly = {"required": list(widths), "additionalProperties": False}
         hold(content["widths"], {"properties": {n: {"const": w} for n, w in widths.items()}, **exactly}, "widths")

@@ -26,7 +26,7 @@ MOST_DEPTH = 40  # of objects and lists in each other
 MOST_DIGITS = 20  # of a whole number: those of 64 bits have as many
 LARGEST = 1e15  # a number beyond it is no figure
 
-Schema = Mapping[str, Any]
+Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": int(LARGEST)}
 FIGURE: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
@@ -209,7 +209,9 @@ def _same(value: object, known: object) -> bool:
 
 
 def _inside(path: str, name: str) -> str:
-    return f"{path}.{name}".lstrip(".") if name.isprintable() and len(name) <= 60 else f"{path}[{shown(name)}]"
+    if not name.isprintable() or not 0 < len(name) <= 60:
+        return f"{path}[{shown(name)}]"
+    return f"{path}.{name}" if path else name
 
 
 def _range(schema: Schema, low: str, high: str) -> str:
@@ -290,7 +292,7 @@ def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
         value = parse_json(text)
         wanted = schema.get("properties", {}).get("format", {}).get("const")
         found = value.get("format") if isinstance(value, dict) else None
-        if wanted is not None and isinstance(found, int) and not _same(found, wanted):
+        if wanted is not None and _is(found, "integer") and found != wanted:
             raise ForestcError(
                 f"was written by another version of forestc ({path.name}: format {found})", where=str(path.parent),
                 do=damaged,
