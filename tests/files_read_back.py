@@ -374,7 +374,7 @@ def _unnamed(message: str, named: str, changed: Copy) -> str:
     if named not in message:
         return "does not name the file"
     keys = [key for key in changed.keys if isinstance(key, str)]
-    if keys and not any(key in message or json.dumps(key) in message for key in keys):
+    if keys and not any(text in message for key in keys for text in (key, json.dumps(key), repr(key))):
         # what is no JSON has no fields
         other = ("digits", "holds", "nested", "was changed after")  # or the place where it is contradicted
         return "" if any(word in message for word in other) else "does not name the field"

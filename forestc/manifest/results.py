@@ -50,7 +50,7 @@ _PLACED: Schema = {
     "required": ["used", "available"],
     "properties": {"used": COUNT, "available": COUNT},
 }
-_ENTRY: Mapping[str, Schema] = {
+_ENTRY: dict[str, Schema] = {
     "flash": COUNT, "ram": COUNT, "stack": _OPTIONAL, "instructions": _RUN, "cycles": _RUN, "differences": _OPTIONAL,
 }  # fmt: skip
 _ENTRIES: Schema = {
@@ -66,7 +66,7 @@ _BUDGET: Schema = {
     "additionalProperties": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
 }
 # Figures that tables show, by command: those that are needed, and others.
-_NEEDED: Mapping[str, Mapping[str, Schema]] = {
+_NEEDED: dict[str, dict[str, Schema]] = {
     "synth": {
         "device": TEXT, "lut": COUNT, "ff": COUNT, "carry": COUNT, "bram": COUNT, "depth": _OPTIONAL,
         "fmax_mhz": _OPTIONAL, "tools": _TEXTS, "latency_cycles": COUNT,
@@ -77,7 +77,7 @@ _NEEDED: Mapping[str, Mapping[str, Schema]] = {
     },
     "place": {"device": TEXT, "fmax_mhz": _OPTIONAL, "used": COUNT, "available": COUNT, "tools": _TEXTS},
 }  # fmt: skip
-_MORE: Mapping[str, Mapping[str, Schema]] = {
+_MORE: dict[str, dict[str, Schema]] = {
     "synth": {"placed": _PLACED, "stream": {"type": ["object", "boolean", "null"]}},
     "measure": {"worst_case": _BOUND, "budget": _BUDGET},
     "place": {},
