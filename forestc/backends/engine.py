@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.names import identifier, is_identifier
 from forestc.engine.capacity import Capacity
-from forestc.engine.folder import CAPACITY, described
+from forestc.engine.folder import CAPACITY, described, open_engine
 from forestc.engine.image import image_of
 from forestc.engine.vectors import image_lines, result_lines, row_lines
 from forestc.engine.verilog import emit as engine_text
 from forestc.engine.verilog import emit_bench, emit_walker
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 
 ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engine_rows", "engine_results", "engine_c")
+
+
+def engine_of(given: Capacity | str | Path) -> Capacity:
+    """The capacity of an engine: of a folder, or as it is given. Raises ForestcError, also for a name that no module
+    and no file may have."""
+    capacity = given if isinstance(given, Capacity) else open_engine(given)
+    if not is_identifier(capacity.name):
+        raise OptionError(
+            f"engine: name is {capacity.name!r}, a word that the files use otherwise",
+            where="" if isinstance(given, Capacity) else str(Path(given) / CAPACITY),
+            do=f"write the engine again with --name {identifier(capacity.name)}",
+        )
+    return capacity
 
 
 def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[str, str]:

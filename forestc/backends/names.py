@@ -97,6 +97,12 @@ def identifier(text: str) -> str:
     return f"m_{name}" if taken else name
 
 
+def is_identifier(name: str) -> bool:
+    """Whether a name is one of `identifier`, perhaps longer: no path, no code, and no word that is taken."""
+    head = name[:MOST_CHARACTERS].rstrip("_")
+    return name.isascii() and name.isidentifier() and identifier(head) == head
+
+
 def class_name(text: str, used: frozenset[str]) -> str:
     """A model's name as a Python class, different from keywords and from the names that its module uses."""
     name = identifier(text)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forestc.manifest.design import CHECK, CHECK_FORMAT, Design
+from forestc.manifest.checked import CHECK, CHECK_FORMAT
+from forestc.manifest.design import Design
 from forestc.version import __version__
 from forestc.writing import write_text
 

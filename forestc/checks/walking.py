@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.checks.bench import few
+from forestc.checks.engine_files import image_in
 from forestc.checks.engines import Difference, Engine, bench_difference, copied, difference
-from forestc.checks.image_reader import image_bytes, read_image, row_words
+from forestc.checks.image_reader import read_image, row_words
 from forestc.checks.vectors import Vectors
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described
@@ -146,8 +146,7 @@ class ImageInReader(Engine):
 
     def __init__(self, design: Design, folder: Path) -> None:
         self.forest, self.capacity, self.tool = design.forest, design.engine, "image_reader"
-        content = json.loads(design.path("engine_capacity").read_text(encoding="utf-8"))
-        self.image = read_image(image_bytes(design.path("engine_image").read_text(encoding="utf-8")), content)
+        self.image = image_in(design)
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         got = self.image.walked(row_words(self.forest, self.image.shape, vectors.words))

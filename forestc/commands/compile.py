@@ -16,6 +16,7 @@ from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_record
 from forestc.backends.c import types as c_types
 from forestc.backends.c.raw import by_position, column_types
+from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
@@ -36,7 +37,6 @@ from forestc.compilation.record import (
 from forestc.compilation.request import Request
 from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
-from forestc.engine.folder import open_engine
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
 from forestc.errors import RowsError
@@ -342,7 +342,7 @@ def _capacity(forest: Forest, wanted: Request) -> Capacity | None:
         return None
     given = wanted.options.engine
     if given is not None:
-        return given if isinstance(given, Capacity) else open_engine(given)
+        return engine_of(given)
     return capacity_of(forest, wanted.options.device, f"{identifier(forest.name)}_engine")
 
 

@@ -29,13 +29,15 @@ from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
+from forestc.exploration.kept import FOLDER as KEPT
 from forestc.exploration.material import Material, labeled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
 from forestc.exploration.search import OutOfTimeError, Search, unreachable
-from forestc.exploration.study import STUDY, Study, write_asked
+from forestc.exploration.study import STUDY, TRIALS, Study, write_asked
 from forestc.forest.ir import Forest
 from forestc.options.explore import ExploreOptions
 from forestc.options.fields import options_of, takes
+from forestc.options.records import inside
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
@@ -329,6 +331,9 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
     """The study's folder, held by this process alone. Raises ForestcError for a folder that is not right."""
     if resume:
         open_study(folder)  # raises for a folder that is not a study
+        there = [f"{TRIALS}/{path.name}" for path in (folder / TRIALS).glob("*")]
+        for name in (sampling.JOURNAL, KEPT, TRIALS, *there):
+            inside(folder, name)  # a link may lead elsewhere, and the search writes there
     elif (folder / STUDY).exists():
         raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
     elif folder.exists() and (not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir())):
@@ -338,7 +343,7 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
     lock = None
     try:
         with writing(folder, "give another"):
-            lock = (folder / ".lock").open("w", encoding="ascii")
+            lock = inside(folder, ".lock").open("a", encoding="ascii")
         try:
             import_module("fcntl").flock(lock, 6)  # LOCK_EX | LOCK_NB
         except ImportError:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from forestc.backends.engine import engine_of
 from forestc.checks.agreement import agreement
 from forestc.checks.walking import compare_image
 from forestc.commands.compile import quantize
 from forestc.commands.source import open_source
-from forestc.engine.folder import open_engine
 from forestc.engine.image import image_of, model_hash
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -30,7 +30,7 @@ def make_image(options: ImageOptions) -> Shown:
     """
     if options.engine is None:
         raise OptionError("no engine is given", do="add --engine DIR")
-    capacity, progress = open_engine(options.engine), options.progress
+    capacity, progress = engine_of(options.engine), options.progress
     forest, figures = _forest(options)
     image = image_of(forest, capacity, progress)
     progress("comparing the image with the forest")

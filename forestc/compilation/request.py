@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from forestc.backends.c import COptions, check
+from forestc.backends.engine import engine_of
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import FROM_THE_FOREST, TARGETS
 from forestc.costs.boards import stands_for
@@ -154,6 +155,8 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if given.engine is not None and "engine" not in targets:
         raise OptionError("an engine is given, and not wanted", do="add the target engine")
+    if given.engine is not None:
+        engine_of(given.engine)  # refused before the model is read
     if {"verilog", "vhdl"} & set(targets):
         fitted()  # a damaged table of costs is refused here
     if given.stream is not None and not {"verilog", "vhdl"} & set(targets):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, Literal
 
 from forestc.errors import OptionError
+from forestc.options.records import DamagedError, hold, record_of
 
 FORMAT = 1  # of nodes and images
 ROWS = 6  # in flight: the registers on a walker's way from an address to the next one
@@ -31,7 +33,8 @@ class Capacity:
     use. memory: block RAM, or the single-port RAM of the iCE40 UltraPlus, which takes one bank. load: how images come.
     user_bits: of tuser.
 
-    Raises OptionError for numbers out of range, and for nodes wider than 36 bits.
+    name: of the module, a plain identifier. Raises OptionError for values of another type or out of range, and for
+    nodes wider than 36 bits.
     """
 
     walkers: int
@@ -49,13 +52,10 @@ class Capacity:
     name: str = "engine"
 
     def __post_init__(self) -> None:
-        ranges = {
-            "walkers": (1, 1024), "nodes": (16, 1 << 20), "slots": (1, 4096), "features": (2, 4096),
-            "word_bits": (2, 32), "outputs": (1, 128), "score_bits": (8, 32), "banks": (1, 2), "user_bits": (1, 64),
-        }  # fmt: skip
-        for name, (low, high) in ranges.items():
-            if not low <= getattr(self, name) <= high:
-                raise OptionError(f"engine: {name} is {getattr(self, name)}", do=f"use {low} to {high}")
+        try:
+            hold(asdict(self), schema())
+        except DamagedError as fault:
+            raise OptionError(f"engine: {fault}", do="write the engine again with a value in its range") from None
         if self.nodes & (self.nodes - 1):
             raise OptionError(f"engine: {self.nodes} nodes are no power of 2", do="round up")
         if self.slots > self.nodes:
@@ -161,8 +161,25 @@ class Capacity:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Capacity:
-        """The inverse of `as_dict`. Raises OptionError for what is no capacity."""
+        """The inverse of `as_dict`. Raises OptionError, naming the field, for what is no capacity."""
         try:
-            return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
-        except (KeyError, TypeError) as error:
-            raise OptionError(f"no capacity of an engine ({error})", do="write the engine again") from None
+            hold(values, schema())
+        except DamagedError as fault:
+            raise OptionError(f"no capacity of an engine ({fault})", do="write the engine again") from None
+        return cls(**values)
+
+
+# The smallest and largest value of each number.
+_RANGES = {
+    "walkers": (1, 1024), "nodes": (16, 1 << 20), "slots": (1, 4096), "features": (2, 4096), "word_bits": (2, 32),
+    "outputs": (1, 128), "score_bits": (8, 32), "banks": (1, 2), "user_bits": (1, 64),
+}  # fmt: skip
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The schema of a capacity as JSON. All fields are there, and no others."""
+    numbers = {name: {"type": "integer", "minimum": low, "maximum": high} for name, (low, high) in _RANGES.items()}
+    name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$", "means": "a plain identifier"}
+    whole = record_of(Capacity, **numbers, name=name)
+    return whole | {"required": list(whole["properties"]), "additionalProperties": False}

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from forestc.engine.capacity import FORMAT, Capacity
+from forestc.engine.capacity import schema as capacity_schema
 from forestc.engine.verilog import emit, emit_bench, emit_walker
-from forestc.errors import ForestcError
+from forestc.errors import ForestcError, OptionError
+from forestc.options.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
 from forestc.writing import replacing, writing
 
 CAPACITY = "engine.json"
+MOST_BYTES = 1 << 16  # of engine.json
+AGAIN = "write the engine again"
 
 
 def described(capacity: Capacity) -> dict[str, Any]:
@@ -45,21 +49,39 @@ def write_engine(folder: Path, capacity: Capacity) -> None:
 
 
 def open_engine(folder: str | Path) -> Capacity:
-    """The capacity of an engine that `write_engine` wrote. Raises ForestcError."""
-    path = Path(folder) / CAPACITY
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise ForestcError(
-                "was written by another version of forestc", where=str(path), do="write the engine again"
-            )
-        return Capacity.of(content["capacity"])
-    except OSError:
-        raise ForestcError(
-            f"has no readable {CAPACITY}", where=str(folder), do="give a folder that forestc engine wrote"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ForestcError(f"is damaged ({error})", where=str(path), do="write the engine again") from None
+    """The capacity of an engine that `write_engine` wrote. Raises ForestcError that names the file and the field."""
+    return Capacity.of(read_engine(Path(folder) / CAPACITY)["capacity"])
+
+
+def read_engine(path: Path) -> dict[str, Any]:
+    """The content of an engine.json: that of the capacity in it. Raises ForestcError that names the file and the
+    field."""
+    content: dict[str, Any] = read_record(path, _schema(), "give a folder that forestc engine wrote", AGAIN, MOST_BYTES)
+    with refusing(path, AGAIN):
+        try:
+            expected = described(Capacity.of(content["capacity"]))
+        except OptionError as error:
+            raise DamagedError(str(error).removeprefix("engine: ")) from None
+        if content["id"] != expected["id"]:
+            raise DamagedError(f"id is {shown(content['id'])}, and the capacity's is {expected['id']}")
+        widths = expected["widths"]
+        exactly = {"required": list(widths), "additionalProperties": False}
+        hold(content["widths"], {"properties": {n: {"const": w} for n, w in widths.items()}, **exactly}, "widths")
+    return content
+
+
+def _schema() -> Schema:
+    return {
+        "type": "object",
+        "properties": {
+            "format": {"const": FORMAT},
+            "id": {"type": "string"},
+            "capacity": capacity_schema(),
+            "widths": {"type": "object", "additionalProperties": COUNT},
+        },
+        "required": ["format", "id", "capacity", "widths"],
+        "additionalProperties": False,
+    }
 
 
 def _foreign(folder: Path) -> str:

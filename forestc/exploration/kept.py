@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import zipfile
 import zlib
@@ -43,6 +44,7 @@ from forestc.version import __version__
 
 FOLDER = ".kept"
 MOST = 500_000_000  # bytes of the folder; beyond it the files that were not used for the longest time are dropped
+MOST_CONTENT = 1 << 30  # bytes of one result, unpacked
 _PROMISES = {
     kind.__name__: kind
     for kind in (Exact, FewChanges, KeepsAllButTies, KeepsDecisions, KeepsPaths, ScoresWithin, Within)
@@ -60,8 +62,11 @@ class Kept:
         """The content of a key; None if there is none, or it is damaged."""
         path = self._path(key)
         try:
-            content = zlib.decompress(path.read_bytes())
+            unpacker = zlib.decompressobj()
+            content = unpacker.decompress(path.read_bytes(), MOST_CONTENT)
         except (OSError, zlib.error):
+            return None
+        if not unpacker.eof:  # cut off, or of more than any result takes
             return None
         with suppress(OSError):
             os.utime(path)
@@ -115,8 +120,8 @@ class Memory:
         if content is None:
             return None
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return {key: arrays[key] for key in arrays.files}
+            with zipfile.ZipFile(io.BytesIO(content)) as file:
+                return {part.filename.removesuffix(".npy"): _array(file, part) for part in file.infolist()}
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
             return None
 
@@ -124,6 +129,18 @@ class Memory:
         file = io.BytesIO()
         np.savez(file, allow_pickle=False, **arrays)
         self.kept.put(f"{self.key} {name}", file.getvalue())
+
+
+def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
+    """An array of a file of arrays. Raises ValueError for one that claims more memory than its file has bytes."""
+    with file.open(part) as content:
+        npy = np.lib.format
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(content)]
+        shape, _, kind = read(content)
+        if kind.hasobject or math.prod(shape) * kind.itemsize > part.file_size or part.compress_type:
+            raise ValueError("no array that was kept")
+    with file.open(part) as content:
+        return np.asarray(npy.read_array(content, allow_pickle=False))
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
     named = masked(str(address or folder / JOURNAL))
     try:
         if address is not None and resume:  # it holds what was tried; a new one would begin again
+            _need_file(address)
             return library.load_study(storage=address, study_name=name_of(folder, address), sampler=sampler(seed, 0))
         return library.create_study(
             storage=_storage(folder, address), study_name=name_of(folder, address), sampler=sampler(seed, 0),
@@ -76,6 +77,13 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
             where=named,
             do=_ADDRESS if address else "remove it: --resume then tries the same designs again",
         ) from None
+
+
+def _need_file(address: str) -> None:
+    """Raises KeyError, as for a study that is not there, where the file of a database is not, which would be made."""
+    path = address.removeprefix("sqlite:///")
+    if path != address and not Path(path.partition("?")[0]).is_file():
+        raise KeyError(path)
 
 
 def name_of(folder: Path, address: str | None) -> str:

@@ -19,14 +19,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from forestc.errors import ForestcError, MissingExtraError
+from forestc.errors import MissingExtraError
 from forestc.notebook import notebook_html, printed
+from forestc.options.records import (
+    COUNT,
+    FIGURE,
+    LARGEST,
+    TEXT,
+    DamagedError,
+    Schema,
+    inside,
+    read_record,
+    record_of,
+    refusing,
+)
 from forestc.writing import write_text, writing
 
 FORMAT = 1  # version of study.json
-LARGEST = 1e15  # a number beyond it is no figure, option or limit of a study
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]
 RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")
@@ -212,79 +223,78 @@ def _without_twins(trials: Sequence[Trial], costs: Mapping[int, tuple[float, ...
             yield trial
 
 
+_NAME: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]+$", "means": "a name"}
+_OPTION: Schema = FIGURE | {"type": ["string", "number", "boolean", "null"]}
+_TEXT_OR_NONE: Schema = {"type": ["string", "null"]}
+_TEXTS: Schema = {"type": ["array", "null"], "items": TEXT}
+_FIGURES: Schema = {"type": "object", "additionalProperties": FIGURE}
+_SCORE: Schema = {"anyOf": [record_of(Score, rows=COUNT), {"type": "null"}]}
+_TRIAL: Schema = record_of(
+    Trial, number=COUNT, options={"type": "object", "additionalProperties": _OPTION}, validation=_SCORE, test=_SCORE,
+    figures={
+        "type": "object", "propertyNames": {"enum": list(RUNGS)}, "additionalProperties": _FIGURES,
+    },
+)  # fmt: skip
+_SECONDS: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": LARGEST}
+_YES_OR_NO: Schema = {"type": "boolean"}
+_WHOLE: Schema = COUNT | {"type": ["integer", "null"]}
+# What a study was asked: the options of `explore` that its resumption takes, and what pages show.
+_STUDY: Schema = {
+    "type": "object",
+    "required": ["format", "goals", "limits"],
+    "properties": {
+        "format": {"const": FORMAT},
+        "goals": {"type": "array", "minItems": 1, "items": record_of(Goal, figure=_NAME)},
+        "limits": {"type": "array", "items": record_of(Limit, figure=_NAME)},
+        **dict.fromkeys(
+            (
+                "command", "source", "model", "rows", "validation", "validation_rows", "test", "device", "cpu",
+                "scheduler", "storage", "content",
+            ),
+            _TEXT_OR_NONE,
+        ),
+        "label": {"type": ["string", "integer", "null"]},
+        **dict.fromkeys(("train", "classes"), _TEXTS),
+        **dict.fromkeys(("trials", "seed", "jobs", "trial_mb"), _WHOLE),
+        "trial_seconds": _SECONDS,
+        **dict.fromkeys(("regression", "native", "prove", "stopped"), _YES_OR_NO),
+        "top": {"enum": list(RUNGS)},
+        "versions": {"type": "object", "additionalProperties": TEXT},
+        **dict.fromkeys(("notes", "finish", "parameters"), _TEXTS),
+        "unfinished": {"type": ["object", "null"], "additionalProperties": COUNT},
+        "corrections": {"type": "object"},
+    },
+}  # fmt: skip
+_AGAIN = "run explore again"
+
+
 def open_study(folder: str | Path) -> Study:
     """Reads a study, also one that still runs or was killed. Raises ForestcError naming the file that is missing or
-    damaged."""
+    damaged, and the field."""
     folder = Path(folder)
-    asked = _read(folder / STUDY)
-    try:
-        if asked.pop("format") != FORMAT:
-            raise ForestcError("was written by another version of forestc", where=str(folder), do="run it again")
-        goals = tuple(Goal(**goal) for goal in asked.pop("goals"))
-        limits = tuple(Limit(**limit) for limit in asked.pop("limits"))
-        if not goals or not all(map(_is_goal, goals)) or not all(map(_is_limit, limits)):
-            raise TypeError("its goals or limits are none")
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ForestcError(f"{STUDY} is damaged ({error})", where=str(folder), do="run explore again") from None
+    asked = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
+    del asked["format"]
+    goals = tuple(Goal(**_known(Goal, goal)) for goal in asked.pop("goals"))
+    limits = tuple(Limit(**_known(Limit, limit)) for limit in asked.pop("limits"))
     paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
-    return Study(folder, goals, limits, asked, tuple(sorted(map(_read_trial, paths), key=lambda trial: trial.number)))
+    trials = (_read_trial(inside(folder, str(path.relative_to(folder)))) for path in paths)
+    return Study(folder, goals, limits, asked, tuple(sorted(trials, key=lambda trial: trial.number)))
 
 
-def _is_goal(goal: Goal) -> bool:
-    return _is_text(goal.figure) and isinstance(goal.maximize, bool) and (goal.unit == "" or _is_text(goal.unit))
-
-
-def _is_limit(limit: Limit) -> bool:
-    return _is_text(limit.figure) and isinstance(limit.at_least, bool) and _is_number(limit.value)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value != "" and value.isprintable()
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and -LARGEST <= value <= LARGEST
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise ForestcError(
-            f"has no readable {path.name}", where=str(path.parent), do="give a folder that forestc explore wrote"
-        ) from None
+def _known(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record that a dataclass has."""
+    return {entry.name: record[entry.name] for entry in fields(kind) if entry.name in record}
 
 
 def _read_trial(path: Path) -> Trial:
-    try:
-        record = _read(path)
-        for name in ("validation", "test"):
-            record[name] = None if record.get(name) is None else Score(**record[name])
-        trial = Trial(**{field.name: record[field.name] for field in fields(Trial) if field.name in record})
-        if _well_formed(trial) and path.parent.name == f"{trial.number:04d}":
-            return trial
-    except (ForestcError, KeyError, TypeError, AttributeError):
-        pass
-    raise ForestcError(f"{TRIAL} is damaged", where=str(path.parent), do="remove the trial's folder")
-
-
-def _well_formed(trial: Trial) -> bool:
-    """Whether the values read are of the kinds that a Trial promises, and its numbers are finite."""
-    scores = [vars(score).values() for score in (trial.validation, trial.test) if score is not None]
-    numbers = [*trial.corrected.values(), *trial.seconds.values(), *(n for score in scores for n in score)]
-    numbers += [number for figures in trial.figures.values() for number in figures.values()]
-    texts = (trial.reason, trial.command, *trial.options)
-    options = all(isinstance(value, str | int | float | None) for value in trial.options.values())
-    real = [value for value in trial.options.values() if isinstance(value, int | float)]
-    return (
-        isinstance(trial.number, int)
-        and trial.number >= 0
-        and trial.state in get_args(State)
-        and set(trial.figures) <= set(RUNGS)
-        and all(map(_is_number, (*numbers, *real)))
-        and all(isinstance(text, str) for text in texts)
-        and options
-    )
+    remedy = "remove the trial's folder"
+    record = _known(Trial, read_record(path, _TRIAL, remedy, remedy))
+    for name in ("validation", "test"):
+        record[name] = None if record.get(name) is None else Score(**_known(Score, record[name]))
+    with refusing(path, remedy):
+        if path.parent.name != f"{record['number']:04d}":
+            raise DamagedError(f"number is {record['number']}, not that of the folder")
+    return Trial(**record)
 
 
 def write_trial(study: Path, trial: Trial) -> None:

@@ -121,6 +121,7 @@ class InputModel:
     def drawn_for(self, model: Forest, count: int = DRAWN, seed: int = 0, others: Sequence[Forest] = ()) -> ArrayRows:
         """Rows drawn for a model, in the order of its columns. others: forests that take the rows as well; no value is
         missing where one of them takes none. Raises RowsError if the model reads columns that this one lacks."""
+        self.of(model)  # refused before memory is taken for the rows
         return ArrayRows(self.placed_for(model, self.rows(count, seed), others))
 
     def placed_for(self, model: Forest, rows: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:

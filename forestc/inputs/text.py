@@ -26,6 +26,7 @@ from forestc.errors import ModelError
 from forestc.forest.numbers import FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
+from forestc.options.records import DamagedError, parse_json
 
 VERSION = 1  # of the text form
 # Limits for text of unknown origin.
@@ -134,9 +135,9 @@ class _Fields:
     def __init__(self, line: str, number: int) -> None:
         self.where = f"line {number}"
         try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError):
-            fields = None
+            fields = parse_json(line)
+        except DamagedError as fault:
+            raise ModelError(f"can't be read: {fault}", where=self.where, do=REMEDY) from None
         if not isinstance(fields, dict):
             raise ModelError(f"expected a JSON object, found {line[:60]!r}", where=self.where, do=REMEDY)
         self.fields: Mapping[str, Any] = fields

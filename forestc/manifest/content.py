@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files as files_of
 from typing import Any
 
@@ -20,6 +21,7 @@ from forestc.netlist.ir import Netlist
 from forestc.netlist.ports import label_port, score_port
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
+from forestc.options.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
 FORMAT = 4
 FILE = files_of("forestc.manifest") / "manifest.schema.json"  # all but the options of compile
@@ -31,6 +33,45 @@ def schema() -> dict[str, Any]:
     options = schema_of(CompileOptions)
     closed = {"properties": options, "required": list(options), "additionalProperties": False}
     whole["properties"]["made"]["properties"]["options"] |= closed
+    return whole
+
+
+# Before and after a pass; some passes give one number.
+_PAIR: Schema = FIGURE | {"type": ["array", "number", "null"], "items": FIGURE, "minItems": 2, "maxItems": 2}
+_PAIRS = ("comparator_bits", "input_bits", "splits", "cost", "trees", "nodes", "comparators", "luts")
+_SHARE_OR_NONE: Schema = FIGURE | {"type": ["number", "null"]}
+_HELD_OUT = {"rows": COUNT, "measure": TEXT, "before": _SHARE_OR_NONE, "after": _SHARE_OR_NONE}
+_PROOF = {"state": TEXT, "changes": COUNT, "refuted": COUNT, "undecided": COUNT, "not_examined": COUNT}
+# What tables show of a pass.
+_STEP: Schema = {
+    "type": "object",
+    "required": ["pass", "guarantee", "change", "distinct_conditions", "meaning", "inputs_checked"],
+    "properties": {
+        "pass": TEXT, "guarantee": TEXT, "change": FIGURE, "meaning": TEXT,
+        "inputs_checked": COUNT | {"type": ["integer", "null"]},
+        "distinct_conditions": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
+        **dict.fromkeys(_PAIRS, _PAIR),
+        **dict.fromkeys(("exceptions", "thresholds"), COUNT),
+        "price": _SHARE_OR_NONE, "scores": TEXT, "chosen_on": TEXT,
+        "held_out": {"type": ["object", "null"], "required": list(_HELD_OUT), "properties": _HELD_OUT},
+        "proof": {"type": "object", "required": list(_PROOF), "properties": _PROOF},
+    },
+    "dependentRequired": {"exceptions": ["thresholds"], "splits": ["price", "scores"]},
+}  # fmt: skip
+
+
+@cache
+def reading_schema() -> dict[str, Any]:
+    """The schema that a manifest is read by: options that were added since it was written may be missing,
+    unknown fields are left to the hashes, and paths stay in the folder."""
+    whole = schema()
+    del whole["additionalProperties"]
+    made = whole["properties"]["made"]["properties"]["options"]
+    del made["required"], made["additionalProperties"]
+    whole["properties"]["made"]["properties"]["steps"]["items"] = _STEP
+    whole["properties"]["files"]["additionalProperties"] = INNER_PATH
+    whole["properties"]["sha256"]["properties"]["files"]["propertyNames"] = INNER_PATH
+    whole["properties"]["core"]["pattern"] = "^[A-Za-z][A-Za-z0-9_]*$"
     return whole
 
 

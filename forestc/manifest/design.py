@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import check
+from forestc.backends.engine import engine_of
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
@@ -24,12 +24,24 @@ from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
-from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest
-from forestc.manifest.results import MEASURED, Command, Result, add_result, read_results
+from forestc.manifest.checked import CHECK, read_check
+from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest, reading_schema
+from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.notebook import notebook_html
 from forestc.options.c import COptions, c_options_of
+from forestc.options.records import (
+    TEXT,
+    DamagedError,
+    Schema,
+    hold_text,
+    inside,
+    read_record,
+    read_text,
+    refusing,
+)
+from forestc.options.stream import StreamOptions
 from forestc.predictor import Predictor
 from forestc.rows.encode import encode
 from forestc.writing import replacing, writing
@@ -39,8 +51,8 @@ MODEL = "model.forest"
 QUANTIZED = "quantized.forest"
 QUANTIZED_TO_3 = "quantised.forest"  # its name in folders of formats up to 3, which a compile may replace
 REPORT = "report.md"
-CHECK = "check.json"
-CHECK_FORMAT = 1
+AGAIN = "compile again"
+MOST_BYTES = 1 << 31  # of a forest's text
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +106,11 @@ class Design(Predictor):
 
     @property
     def c_options(self) -> COptions:
-        options = c_options_of(self.manifest["options"]["c"])
-        check(options)
-        return options
+        return c_options_of(self.manifest["options"]["c"])
 
     @property
     def lowering(self) -> LoweringOptions:
-        options = self.manifest["options"]
-        return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_FAMILY))
+        return _lowering(self.manifest["options"])
 
     @property
     def engine(self) -> Capacity:
@@ -198,7 +207,7 @@ class Design(Predictor):
             raise ForestcError(
                 f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"
             )
-        path = self.folder / str(self.manifest["files"][role])
+        path = inside(self.folder, self.manifest["files"][role])
         if not path.is_file():
             raise ForestcError(f"the {role} file is missing", where=str(path), do="compile again")
         return path
@@ -210,14 +219,16 @@ class Design(Predictor):
 
     def digests(self) -> dict[str, str | None]:
         """The present SHA-256 of each file, None for a file that can't be read."""
-        return {path: _digest_of(self.folder / path) for path in self.manifest["sha256"]["files"]}
+        return {path: _digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
 
     def check_record(self) -> dict[str, Any] | None:
-        """The content of check.json, of the last `check`; None if forestc did not write it."""
-        return _check_record(self.folder)
+        """The content of check.json, of the last `check`; None without one. Raises ForestcError, naming the field, if
+        forestc did not write it."""
+        return read_check(self.folder)
 
     def results(self) -> list[Result]:
-        """What `synth`, `measure` and `report --place` found of the design, from measured.json."""
+        """What `synth`, `measure` and `report --place` found of the design, from measured.json. Raises ForestcError,
+        naming the field, if forestc did not write it."""
         return read_results(self.folder)
 
     def is_of_this_content(self, result: Result) -> bool:
@@ -229,7 +240,7 @@ class Design(Predictor):
         return add_result(self.folder, command, figures, (self.manifest["hash"], self.digests()), stream=stream)
 
     def last_check(self) -> dict[str, Any] | None:
-        """The result of the last `check`, from check.json; None without a readable one.
+        """The result of the last `check`, from check.json; None without one. Raises ForestcError as `check_record`.
 
         of_this_content: whether the design and all its files are unchanged since then.
         """
@@ -251,45 +262,77 @@ class Design(Predictor):
 
 
 def open_design(folder: str | Path) -> Design:
-    """Reads a folder that `compile` wrote. Raises ForestcError naming the file that is missing or damaged."""
+    """Reads a folder that `compile` wrote. Raises ForestcError naming the file that is missing or damaged, and the
+    field."""
     folder = Path(folder)
-    texts = {}
-    for name in (MANIFEST, MODEL, QUANTIZED):
-        try:
-            texts[name] = (folder / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise ForestcError(
-                f"has no readable {name}", where=str(folder), do="give a folder that forestc compile wrote"
-            ) from None
-    try:
-        manifest = json.loads(texts[MANIFEST])
-        if manifest["format"] != FORMAT:
-            raise ForestcError(
-                f"was written by another version of forestc (format {manifest['format']})",
-                where=str(folder),
-                do="compile again",
-            )
-        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTIZED]))
-        matching = manifest["hash"] == design_hash(texts[QUANTIZED], manifest["options"])
-        changed = _changed(manifest, texts)
-        # Reading these once finds missing keys here rather than in later uses.
-        _, _, _, _ = design.targets, design.c_options, design.lowering, dict(manifest["guarantees"])
-        inside = all(_stays_inside(str(path)) for path in [*manifest["files"].values(), *manifest["sha256"]["files"]])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
-    except OptionError as error:
-        raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
-    except ModelError as error:
-        raise ModelError(f"a forest in it is damaged ({error})", where=str(folder), do="compile again") from None
-    if not inside:
-        raise ForestcError(f"{MANIFEST} names files outside the folder", where=str(folder), do="compile again")
-    if changed:
-        raise ForestcError(
-            f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do="compile again"
-        )
-    if not matching:
-        raise ForestcError(f"{QUANTIZED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
+    texts = {name: _text(folder, name) for name in (MANIFEST, MODEL, QUANTIZED)}
+    manifest = hold_text(texts[MANIFEST], folder / MANIFEST, reading_schema(), AGAIN)
+    with refusing(folder / MANIFEST, AGAIN):
+        _check_options(manifest["options"])
+        if "synthesis" in manifest["made"]:
+            check_figures("synth", manifest["made"]["synthesis"], "made.synthesis")
+    design = Design(folder, manifest, *(_forest(folder, name, texts[name]) for name in (MODEL, QUANTIZED)))
+    if changed := _changed(manifest, texts):
+        raise ForestcError(f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do=AGAIN)
+    if manifest["hash"] != design_hash(texts[QUANTIZED], manifest["options"]):
+        raise ForestcError(f"{QUANTIZED} and {MANIFEST} do not belong together", where=str(folder), do=AGAIN)
+    with refusing(folder / MANIFEST, AGAIN):
+        _check_agrees(design)
     return design
+
+
+def _text(folder: Path, name: str) -> str:
+    remedy = "give a folder that forestc compile wrote"
+    try:
+        return read_text(folder / name, MOST_BYTES)
+    except OSError:
+        raise ForestcError(f"has no readable {name}", where=str(folder), do=remedy) from None
+    except DamagedError as fault:
+        raise ForestcError(f"{name} is damaged (it {fault})", where=str(folder), do=AGAIN) from None
+
+
+def _forest(folder: Path, name: str, text: str) -> Forest:
+    try:
+        return parse_forest(text)
+    except ModelError as error:
+        raise ModelError(f"a forest in it is damaged: {name} ({error})", where=str(folder), do=AGAIN) from None
+
+
+def _lowering(options: Mapping[str, Any]) -> LoweringOptions:
+    return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_FAMILY))
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raises DamagedError for options that `compile` refuses."""
+    makers: dict[str, Callable[[], object]] = {
+        "c": lambda: check(c_options_of(options["c"])),
+        "latency": lambda: _lowering(options),
+        "stream": lambda: StreamOptions(**options["stream"]) if "stream" in options else None,
+        "engine": lambda: engine_of(Capacity.of(options["engine"])) if "engine" in options else None,
+    }
+    for name, make in makers.items():
+        try:
+            make()
+        except OptionError as error:
+            raise DamagedError(f"options.{name}: {error}") from None
+    if ("engine" in options["targets"]) != ("engine" in options):
+        raise DamagedError("options.engine and options.targets do not belong together")
+
+
+def _check_agrees(design: Design) -> None:
+    """Raises DamagedError for a manifest of another forest. What it says of hardware is compared with the netlist."""
+    written, forest = design.manifest, design.forest
+    features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
+    found = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
+    for name, value, wanted in (
+        ("name", written["name"], forest.name),
+        ("columns", written["columns"], forest.columns),
+        ("features", found, features),
+    ):
+        if value != wanted:
+            raise DamagedError(f"{name} is not that of {QUANTIZED}")
+    if design.model.columns != forest.columns or len(design.model.classes) != len(forest.classes):
+        raise DamagedError(f"{MODEL} is not the model of {QUANTIZED}")
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
@@ -304,48 +347,12 @@ def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]
     return changed + [name for name in (MODEL, QUANTIZED) if hashed.get(name) != digest(texts[name])]
 
 
-def _check_record(folder: Path) -> dict[str, Any] | None:
-    """The content of check.json; None if forestc did not write it."""
+def _digest_of(folder: Path, name: str) -> str | None:
     try:
-        record = json.loads((folder / CHECK).read_text(encoding="utf-8"))
-        forms = {"result": str, "date": str, "forestc": str, "hash": str, "files": dict, "engines": dict}
-        parts = [*record["engines"].items(), *((key, record[key]) for key in ("proof", "agreement", "rows"))]
-        optional = {"proof": "verdict", "agreement": "agreement", "rows": "sha256"}  # part: a key that it must have
-        valid = record["format"] == CHECK_FORMAT and all(isinstance(record[key], kind) for key, kind in forms.items())
-        valid &= all(map(_is_count, (engine["differences"] for engine in record["engines"].values())))
-        valid &= record["proof"] is None or _is_proof(record["proof"])
-        valid &= all(
-            (part is None and key in optional) or (isinstance(part, dict) and optional.get(key, "differences") in part)
-            for key, part in parts
-        )
-        return record if valid else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        path = inside(folder, name)
+        return digest(path.read_bytes()) if path.is_file() else None
+    except (OSError, ForestcError):
         return None
-
-
-VERDICTS = ("proved", "refuted", "undecided")
-
-
-def _is_count(value: object) -> bool:
-    return value is None or (isinstance(value, int) and 0 <= value < 1 << 53)
-
-
-def _is_proof(proof: Mapping[str, Any]) -> bool:
-    parts = proof.get("parts", [])
-    return proof["verdict"] in VERDICTS and all(
-        isinstance(part, dict) and all(_is_count(part.get(key)) for key in ("asked", "proved")) for part in parts
-    )
-
-
-def _digest_of(path: Path) -> str | None:
-    try:
-        return digest(path.read_bytes())
-    except OSError:
-        return None
-
-
-def _stays_inside(path: str) -> bool:
-    return not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def check_writable(folder: Path) -> None:
@@ -374,16 +381,28 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
                 path.write_text(text, encoding="utf-8", newline="\n")
 
 
+# What tells a manifest of any format.
+_ANY_FORMAT: Schema = {
+    "type": "object",
+    "required": ["format", "hash", "options", "files"],
+    "properties": {
+        "format": {"type": "integer", "minimum": 2, "maximum": FORMAT},
+        "files": {"type": "object", "additionalProperties": TEXT},
+    },
+}
+
+
 def _foreign_file(folder: Path) -> str:
     """A file in the folder that its manifest does not list; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     known: set[str] = set()
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if 2 <= manifest["format"] <= FORMAT and {"hash", "options"} <= manifest.keys():
-            known = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *map(str, manifest["files"].values())}
-            known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
-            known |= {name for name in present if name.startswith(f".{MEASURED}.")}
-            known |= set() if _check_record(folder) is None else {CHECK}
-            known |= {MEASURED} if read_results(folder) else set()
+    with suppress(ForestcError):
+        manifest = read_record(folder / MANIFEST, _ANY_FORMAT, AGAIN, AGAIN)
+        known = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
+        known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
+        known |= {name for name in present if name.startswith(f".{MEASURED}.")}
+    with suppress(ForestcError):
+        known |= {CHECK} if known and read_check(folder) else set()
+    with suppress(ForestcError):
+        known |= {MEASURED} if known and read_results(folder) else set()
     return min(present - known, default="")

@@ -1,7 +1,7 @@
 """measured.json: what tools found of a folder's design, by command and by what it ran on, each with tools and date.
 
 The last result of each is kept, with the hashes of the design and of its files when the tool ran. A file that forestc
-did not write counts as none.
+did not write is refused, and never replaced.
 """
 
 from __future__ import annotations
@@ -13,33 +13,75 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from forestc.errors import ForestcError
+from forestc.options.records import (
+    COUNT,
+    FIGURE,
+    FILES,
+    SHA256,
+    TEXT,
+    DamagedError,
+    Schema,
+    hold,
+    read_record,
+    record_of,
+    refusing,
+    shown,
+)
 from forestc.version import __version__
 from forestc.writing import write_text
 
 MEASURED = "measured.json"
 FORMAT = 1
 Command = Literal["synth", "measure", "place"]
-LARGEST = 1e15  # a number beyond it is no figure
+AGAIN = "remove it, and run synth or measure again"
 
-_OPTIONAL = (int, float, type(None))
-_RUN = (dict, type(None))
-# Keys of the figures that tables show, with their types.
-_FORMS: Mapping[str, Mapping[str, Any]] = {
+_OPTIONAL: Schema = FIGURE | {"type": ["number", "null"]}
+_TEXTS: Schema = {"type": "array", "items": TEXT}
+# Counts of a run.
+_RUN: Schema = {
+    "type": ["object", "null"],
+    "required": ["mean", "max", "max_of_all"],
+    "properties": dict.fromkeys(("mean", "max", "max_of_all"), FIGURE),
+}
+_BOUND: Schema = COUNT | {"type": ["integer", "null"]}
+_PLACED: Schema = {
+    "type": ["object", "null"],
+    "required": ["used", "available"],
+    "properties": {"used": COUNT, "available": COUNT},
+}
+_ENTRY: dict[str, Schema] = {
+    "flash": COUNT, "ram": COUNT, "stack": _OPTIONAL, "instructions": _RUN, "cycles": _RUN, "differences": _OPTIONAL,
+}  # fmt: skip
+_ENTRIES: Schema = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "required": [*_ENTRY, "stack_by", "stack_seen", "expected"],
+        "properties": _ENTRY | {"stack_by": TEXT, "stack_seen": _OPTIONAL, "expected": _OPTIONAL, "worst_case": _BOUND},
+    },
+}
+_BUDGET: Schema = {
+    "type": "object",
+    "additionalProperties": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
+}
+# Figures that tables show, by command: those that are needed, and others.
+_NEEDED: dict[str, dict[str, Schema]] = {
     "synth": {
-        "device": str, "lut": int, "ff": int, "carry": int, "bram": int, "depth": _OPTIONAL, "fmax_mhz": _OPTIONAL,
-        "tools": list, "latency_cycles": int,
+        "device": TEXT, "lut": COUNT, "ff": COUNT, "carry": COUNT, "bram": COUNT, "depth": _OPTIONAL,
+        "fmax_mhz": _OPTIONAL, "tools": _TEXTS, "latency_cycles": COUNT,
     },
     "measure": {
-        "cpu": str, "entry": str, "flash": int, "ram": int, "stack": _OPTIONAL, "instructions": _RUN, "cycles": _RUN,
-        "entries": dict, "rows": int, "rows_given": int, "vectors": int, "optimize": str, "tools": list,
-        "differences": _OPTIONAL,
+        "cpu": TEXT, "entry": TEXT, **_ENTRY, "entries": _ENTRIES, "rows": COUNT, "rows_given": COUNT,
+        "vectors": COUNT, "optimize": TEXT, "tools": _TEXTS,
     },
-    "place": {"device": str, "fmax_mhz": _OPTIONAL, "used": int, "available": int, "tools": list},
+    "place": {"device": TEXT, "fmax_mhz": _OPTIONAL, "used": COUNT, "available": COUNT, "tools": _TEXTS},
 }  # fmt: skip
-_ENTRY: Mapping[str, Any] = {
-    "flash": int, "ram": int, "stack": _OPTIONAL, "stack_by": str, "stack_seen": _OPTIONAL, "instructions": _RUN,
-    "cycles": _RUN, "expected": _OPTIONAL, "differences": _OPTIONAL,
-}  # fmt: skip
+_MORE: dict[str, dict[str, Schema]] = {
+    "synth": {"placed": _PLACED, "stream": {"type": ["object", "boolean", "null"]}},
+    "measure": {"worst_case": _BOUND, "budget": _BUDGET},
+    "place": {},
+}
 
 
 @dataclass(frozen=True)
@@ -62,13 +104,16 @@ class Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """The results of a folder, by command and device; none if forestc did not write the file."""
-    try:
-        record = json.loads((folder / MEASURED).read_text(encoding="utf-8"))
-        results = [Result(**result) for result in record["results"]]
-        return results if record["format"] == FORMAT and all(map(_well_formed, results)) else []
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    """The results of a folder, by command and device; none without a file of them. Raises ForestcError, naming the
+    field, for a file that forestc did not write."""
+    path = folder / MEASURED
+    if not path.exists():
         return []
+    results = read_record(path, _SCHEMA, AGAIN, AGAIN)["results"]
+    with refusing(path, AGAIN):
+        for place, result in enumerate(results):
+            _check_result(result, f"results[{place}]")
+    return [Result(**result) for result in results]
 
 
 def add_result(
@@ -84,7 +129,11 @@ def add_result(
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])
     added = Result(command, on, stream, date, __version__, design[0], design[1], figures)
-    results = {result.key: result for result in (*read_results(folder), added)}
+    try:
+        before = read_results(folder)
+    except ForestcError as error:
+        return f"{MEASURED} was not written: {error}"
+    results = {result.key: result for result in (*before, added)}
     record = {"format": FORMAT, "results": [asdict(results[key]) for key in sorted(results)]}
     try:
         write_text(folder / MEASURED, json.dumps(record, indent=1) + "\n")
@@ -93,53 +142,32 @@ def add_result(
         return f"{MEASURED} was not written ({error.strerror}): {folder}"
 
 
-_PAIR = {"a": int, "b": int}  # what is used, and the budget
+_SCHEMA: Schema = {
+    "type": "object",
+    "required": ["format", "results"],
+    "properties": {
+        "format": {"const": FORMAT},
+        "results": {
+            "type": "array",
+            "items": record_of(Result, hash=SHA256, files=FILES, figures={"type": "object"})
+            | {"additionalProperties": False},
+        },
+    },
+}
 
 
-def _well_formed(result: Result) -> bool:
-    texts = (result.command, result.on, result.date, result.forestc, result.hash)
-    figures = result.figures
-    if not (all(isinstance(text, str) for text in texts) and result.command in _FORMS and isinstance(figures, dict)):
-        return False
-    if not isinstance(result.files, dict) or not _has(figures, _FORMS[result.command]):
-        return False
-    if result.command == "measure":
-        return (
-            result.on == figures["cpu"]
-            and all(
-                isinstance(entry, dict)
-                and _has(entry, _ENTRY)
-                and all(map(_is_count, (entry["instructions"], entry["cycles"])))
-                and _is_bound(entry)
-                for entry in figures["entries"].values()
-            )
-            and all(map(_is_count, (figures["instructions"], figures["cycles"])))
-            and _is_bound(figures)
-            and all(_has(dict(zip("ab", pair, strict=True)), _PAIR) for pair in figures.get("budget", {}).values())
-        )
-    placed = figures.get("placed")
-    return (
-        result.on == figures["device"]
-        and (placed is None or _has(placed, {"used": int, "available": int}))
-        and (placed is not None or figures["fmax_mhz"] is None or result.command == "place")
-    )
+def check_figures(command: Command, figures: Mapping[str, Any], path: str) -> None:
+    """Raises DamagedError, naming the field, for figures that are not those of the command. path: of the figures."""
+    needed = _NEEDED[command]
+    hold(figures, {"required": list(needed), "properties": needed | _MORE[command]}, path)
+    if command == "synth" and figures["fmax_mhz"] is not None and figures.get("placed") is None:
+        raise DamagedError(f"{path}.placed is missing, and fmax_mhz is there")
 
 
-def _has(figures: object, form: Mapping[str, Any]) -> bool:
-    """Whether all keys are there, with values of their types; numbers are of a size that figures have."""
-    if not isinstance(figures, dict) or not form.keys() <= figures.keys():
-        return False
-    values = [figures[key] for key in form]
-    sized = all(not isinstance(value, int | float) or -LARGEST < value < LARGEST for value in values)
-    return sized and all(
-        isinstance(figures[key], kind) and not isinstance(figures[key], bool) for key, kind in form.items()
-    )
-
-
-def _is_bound(figures: Mapping[str, Any]) -> bool:
-    return figures.get("worst_case") is None or _has(figures, {"worst_case": int})
-
-
-def _is_count(counts: object) -> bool:
-    """Whether these are counts of a run: mean, max, max_of_all."""
-    return counts is None or _has(counts, dict.fromkeys(("mean", "max", "max_of_all"), (int, float)))
+def _check_result(result: Mapping[str, Any], path: str) -> None:
+    """Raises DamagedError for figures that are not those of the result's command and device."""
+    check_figures(result["command"], result["figures"], f"{path}.figures")
+    on = "cpu" if result["command"] == "measure" else "device"
+    found = result["figures"][on]
+    if result["on"] != found:
+        raise DamagedError(f"{path}.figures.{on} is {shown(found)}, and the result is of {shown(result['on'])}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from forestc.writing import replacing
 
 MOST_BYTES = 512 << 20  # of all files in the cache
+SEAL = 32  # bytes of a hash
 
 
 def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
@@ -29,16 +30,26 @@ def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path
         return make()
     place = folder / _key(made_from)
     with suppress(OSError):
-        shutil.copy2(place, target)
-        os.utime(place)  # the least recently used are removed first
-        return target
+        content, seal = (data := place.read_bytes())[:-SEAL], data[-SEAL:]
+        if _seal(content) == seal:  # a damaged file is made again
+            target.write_bytes(content)
+            shutil.copymode(place, target)
+            os.utime(place)  # the least recently used are removed first
+            return target
     made = make()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with replacing(place) as (new,):  # at once, so that concurrent writers don't matter
-            shutil.copy2(made, new)
+            content = made.read_bytes()
+            new.write_bytes(content + _seal(content))
+            shutil.copymode(made, new)
         _make_room(folder)
     return made
+
+
+def _seal(content: bytes) -> bytes:
+    """What follows a program in the cache."""
+    return hashlib.sha256(content).digest()
 
 
 def _folder() -> Path | None:

@@ -233,7 +233,7 @@ def test_a_header_that_does_not_compile_is_a_tool_error(folder):
             lambda f: (f / "manifest.json").write_text(
                 (f / "manifest.json").read_text().replace('"inputs": "words"', '"inputs": "bytes"')
             ),
-            r"manifest.json is damaged \(c: inputs=bytes; use words, struct",
+            r"manifest.json is damaged \(options\.c\.inputs is \"bytes\", not one of \"words\", \"struct\"",
         ),
         (lambda f: (f / "model.forest").write_text("nothing"), "a forest in it is damaged"),
         (

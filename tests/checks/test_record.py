@@ -118,7 +118,8 @@ def test_compiling_again_removes_it_and_a_file_of_the_user_s_stays(folder):
     forestc.compile(model, X, folder, label=y, name="ill", latency=1)
     assert not {name for name in names(folder) if "check" in name}
     (folder / "check.json").write_text('{"mine": 1}')
-    assert forestc.open_design(folder).last_check() is None
+    with pytest.raises(ForestcError, match=r"check\.json is damaged \(format is missing\); .*remove it"):
+        forestc.open_design(folder).last_check()
     with pytest.raises(ForestcError, match=r"holds 'check\.json', which forestc did not write"):
         forestc.compile(model, X, folder, label=y, name="ill")
 
@@ -160,36 +161,42 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "field"),
     [
-        lambda output: None,
-        lambda output: [],
-        lambda output: output | {"format": 99},
-        lambda output: output | {"engines": {"c": "x"}},
-        lambda output: output | {"engines": [1]},
-        lambda output: output | {"proof": "verdict"},
-        lambda output: output | {"rows": 3},
-        lambda output: {key: value for key, value in output.items() if key != "agreement"},
-        lambda output: output | {"files": None},
-        lambda output: output | {"date": {"a": 1}},
-        lambda output: output | {"engines": {"netlist": {"differences": "1"}}},
-        lambda output: output | {"engines": {"netlist": {"differences": 10**400}}},
-        lambda output: output | {"proof": {"verdict": "\ud800", "parts": []}},
-        lambda output: output | {"proof": {"verdict": [], "parts": []}},
-        lambda output: output | {"proof": {"verdict": "proved", "parts": None}},
-        lambda output: output | {"proof": {"verdict": "proved", "parts": ["x"]}},
-        lambda output: (
-            output | {"proof": {"verdict": "proved", "parts": [{"name": "ports", "asked": 1, "proved": "1"}]}}
+        (lambda output: None, "it is null, not an object"),
+        (lambda output: [], r"it is \[\], not an object"),
+        (lambda output: output | {"format": 99}, "another version of forestc"),
+        (lambda output: output | {"engines": {"c": "x"}}, r"engines\.c is"),
+        (lambda output: output | {"engines": [1]}, "engines is"),
+        (lambda output: output | {"proof": "verdict"}, "proof is"),
+        (lambda output: output | {"rows": 3}, "rows is 3, not an object or null"),
+        (lambda output: {key: value for key, value in output.items() if key != "agreement"}, "agreement is missing"),
+        (lambda output: output | {"files": None}, "files is null"),
+        (lambda output: output | {"date": {"a": 1}}, "date is"),
+        (lambda output: output | {"engines": {"netlist": {"differences": "1"}}}, r"engines\.netlist\.differences is"),
+        (lambda output: output | {"engines": {"netlist": {"differences": 10**400}}}, "a number of 401 digits"),
+        (lambda output: output | {"proof": {"verdict": "\ud800", "parts": []}}, "no Unicode"),
+        (lambda output: output | {"proof": {"verdict": [], "parts": []}}, r"proof\.verdict is"),
+        (lambda output: output | {"proof": {"verdict": "proved", "parts": None}}, r"proof\.parts is null"),
+        (lambda output: output | {"proof": {"verdict": "proved", "parts": ["x"]}}, r"proof\.parts\[0\] is"),
+        (
+            lambda output: (
+                output | {"proof": {"verdict": "proved", "parts": [{"name": "ports", "asked": 1, "proved": "1"}]}}
+            ),
+            r"proof\.parts\[0\]\.proved is",
         ),
     ],
 )
-def test_a_damaged_record_is_none(folder, damage):
+def test_a_damaged_record_is_refused_by_file_and_field(folder, damage, field):
     run(folder, engines=["netlist"], random_rows=1)
     path = folder / "check.json"
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
-    assert forestc.open_design(folder).last_check() is None
+    with pytest.raises(ForestcError, match=rf"check\.json.*{field}|{field}.*check\.json"):
+        forestc.open_design(folder).last_check()
     path.write_text(path.read_text()[:-5])
-    assert forestc.inspect(folder)["compiled"]["last_check"] is None
+    with pytest.raises(ForestcError, match=r"check\.json is damaged"):
+        forestc.inspect(folder)
+    assert run(folder, engines=["netlist"], random_rows=1).ok and forestc.open_design(folder).last_check()
 
 
 def test_others_may_read_it_as_far_as_the_mask_lets_them(folder):

@@ -120,3 +120,51 @@ def test_an_image_of_a_compiled_folder(tmp_path):
     assert done.design.engine == open_engine(tmp_path / "engine")
     with pytest.raises(OptionError, match="an engine is given, and not wanted"):
         forestc.compile(model, X, tmp_path / "out", targets="c", engine=tmp_path / "engine")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "../../../elsewhere/top"}, "name is .*not a plain identifier"),
+        ({"name": "a(); endmodule module b"}, "name is .*not a plain identifier"),
+        ({"name": "module"}, "name is 'module', a word that the files use otherwise.*--name m_module"),
+        ({"walkers": True}, "walkers is true, not a whole number"),
+        ({"walkers": None}, "walkers is null"),
+        ({"nodes": []}, r"nodes is \[\]"),
+        ({"load": "telnet"}, 'load is "telnet", not one of "stream", "axi-lite"'),
+        ({"user_bits": 3.7}, "user_bits is 3.7, not a whole number"),
+        ({"slots": 10**30}, "a number of 31 digits"),
+        ({"nodes": 100}, "100 nodes are no power of 2"),
+        ({"more": 1}, "more is unknown"),
+    ],
+)
+def test_an_engine_of_somebody_else_is_data(tmp_path, change, said):
+    """Its name is no path and no Verilog, its numbers are numbers; nothing is written."""
+    model, X, y = trained("tree-binary")
+    write_engine(tmp_path / "engine", Capacity(2, 64, 3, 8))
+    path = tmp_path / "engine" / CAPACITY
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"capacity": content["capacity"] | change}))
+    for run in (
+        lambda: forestc.compile(model, X, tmp_path / "out", label=y, targets="engine", engine=tmp_path / "engine"),
+        lambda: forestc.make_image(model, X, tmp_path / "new.bin", engine=tmp_path / "engine", label=y),
+    ):
+        with pytest.raises(ForestcError, match=rf"(?s)engine.*{said}") as caught:
+            run()
+        assert CAPACITY in str(caught.value)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["engine"]
+
+
+@pytest.mark.parametrize("change", [{"id": "0"}, {"widths": {}}, {"widths": {"address_bits": 7}}, {"more": 1}])
+def test_what_follows_from_a_capacity_is_that_of_the_capacity(tmp_path, change):
+    write_engine(tmp_path / "engine", Capacity(2, 64, 3, 8))
+    path = tmp_path / "engine" / CAPACITY
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ForestcError, match=rf"engine\.json is damaged \({next(iter(change))}"):
+        open_engine(tmp_path / "engine")
+
+
+@pytest.mark.parametrize("change", [{"name": "a b"}, {"walkers": True}, {"scores": 1}, {"memory": "flash"}])
+def test_a_capacity_has_values_of_its_types(change):
+    with pytest.raises(OptionError, match=f"engine: {next(iter(change))} is"):
+        replace(Capacity(2, 64, 3, 8), **change)

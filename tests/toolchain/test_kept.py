@@ -65,7 +65,7 @@ def test_the_folder_is_the_users(made, tmp_path, monkeypatch):
 
 def test_what_was_not_used_for_longest_makes_room(made, tmp_path, monkeypatch):
     monkeypatch.setenv("FORESTC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_module, "MOST_BYTES", 14)  # two files of 6
+    monkeypatch.setattr(kept_module, "MOST_BYTES", 90)  # two files of 6 bytes and a hash of 32
     make, calls = made
     for age, name in enumerate(("a", "b")):
         kept([name], tmp_path / "x", make)
@@ -78,6 +78,17 @@ def test_what_was_not_used_for_longest_makes_room(made, tmp_path, monkeypatch):
     assert len(calls) == 3
     kept(["b"], tmp_path / "x", make)
     assert len(calls) == 4
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"X" + data[1:], lambda data: b""])
+def test_a_damaged_program_is_made_again(made, tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("FORESTC_CACHE", str(tmp_path / "cache"))
+    make, calls = made
+    kept(["a"], tmp_path / "x", make)
+    (place,) = (tmp_path / "cache" / "programs").iterdir()
+    place.write_bytes(damage(place.read_bytes()))
+    assert kept(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
+    assert kept(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
 
 
 def test_one_process_prepares_a_packaged_program(tmp_path, monkeypatch):

@@ -15,13 +15,13 @@ Together: by induction over the steps, a walker that is at the address of a stat
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from forestc.checks.engine_files import engine_files
 from forestc.checks.image_reader import (
     ARGMAX,
     NONE,
@@ -29,7 +29,6 @@ from forestc.checks.image_reader import (
     ImageRead,
     ImageRefusedError,
     Shape,
-    image_bytes,
     read_image,
 )
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
@@ -47,8 +46,7 @@ _KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
 
 def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
     """The proof of a folder with an engine. Where trees lie is taken from the writer of images, and proved."""
-    content = json.loads(design.path("engine_capacity").read_text(encoding="utf-8"))
-    data = image_bytes(design.path("engine_image").read_text(encoding="utf-8"))
+    data, content = engine_files(design)
     places = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
         progress("proof of a step")

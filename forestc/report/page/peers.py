@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.errors import ForestcError, known_names
+from forestc.options.records import DamagedError, parse_json
 
 MOST_BYTES, MOST_PEERS = 1 << 20, 500  # of a file: limits for files of unknown origin
 KNOWN = ("accuracy", "lut", "ff", "latency_cycles", "fmax_mhz", "flash", "ram", "instructions")
@@ -48,8 +48,8 @@ def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:
 
 def _from_json(text: str, where: str) -> list[Mapping[str, Any]]:
     try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        rows = parse_json(text)
+    except DamagedError as error:
         raise ForestcError(f"is no readable JSON ({error})", where=where, do=_FORM) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ForestcError("is not a list of objects", where=where, do=_FORM)

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.commands.report import report
 from forestc.commands.synth import synth
-from forestc.errors import OptionError
+from forestc.errors import ForestcError, OptionError
 from forestc.manifest.results import MEASURED, read_results
 from forestc.options.stream import StreamOptions
 from forestc.report.page.design_page import design_page
@@ -124,7 +124,7 @@ def test_what_compile_synthesized_counts_until_synth_runs(own):
         {"files": []}, {"date": 5}, {"command": "measure"}, {"figures": {**SYNTH, "tools": "x"}},
     ],
 )  # fmt: skip
-def test_damaged_records_count_as_none(own, change):
+def test_damaged_records_are_refused_and_stay(own, change):
     own.record("synth", SYNTH)
     path = own.folder / MEASURED
     record = json.loads(path.read_text())
@@ -134,9 +134,13 @@ def test_damaged_records_count_as_none(own, change):
     else:
         record["results"][0] |= change
     path.write_text(json.dumps(record))
-    assert read_results(own.folder) == [] and "Not measured yet" in str(blocks(own))
+    before = path.read_text()
+    with pytest.raises(ForestcError, match=r"measured\.json.*(format|results)"):
+        read_results(own.folder)
+    assert "measured.json was not written" in own.record("synth", SYNTH) and path.read_text() == before
     path.write_text("[" * 100_000)
-    assert read_results(own.folder) == []
+    with pytest.raises(ForestcError, match=r"measured\.json is damaged"):
+        blocks(own)
 
 
 def test_a_folder_with_results_may_be_compiled_again(own):

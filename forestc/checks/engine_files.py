@@ -1,0 +1,35 @@
+"""The files of a folder that say what its engine is and holds, as files of unknown origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forestc.checks.image_reader import ImageRead, ImageRefusedError, image_bytes, read_image
+from forestc.engine.folder import CAPACITY, read_engine
+from forestc.errors import ForestcError
+from forestc.manifest.design import AGAIN, MANIFEST, Design
+from forestc.options.records import DamagedError, read_text, shown
+
+
+def image_in(design: Design) -> ImageRead:
+    """The image of a folder, as its engine accepts it. Raises ForestcError that names the file."""
+    data, content = engine_files(design)
+    try:
+        return read_image(data, content)
+    except ImageRefusedError as error:
+        raise ForestcError(error.what, where=str(design.path("engine_image")), do=AGAIN) from None
+
+
+def engine_files(design: Design) -> tuple[bytes, dict[str, Any]]:
+    """The image of a folder, and the content of its engine.json. Raises ForestcError that names the file."""
+    content = read_engine(design.path("engine_capacity"))
+    own = design.engine.as_dict()
+    for name, value in content["capacity"].items():
+        if value != own[name]:
+            what = f"{CAPACITY} and {MANIFEST} do not belong together (capacity.{name} is {shown(value)})"
+            raise ForestcError(what, where=str(design.folder), do=AGAIN)
+    path = design.path("engine_image")
+    try:
+        return image_bytes(read_text(path)), content
+    except DamagedError as fault:
+        raise ForestcError(f"{path.name} is damaged (it {fault})", where=str(path.parent), do=AGAIN) from None

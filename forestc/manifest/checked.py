@@ -1,0 +1,81 @@
+"""check.json: the results of the last check of a folder, as a file of unknown origin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forestc.options.records import COUNT, FIGURE, FILES, SHA256, TEXT, Schema, read_record
+
+CHECK = "check.json"
+CHECK_FORMAT = 1
+VERDICTS = ("proved", "refuted", "undecided")
+AGAIN = "remove it, or run forestc check again"
+
+_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_FIGURE_OR_NONE: Schema = FIGURE | {"type": ["number", "null"]}
+_SCHEMA: Schema = {
+    "type": "object",
+    "required": [
+        "format", "result", "date", "forestc", "hash", "files", "engines", "proof", "agreement", "rows",
+    ],
+    "properties": {
+        "format": {"const": CHECK_FORMAT},
+        "result": {"enum": ["ok", "failed"]},
+        "date": TEXT,
+        "forestc": TEXT,
+        "hash": SHA256,
+        "problem": {"type": ["string", "null"]},
+        "files": FILES,
+        "changed": {"type": "array", "items": TEXT},
+        "vectors": {"type": "object", "additionalProperties": COUNT},
+        "engines": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["differences"],
+                "properties": {
+                    "differences": COUNT | {"type": ["integer", "null"]}, "vectors": COUNT, "left_out": COUNT,
+                    "seconds": FIGURE, "tool": TEXT, "why": TEXT, "first": TEXT, "unfit": TEXT,
+                },
+            },
+        },
+        "proof": {
+            "type": ["object", "null"],
+            "required": ["verdict", "parts"],
+            "properties": {
+                "verdict": {"enum": list(VERDICTS)},
+                "parts": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["name", "asked", "proved"],
+                        "properties": {"name": TEXT, "asked": COUNT, "proved": COUNT, "seconds": FIGURE, "why": TEXT},
+                    },
+                },
+            },
+        },
+        "agreement": {
+            "type": ["object", "null"],
+            "required": ["agreement"],
+            "properties": {
+                "rows": COUNT, "agreement": _SHARE, "foreign": COUNT, "model": _FIGURE_OR_NONE,
+                "compiled": _FIGURE_OR_NONE, "largest_error": _FIGURE_OR_NONE,
+            },
+        },
+        "rows": {
+            "type": ["object", "null"],
+            "required": ["sha256"],
+            "properties": {"sha256": SHA256, "file": TEXT, "made": {"type": "boolean"}},
+        },
+    },
+}  # fmt: skip
+
+
+def read_check(folder: Path) -> dict[str, Any] | None:
+    """The content of a folder's check.json; None without one. Raises ForestcError, naming the field, for a file that
+    forestc did not write."""
+    if not (folder / CHECK).exists():
+        return None
+    record: dict[str, Any] = read_record(folder / CHECK, _SCHEMA, AGAIN, AGAIN)
+    return record

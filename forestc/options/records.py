@@ -1,0 +1,322 @@
+"""Records: JSON files that forestc wrote and reads back, each held to a JSON Schema.
+
+A record is of unknown origin. Its size is bounded before it is read. What does not hold to the schema is refused by
+file and field. `record_of` makes the schema of a dataclass from its fields' types.
+
+Known keywords: type, const, enum, pattern, minimum, maximum, items, minItems, maxItems, properties, required,
+additionalProperties, propertyNames, anyOf, $ref and dependentRequired. `means`, beside a pattern, says it in words.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from forestc.errors import ForestcError
+
+MOST_BYTES = 1 << 27  # of a record
+MOST_DEPTH = 40  # of objects and lists in each other
+MOST_DIGITS = 20  # of a whole number: those of 64 bits have as many
+LARGEST = 1e15  # a number beyond it is no figure
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": int(LARGEST)}
+FIGURE: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+FILES: Schema = {"type": "object", "additionalProperties": {"anyOf": [SHA256, {"type": "null"}]}}  # hashes, by path
+# A path inside of the folder that holds the record, as forestc writes it: no drive, no way up, no other separator.
+INNER_PATH: Schema = {
+    "type": "string",
+    "pattern": r"^(?!(.*/)?\.{1,2}(/|$))[^/\\:\x00-\x1f]+(/[^/\\:\x00-\x1f]+)*$",
+    "means": "a path inside of the folder",
+}
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool,
+    "null": NoneType,
+}  # fmt: skip
+_WORDS = {
+    "object": "an object", "array": "a list", "string": "text", "integer": "a whole number", "number": "a number",
+    "boolean": "true or false", "null": "null",
+}  # fmt: skip
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
+
+
+class DamagedError(ValueError):
+    """What is wrong with a record, beginning with the field."""
+
+
+# ---- text to values ---------------------------------------------------------------------------------------
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text. Raises DamagedError for what is no JSON, and for what JSON leaves open: a key that
+    appears twice, NaN and infinities, numbers of more than 64 bits, text that is no Unicode, nesting beyond 40."""
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole, parse_float=_real
+        )
+        text.encode() if "\\u" not in text.lower() else json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise DamagedError("it holds text that is no Unicode") from None
+    except DamagedError:
+        raise
+    except RecursionError:
+        raise DamagedError("it is nested too deeply") from None
+    except ValueError as error:
+        raise DamagedError(f"it is not JSON: {error}") from None
+    if _depth_over(value, MOST_DEPTH):
+        raise DamagedError("it is nested too deeply")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise DamagedError(f"{shown(twice)} appears twice")
+    return result
+
+
+def _constant(name: str) -> float:
+    raise DamagedError(f"it holds {name}, which is no number of JSON")
+
+
+def _whole(text: str) -> int:
+    if len(text.lstrip("-")) > MOST_DIGITS:
+        raise DamagedError(f"it holds a number of {len(text)} digits")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise DamagedError(f"it holds {text[:20]}, which is no number of 64 bits")
+    return value
+
+
+def _depth_over(value: object, most: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner: Iterable[object] = value.values() if isinstance(value, dict) else value
+    return most == 0 or any(_depth_over(part, most - 1) for part in inner)
+
+
+# ---- values to a schema -----------------------------------------------------------------------------------
+
+
+def hold(value: object, schema: Schema, path: str = "") -> None:
+    """Raises DamagedError, naming the field, for a value of JSON that does not hold to a schema. path: of the value."""
+    _Holding(schema).hold(value, schema, path)
+
+
+def shown(value: object) -> str:
+    """A value for a message, on one line of at most 60 characters."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class _Holding:
+    """whole: the schema that references are looked up in."""
+
+    def __init__(self, whole: Schema) -> None:
+        self.whole = whole
+
+    def hold(self, value: object, schema: Schema, path: str) -> None:
+        if "$ref" in schema:
+            self.hold(value, self._meant(schema["$ref"]), path)
+        if "anyOf" in schema:
+            self._any(value, schema["anyOf"], path)
+        types = schema.get("type", ())
+        types = (types,) if isinstance(types, str) else types
+        if types and not any(_is(value, name) for name in types):
+            raise _wrong(path, value, " or ".join(_WORDS[name] for name in types))
+        if "const" in schema and not _same(value, schema["const"]):
+            raise _wrong(path, value, shown(schema["const"]))
+        if "enum" in schema and not any(_same(value, known) for known in schema["enum"]):
+            raise _wrong(path, value, "one of " + ", ".join(map(shown, schema["enum"])))
+        if isinstance(value, str):
+            if "pattern" in schema and not re.search(re.sub(r"\$$", r"\\Z", schema["pattern"]), value):
+                raise _wrong(path, value, schema.get("means", f"of the form {schema['pattern']}"))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            self._number(value, schema, path)
+        elif isinstance(value, list):
+            if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
+                raise _wrong(path, f"a list of {len(value)}", _range(schema, "minItems", "maxItems"))
+            for place, part in enumerate(value) if "items" in schema else ():
+                self.hold(part, schema["items"], f"{path}[{place}]")
+        elif isinstance(value, dict):
+            self._object(value, schema, path)
+
+    def _object(self, value: Mapping[str, Any], schema: Schema, path: str) -> None:
+        known, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+        for name in schema.get("required", ()):
+            if name not in value:
+                raise DamagedError(f"{_inside(path, name)} is missing")
+        for name, needed in schema.get("dependentRequired", {}).items():
+            for other in needed if name in value else ():
+                if other not in value:
+                    raise DamagedError(f"{_inside(path, other)} is missing, and {name} is there")
+        for name, part in value.items():
+            inner = _inside(path, name)
+            if "propertyNames" in schema:
+                self.hold(name, schema["propertyNames"], f"{path}, the name {shown(name)}".lstrip(", "))
+            if name in known:
+                self.hold(part, known[name], inner)
+            elif more is False:
+                raise DamagedError(f"{inner} is unknown")
+            elif more is not True:
+                self.hold(part, more, inner)
+
+    def _any(self, value: object, choices: Sequence[Schema], path: str) -> None:
+        faults = []
+        for choice in choices:
+            try:
+                return self.hold(value, choice, path)
+            except DamagedError as fault:
+                faults.append((str(fault).startswith((f"{path}.", f"{path}[")) if path else True, fault))
+        raise max(faults, key=lambda fault: fault[0])[1]  # the one that got further inside
+
+    @staticmethod
+    def _number(value: float, schema: Schema, path: str) -> None:
+        low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+        if not low <= value <= high:
+            raise _wrong(path, value, _range(schema, "minimum", "maximum"))
+
+    def _meant(self, reference: str) -> Schema:
+        part: Any = self.whole
+        for name in reference.removeprefix("#/").split("/"):
+            part = part[name]
+        meant: Schema = part
+        return meant
+
+
+def _is(value: object, name: str) -> bool:
+    return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+
+
+def _same(value: object, known: object) -> bool:
+    return value == known and isinstance(value, bool) == isinstance(known, bool)
+
+
+def _inside(path: str, name: str) -> str:
+    if not name.isprintable() or not 0 < len(name) <= 60:
+        return f"{path}[{shown(name)}]"
+    return f"{path}.{name}" if path else name
+
+
+def _range(schema: Schema, low: str, high: str) -> str:
+    ends = [f"{schema[end]:,}" if end in schema else "" for end in (low, high)]
+    return " to ".join(ends) if all(ends) else f"at least {ends[0]}" if ends[0] else f"at most {ends[1]}"
+
+
+def _wrong(path: str, value: object, wanted: str) -> DamagedError:
+    return DamagedError(f"{path or 'it'} is {shown(value)}, not {wanted}")
+
+
+# ---- dataclasses to a schema ------------------------------------------------------------------------------
+
+
+def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
+    """The schema of a dataclass as JSON, by its fields' types. own: schemas of fields that say more. Fields without a
+    default are required; others may be missing, and unknown ones be there, so that older and newer files are read."""
+    hints = get_type_hints(kind)
+    entries = [entry for entry in fields(kind) if entry.init]
+    return {
+        "type": "object",
+        "properties": {entry.name: own.get(entry.name) or _of_type(hints[entry.name]) for entry in entries},
+        "required": [e.name for e in entries if e.default is MISSING and e.default_factory is MISSING],
+    }
+
+
+def _of_type(hint: Any) -> Schema:
+    """The schema of an annotation. Numbers are those that figures have: finite, and below 1e15."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return {}
+    if is_dataclass(hint):
+        return record_of(hint)
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin in (Union, UnionType):
+        return {"anyOf": [_of_type(part) for part in parts]}
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _of_type(parts[1])}
+    if origin is not None and issubclass(origin, Sequence):
+        return {"type": "array", "items": _of_type(parts[0])}
+    return FIGURE | {"type": _KINDS[hint]} if hint in (int, float) else {"type": _KINDS[hint]}
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """The text of a file in UTF-8. Raises OSError for a file that is not there, and DamagedError for one that is too
+    large, or no text."""
+    if not path.is_file():  # reading from a pipe would wait for ever
+        raise FileNotFoundError(2, "No such file", str(path))
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise DamagedError(f"is larger than {most:,} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"is not UTF-8, from byte {error.start} on") from None
+
+
+def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: int = MOST_BYTES) -> Any:
+    """The value of a JSON file. missing, damaged: what to do about a file that is not there, or does not hold to the
+    schema. Raises ForestcError that names the file and the field."""
+    try:
+        text = read_text(path, most)
+    except OSError:
+        raise ForestcError(f"has no readable {path.name}", where=str(path.parent), do=missing) from None
+    except DamagedError as fault:
+        raise ForestcError(f"{path.name} is damaged (it {fault})", where=str(path.parent), do=damaged) from None
+    return hold_text(text, path, schema, damaged)
+
+
+def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
+    """The value of a JSON file's text, as `read_record` gives it."""
+    with refusing(path, damaged):
+        value = parse_json(text)
+        wanted = schema.get("properties", {}).get("format", {}).get("const")
+        found = value.get("format") if isinstance(value, dict) else None
+        if wanted is not None and _is(found, "integer") and found != wanted:
+            raise ForestcError(
+                f"was written by another version of forestc ({path.name}: format {found})", where=str(path.parent),
+                do=damaged,
+            )  # fmt: skip
+        hold(value, schema)
+        return value
+
+
+@contextmanager
+def refusing(path: Path, do: str, kind: type[ForestcError] = ForestcError) -> Iterator[None]:
+    """Raises an error of the kind, which names the file, for a DamagedError of what is done inside."""
+    try:
+        yield
+    except DamagedError as fault:
+        raise kind(f"{path.name} is damaged ({fault})", where=str(path.parent), do=do) from None
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The path of a file in a folder. Raises ForestcError for a name or a link that leads out of the folder."""
+    path = folder / name
+    try:
+        within = not Path(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # links in a circle, a name with a zero byte
+        within = False
+    if not within:
+        raise ForestcError(f"{shown(name)} leads out of the folder", where=str(folder), do="remove it")
+    return path
