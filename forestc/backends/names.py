@@ -16,7 +16,7 @@ from forestc.netlist.ports import Port
 MOST_CHARACTERS = 40
 
 # Words that are not identifiers in one of the generated languages: C, C++, Verilog, SystemVerilog, VHDL (any case).
-_RESERVED = frozenset(
+RESERVED = frozenset(
     """
     abs accept_on access after alias alignas alignof all always always_comb always_ff always_latch and
     and_eq architecture array asm assert assign assume assume_guarantee attribute auto automatic before
@@ -80,7 +80,7 @@ _HEADERS = frozenset(
     wchar wctype
     """.split()  # noqa: SIM905
 )
-_KEPT_OFF = _RESERVED | _DECLARED | _OWN | _HEADERS
+_KEPT_OFF = RESERVED | _DECLARED | _OWN | _HEADERS
 
 
 def plain(text: str) -> str:

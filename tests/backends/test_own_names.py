@@ -13,7 +13,7 @@ import pytest
 
 from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.names import _RESERVED, identifier
+from forestc.backends.names import RESERVED, identifier
 from forestc.errors import OptionError
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
@@ -60,7 +60,7 @@ def test_no_model_is_called_as_what_its_modules_hold():
     kept = [
         name
         for name in [*own_names(), *NAMES[: NAMES.index("TOP")]]
-        if identifier(name) == name and name not in _RESERVED
+        if identifier(name) == name and name not in RESERVED
     ]
     assert kept == []
 
