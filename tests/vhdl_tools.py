@@ -25,7 +25,7 @@ from forestc.netlist.ir import Netlist, evaluate, reads
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.yosys import run_yosys
 
-STANDARDS = ("93", "08")
+STANDARDS = ("93c", "93", "08")  # the first is GHDL's default
 # -Wall of later versions, warning by warning
 WARNINGS = [
     f"-W{name}"
