@@ -111,7 +111,7 @@ def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
 
 
 def bench_difference(out: bytes, wanted: IntMatrix) -> Difference:
-    """What a self-checking test bench says of results (rows, fields). Raises ToolError if it gave no verdict, or two."""
+    """What a self-checking test bench says of results (rows, fields). Raises ToolError unless it gave one verdict."""
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:

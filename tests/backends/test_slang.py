@@ -1,4 +1,4 @@
-"""slang, with all of its warnings, has no remark on the Verilog of a design, its test bench and its packages together."""
+"""slang, with all of its warnings, has no remark on the Verilog of a design, its bench and its package together."""
 
 from __future__ import annotations
 

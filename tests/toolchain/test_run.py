@@ -1,4 +1,4 @@
-"""A tool has succeeded when it wrote what was asked for and its exit status says so; what it prints commands no terminal."""
+"""A tool has succeeded when it wrote what was asked for and its exit status says so; it commands no terminal."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_what_tools_print_commands_no_terminal(tmp_path, program):
     assert str(ToolError(TERMINAL, where=TERMINAL)) == "red text link; red text link"
     (tmp_path / "said").write_text(TERMINAL)
     says = program("says", f'#!/bin/sh\ncat "{tmp_path}/said"\nexit "${{1:-0}}"\n')
-    with pytest.raises(ToolError, match="exit status 3; red text link$"):
+    with pytest.raises(ToolError, match=r"exit status 3; red text link$"):
         run_tool([says, "3"], tmp_path)
     assert version(program("cc9", f'#!/bin/sh\ncat "{tmp_path}/said"\n')) == "red text link"
-    with pytest.raises(ToolError, match="no verdicts; red text link$"):
+    with pytest.raises(ToolError, match=r"no verdicts; red text link$"):
         bench_difference(TERMINAL.encode(), np.zeros((1, 1), dtype=np.int64))
 
 
@@ -109,11 +109,18 @@ FOUND = "Found 9 $equiv cells in equiv:\\n  Of those cells %s are proven and %s 
 PROVED = "  Equivalence successfully proven!\\n"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [SILENT, *(writing_status(text.replace("%s", "9", 1).replace("%s", "0")) for text in ("", FOUND, PROVED, FOUND[9:] + PROVED)),
-     writing_status(FOUND.replace("%s", "8", 1).replace("%s", "1") + PROVED), "#!/bin/sh\necho Equivalence successfully proven!\n"],
-)  # fmt: skip
+LYING = [
+    SILENT,
+    "#!/bin/sh\necho Equivalence successfully proven!\n",
+    writing_status(""),
+    writing_status(FOUND % (9, 0)),
+    writing_status(PROVED),
+    writing_status(FOUND[9:] % (9, 0) + PROVED),
+    writing_status(FOUND % (8, 1) + PROVED),
+]
+
+
+@pytest.mark.parametrize("script", LYING)
 def test_a_yosys_that_did_nothing_proves_nothing(script, program):
     program("yosys", script)
     netlist = lower(SMALL, LoweringOptions())
@@ -139,11 +146,11 @@ def test_figures_of_an_earlier_synthesis_are_not_taken(tmp_path, program):
     (tmp_path / "m.v").write_text("module m; endmodule\n")
     (tmp_path / "m.stat.json").write_text('{"design": {"num_cells_by_type": {"LUT6": 1}}}')
     (tmp_path / "m.ltp.txt").write_text("Longest topological path in m (length=1)\n")
-    with pytest.raises(ToolError, match="did not write m.stat.json"):
+    with pytest.raises(ToolError, match=r"did not write m\.stat\.json"):
         synthesize([tmp_path / "m.v"], "m", LUT6.synthesis, native=True)
     (tmp_path / "m.json").write_text("{}")
     (tmp_path / "m.report.json").write_text('{"utilization": {"LC": {"used": 1, "available": 2}}, "fmax": {}}')
-    with pytest.raises(ToolError, match="did not write m.report.json"):
+    with pytest.raises(ToolError, match=r"did not write m\.report\.json"):
         place(tmp_path / "m.json", "ice40", [], "LC", native=True)
     reports = tmp_path / "reports"
     reports.mkdir()

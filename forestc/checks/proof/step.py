@@ -1,7 +1,8 @@
 """Proves that the module `step` of an engine's Verilog does a step as `forestc.checks.image_reader` defines it, for
 every node, every word, every address and every output.
 
-A strict reader takes the module from the file (`step_text`). yosys gives it as AND gates and inverters; the definition, evaluated on terms, is the other side.
+A strict reader takes the module from the file (`step_text`). yosys gives it as AND gates and inverters; the definition,
+evaluated on terms, is the other side.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def _literal(number: int, width: str, base: str, digits: str) -> int:
         value = int(digits, _BASES[base])
     except ValueError:
         raise OutsideError(number, f"{width}'{base}{digits} is no number") from None
-    if not 0 < int(width) or value >> int(width):
+    if int(width) == 0 or value >> int(width):
         raise OutsideError(number, f"{width}'{base}{digits} does not fit its width")
     return int(width)
 
