@@ -128,6 +128,7 @@ def conifer(
         "read_verilog core.v top.v\nhierarchy -top conifer_top\nproc\nflatten\nopt_clean\n"
         "setundef -undriven -zero\nopt_clean\nwrite_verilog -noattr -norename clean.v\n",
         out,
+        writes=["clean.v"],
     )
     latency = depth + 3 + int(np.ceil(np.log2(trees + 1))) + 1  # comparisons, levels, leaf; adders; normalization
     (out / "bench.v").write_text(BENCH.format(**sizes, latency=latency, last=len(X_test) - 1))

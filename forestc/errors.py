@@ -13,6 +13,20 @@ _FLAG = re.compile(
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
+# Commands to a terminal: an escape sequence with its parameters, a control character (not tab and line feed), or a
+# mark that changes the direction of the text after it.
+_COMMANDS = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+
+
+def printable(text: str) -> str:
+    """A text of a tool or a file without what a terminal would take for commands."""
+    return _COMMANDS.sub("", text)
+
 
 class ForestcError(Exception):
     """An error that the user can fix. The command line prints its parts; `str(error)` is for Python: the same line,
@@ -24,10 +38,8 @@ class ForestcError(Exception):
     exit_status = 1
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        self.what = what
-        self.where = where
-        self.do = do
-        super().__init__("; ".join(part for part in (what, where, do) if part))
+        self.what, self.where, self.do = (printable(part) for part in (what, where, do))
+        super().__init__("; ".join(part for part in (self.what, self.where, self.do) if part))
 
     def __str__(self) -> str:
         return in_python("; ".join(part for part in (self.what, self.where, self.do) if part))

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def need_tool() -> Callable[[str], None]:
-    """Skips the test, or fails it under FORESTC_REQUIRE_TOOLS, if a program is not installed."""
+    """Skips the test, or fails it under FORESTC_REQUIRE_TOOLS, if a program or a library is not installed."""
 
     def need(name: str) -> None:
-        found = find_verilator() is not None if name == "verilator" else find(name) is not None
+        found = find_verilator() is not None if name == "verilator" else bool(find(name) or find_spec(name))
         if found:
             return
         if os.environ.get("FORESTC_REQUIRE_TOOLS"):

@@ -72,7 +72,7 @@ def in_verilog(netlist):
 def prove(netlist, text, folder):
     """Proves Verilog of Migen equal to that of the backend, for all inputs at all times."""
     (folder / "core.v").write_text(text)
-    run_yosys("read_verilog core.v\nproc\nwrite_rtlil core.il", folder)
+    run_yosys("read_verilog core.v\nproc\nwrite_rtlil core.il", folder, writes=["core.il"])
     gold = read_core(verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"].encode())
     prove_equal(gold, (folder / "core.il").read_text(), "Migen's logic")
 

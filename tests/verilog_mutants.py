@@ -93,7 +93,7 @@ class Mutant:
         if self.module == "step":
             shape = Shape.of(described(CAPACITIES[self.capacity]))
             with suppress(UnprovedError):
-                prove_step(shape, self.source().encode(), "engine", ProofPart("step", 2))
+                prove_step(shape, self.source().encode(), CAPACITIES[self.capacity], ProofPart("step", 2))
                 return "bitwuzla: equal for every input"
             return ""
         for module, change, why in HARMLESS:

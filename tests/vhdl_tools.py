@@ -25,7 +25,7 @@ from forestc.netlist.ir import Netlist, evaluate, reads
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.yosys import run_yosys
 
-STANDARDS = ("93", "08")
+STANDARDS = ("93c", "93", "08")  # the first is GHDL's default
 # -Wall of later versions, warning by warning
 WARNINGS = [
     f"-W{name}"
@@ -132,6 +132,7 @@ opt_clean
 equiv_simple -undef
 equiv_induct -undef
 equiv_status -assert
+tee -q -o same.txt equiv_status
 """
 
 
@@ -154,7 +155,7 @@ def wrappers_differ(top: str, verilog_files: dict[str, str], vhdl_files: dict[st
             read = "\n".join(f"read_verilog {file}" for file in files)
             script = f"{_FLAT.format(read=read, top=top, name=side)}\ndesign -reset\n{script}"
         try:
-            run_yosys(script, folder)
+            run_yosys(script, folder, writes=["same.txt"])
         except ToolError as error:
             return error.where
     return ""

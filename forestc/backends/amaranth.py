@@ -19,15 +19,6 @@ from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, WordType
 from hdl_templates import render
 
-# Names that the module uses, which a class must not have.
-_USED = frozenset(
-    """
-    Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core
-    data done elaborate fragment held held_valid i m name o os packaged platform port ports reset_less run self shape
-    shutil signed str stream sys unsigned value verilog wiring word
-    """.split()  # noqa: SIM905  read as words
-)
-
 _CELLS = {
     ir.Not: "~{0}",
     ir.And: "{0} & {1}",
@@ -41,7 +32,7 @@ _CELLS = {
 
 def core_name(netlist: Netlist) -> str:
     """The class of the core; followed by `Stream`, the class of the core between streams."""
-    return class_name(netlist.name, _USED)
+    return class_name(netlist.name)
 
 
 def file_name(netlist: Netlist) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from keyword import iskeyword
 
 from forestc.netlist.ir import Cell, Const, Input, InSet, Less, Net, Register, SumCell
@@ -15,72 +16,96 @@ from forestc.netlist.ports import Port
 
 MOST_CHARACTERS = 40
 
-# Words that are not identifiers in one of the generated languages: C, C++, Verilog, SystemVerilog, VHDL (any case).
-_RESERVED = frozenset(
+# Words of C, C++, Verilog, SystemVerilog and VHDL (any case) that are no identifiers.
+RESERVED = frozenset(
     """
-    abs accept_on access after alias alignas alignof all always always_comb always_ff always_latch and
-    and_eq architecture array asm assert assign assume assume_guarantee attribute auto automatic before
-    begin bind bins binsof bit bitand bitor block body bool break buf buffer bufif0 bufif1 bus byte case
-    casex casez catch cell chandle char checker class clocking cmos compl component config configuration
-    const constant constexpr constraint context continue cover covergroup coverpoint cross deassign
-    decltype default defparam delete design disable disconnect dist do double downto dynamic_cast edge
-    else elsif end endcase endchecker endclass endclocking endconfig endfunction endgenerate endgroup
-    endinterface endmodule endpackage endprimitive endprogram endproperty endsequence endspecify
-    endtable endtask entity enum event eventually exit expect explicit export extends extern fairness
-    false file final first_match float for force foreach forever fork forkjoin friend function generate
-    generic genvar global goto group guarded highz0 highz1 if iff ifnone ignore_bins illegal_bins
-    implements implies import impure in incdir include inertial initial inline inout input inside
-    instance int integer interconnect interface intersect is join join_any join_none label large let
-    liblist library linkage literal local localparam logic long longint loop macromodule main map
-    matches medium mod modport module mutable namespace nand negedge nettype new next nexttime nmos
-    noexcept nor noshowcancelled not not_eq notif0 notif1 null nullptr of on open operator or or_eq
-    others out output package packed parameter pmos port posedge postponed primitive priority private
-    procedure process program property protected public pull0 pull1 pulldown pullup pulsestyle_onevent
-    pure rand randc randcase randomize randsequence range rcmos real realtime record ref reg register
-    reinterpret_cast reject reject_on release rem repeat report restrict restrict_guarantee return rnmos
-    rol ror rpmos rtran s_always s_eventually s_nexttime s_until s_until_with scalared select sequence
-    severity shared short shortint shortreal showcancelled signal signed sizeof sla sll small soft solve
-    specify specparam sra srl static static_assert static_cast std string strong strong0 strong1 struct
-    subtype super supply0 supply1 switch sync_accept_on sync_reject_on table tagged task template then
-    this throughout throw time timeprecision timeunit to tran transport tri tri0 tri1 triand trior
-    trireg true try type typedef typeid typename unaffected union unique unique0 units unsigned until
-    until_with untyped use using uwire var variable vectored view virtual vmode void volatile vpkg vprop
-    vunit wait wait_order wand wchar_t weak weak0 weak1 when while wildcard wire with within wor xnor
-    xor xor_eq
+    abs accept_on access after alias alignas alignof all always always_comb always_ff always_latch and and_eq
+    architecture array asm assert assign assume assume_guarantee attribute auto automatic before begin bind bins
+    binsof bit bitand bitor block body bool break buf buffer bufif0 bufif1 bus byte case casex casez catch cell
+    chandle char checker class clocking cmos compl component config configuration const constant constexpr constraint
+    context continue cover covergroup coverpoint cross deassign decltype default defparam delete design disable
+    disconnect dist do double downto dynamic_cast edge else elsif end endcase endchecker endclass endclocking
+    endconfig endfunction endgenerate endgroup endinterface endmodule endpackage endprimitive endprogram endproperty
+    endsequence endspecify endtable endtask entity enum event eventually exit expect explicit export extends extern
+    fairness false file final first_match float for force foreach forever fork forkjoin friend function generate
+    generic genvar global goto group guarded highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies
+    import impure in incdir include inertial initial inline inout input inside instance int integer interconnect
+    interface intersect is join join_any join_none label large let liblist library linkage literal local localparam
+    logic long longint loop macromodule main map matches medium mod modport module mutable namespace nand negedge
+    nettype new next nexttime nmos noexcept nor noshowcancelled not not_eq notif0 notif1 null nullptr of on open
+    operator or or_eq others out output package packed parameter pmos port posedge postponed primitive priority
+    private procedure process program property protected public pull0 pull1 pulldown pullup pulsestyle_onevent pure
+    rand randc randcase randomize randsequence range rcmos real realtime record ref reg register reinterpret_cast
+    reject reject_on release rem repeat report restrict restrict_guarantee return rnmos rol ror rpmos rtran s_always
+    s_eventually s_nexttime s_until s_until_with scalared select sequence severity shared short shortint shortreal
+    showcancelled signal signed sizeof sla sll small soft solve specify specparam sra srl static static_assert
+    static_cast std string strong strong0 strong1 struct subtype super supply0 supply1 switch sync_accept_on
+    sync_reject_on table tagged task template then this throughout throw time timeprecision timeunit to tran transport
+    tri tri0 tri1 triand trior trireg true try type typedef typeid typename unaffected union unique unique0 units
+    unsigned until until_with untyped use using uwire var variable vectored view virtual vmode void volatile vpkg
+    vprop vunit wait wait_order wand wchar_t weak weak0 weak1 when while wildcard wire with within wor xnor xor xor_eq
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# Names of ports, nets, tasks and instances in the Verilog files: some tools reject or confuse a module of such a name.
-# Verilator uses `top`.
-_OWN = frozenset(
-    """
-    accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut expected
-    finish fire flight forestc_registered idle in_valid inputs last_beat load meta none okay open out_valid path pop
-    push read read_at registers result results row rows_in rows_in_count rows_out rows_out_count seen sent
-    short_rows short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count stalls_out stalls_out_count
-    stored taken taken_next top unused unused_lanes unused_padding unused_valid valid_held valid_core write write_at
-    wrong x x_held x_next x_interface_info x_interface_parameter y y_held y_next y_core
-    """.split()  # noqa: SIM905
-)
-# Names that VHDL's packages declare, which an entity of the same name would hide from its own architecture; libraries.
-_DECLARED = frozenset(
-    """
-    bit bit_vector boolean character delay_length endfile endline falling_edge ieee integer line natural note now
-    numeric_std output positive real resize rising_edge severity_level side std_logic std_logic_1164 std_logic_vector
-    std_ulogic std_ulogic_vector string text textio time to_integer to_signed to_unsigned work
-    """.split()  # noqa: SIM905
-)
-_OWN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
+# What a model must not be called, in any case of letters. All other names in files are made of the model's name and an
+# ending, or stand in a scope that does not hold the model's name.
+TAKEN: Mapping[str, frozenset[str]] = {
+    "words of the languages": RESERVED,
+    # Some tools reject or confuse a module with the name of its ports, nets, tasks or instances. Verilator uses `top`.
+    "Verilog files": frozenset(
+        """
+        accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut
+        expected finish fire flight forestc_registered idle in_valid inputs last_beat load meta none okay open
+        out_valid path pop push read read_at registers result results row rows_in rows_in_count rows_out
+        rows_out_count seen sent short_rows short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count
+        stalls_out stalls_out_count stored taken taken_next top unused unused_lanes unused_padding unused_valid
+        unused_x unused_y valid_core valid_held vectors write write_at wrong x x_held x_interface_info
+        x_interface_parameter x_next y y_core y_held y_next
+        """.split()  # noqa: SIM905
+    ),
+    # The package declares these beside the component, which has the model's name.
+    "VHDL's package of a design": frozenset({"pack", "unpack"}),
+    # A component hides such a name of the standard packages, or neither can be used.
+    "packages of VHDL": frozenset(
+        """
+        ack append_mode bel bit bit_vector boolean boolean_vector bread bs bwrite can character cr dc1 dc2 dc3 dc4
+        deallocate del delay_length dle domain_type em endfile endline enq eot error esc etb etx failure falling_edge
+        ff file_close file_open file_open_kind file_open_status find_leftmost find_rightmost flush foreign fs fsp gs
+        hr hread ht hwrite ieee input integer integer_vector is_x justified justify lf line maximum min minimum
+        mode_error ms nak name_error natural note now ns nul numeric_std open_ok oread output owrite positive ps read
+        read_mode readline real real_vector resize resolved rising_edge rotate_left rotate_right rs sec severity_level
+        shift_left shift_right si side so soh sread status_error std_logic std_logic_1164 std_logic_vector std_match
+        std_ulogic std_ulogic_vector string stx swrite syn tee text textio time time_vector to_01 to_bit to_bitvector
+        to_bstring to_bv to_hex_string to_hstring to_integer to_octal_string to_ostring to_sbv to_signed to_slv
+        to_std_logic_vector to_std_ulogic_vector to_stdlogicvector to_stdulogic to_stdulogicvector to_string to_sulv
+        to_suv to_unsigned to_ux01 to_x01 to_x01z u_signed u_unsigned unresolved_signed unresolved_unsigned us usp
+        ux01 ux01z vt warning width work write write_mode writeline x01 x01z
+        """.split()  # noqa: SIM905
+    ),
+    # Headers of C and of its libraries: the model's header would be included instead.
+    "headers of C": frozenset(
+        """
+        alloca alltypes assert availability availabilitymacros byteswap cdefs complex corecrt crtdefs ctype endian
+        errno features fenv float ieeefp inttypes iso646 limits locale malloc math memory newlib pthread sal sched
+        search setjmp signal stdalign stdarg stdatomic stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn
+        string strings sys syslimits targetconditionals tgmath threads time types uchar unistd vadefs vcruntime wchar
+        wctype xlocale yvals
+        """.split()  # noqa: SIM905
+    ),
+    # <signal.h> has macros such as si_value, which is a function in the header of a model of such a name.
+    "macros of C": frozenset({"si", "sigev"}),
+}
+_TAKEN = frozenset[str]().union(*TAKEN.values())
+_TAKEN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
 
-# Headers of C and POSIX: the header of a model of such a name would be included instead.
-_HEADERS = frozenset(
+# What the Python module for Amaranth uses: none of its classes has such a name, in this case of letters.
+TAKEN_IN_AMARANTH = frozenset(
     """
-    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
-    stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd
-    wchar wctype
+    Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core
+    data done elaborate fragment held held_valid i m name o os packaged platform port ports reset_less run self shape
+    shutil signed str stream sys unsigned value verilog wiring word
     """.split()  # noqa: SIM905
 )
-_KEPT_OFF = _RESERVED | _DECLARED | _OWN | _HEADERS
 
 
 def plain(text: str) -> str:
@@ -93,7 +118,7 @@ def identifier(text: str) -> str:
     """A model's name as an identifier of C, C++, Verilog and VHDL that its files do not use otherwise; `forest` if no
     character of it can be kept."""
     name = plain(text) or "forest"
-    taken = name[0].isdigit() or name.lower() in _KEPT_OFF or _OWN_FORMS.fullmatch(name.lower())
+    taken = name[0].isdigit() or name.lower() in _TAKEN or _TAKEN_FORMS.fullmatch(name.lower())
     return f"m_{name}" if taken else name
 
 
@@ -103,10 +128,10 @@ def is_identifier(name: str) -> bool:
     return name.isascii() and name.isidentifier() and identifier(head) == head
 
 
-def class_name(text: str, used: frozenset[str]) -> str:
-    """A model's name as a Python class, different from keywords and from the names that its module uses."""
+def class_name(text: str) -> str:
+    """A model's name as a class of Amaranth, different from keywords and from the names that its module uses."""
     name = identifier(text)
-    return f"m_{name}" if iskeyword(name) or name in used else name
+    return f"m_{name}" if iskeyword(name) or name in TAKEN_IN_AMARANTH else name
 
 
 def feature_name(index: int, text: str) -> str:

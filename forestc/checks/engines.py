@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from forestc.backends.c.values import shown
 from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
 from forestc.checks.vectors import Vectors, disturbed, results, taken
-from forestc.errors import MissingToolError, ToolError
+from forestc.errors import MissingToolError, ToolError, printable
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -51,6 +52,7 @@ _TO_RTLIL = (
 )
 
 
+_VERDICT, _MISMATCH = re.compile(r"(PASS|FAIL)\b(?: (\d{1,18})\b)?"), re.compile(r"MISMATCH vector (\d{1,18})\b")
 MOST_PLAIN = 300_000_000  # cells times vectors from which compiling the simulator is faster
 
 
@@ -101,18 +103,25 @@ def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
     return Difference(count, first, shown, tuple(wanted[min(first, len(wanted) - 1)].tolist()))
 
 
+def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
+    """(rows, columns) The numbers that a program wrote, of NumPy's type `kind`. Raises ToolError if a row is cut."""
+    if len(out) % (np.dtype(kind).itemsize * columns):
+        raise ToolError("the program that runs the design ended within a row of results", do="check again")
+    return np.frombuffer(out, dtype=kind).reshape(-1, columns)
+
+
 def bench_difference(out: bytes, wanted: IntMatrix) -> Difference:
-    """What a self-checking test bench says of results (rows, fields). Raises ToolError if it gave no verdict."""
-    log = out.decode().splitlines()
-    verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
-    if verdict is None:
-        raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
-    if verdict[0] == "PASS" and int(verdict[1]) == len(wanted):
+    """What a self-checking test bench says of results (rows, fields). Raises ToolError unless it gave one verdict."""
+    log = printable(out.decode("utf-8", "replace")).splitlines()
+    verdicts = [match for line in log if (match := _VERDICT.match(line))]
+    if len(verdicts) != 1:
+        raise ToolError(f"the test bench gave {len(verdicts) or 'no'} verdicts", where=" | ".join(log[-4:]))
+    passed, number = verdicts[0][1] == "PASS", int(verdicts[0][2] or 0)
+    if passed and number == len(wanted):
         return Difference(0)
-    first = next((line for line in log if line.startswith("MISMATCH")), "")
-    place = int(first.split()[2].rstrip(":")) if first else 0
-    count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
-    return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+    first = next((match for line in log if (match := _MISMATCH.match(line))), None)
+    place = min(int(first[1]), len(wanted) - 1) if first else 0
+    return Difference(1 if passed else max(1, number), place, (), tuple(wanted[place].tolist()))
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
@@ -185,7 +194,7 @@ class VerilatorEngine(Engine):
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         data = packed_bytes(self.inputs, vectors.words).astype("<u4").tobytes()
         out = run_tool([str(self.program)], self.folder, data=data)
-        lanes = np.frombuffer(out, dtype="<u4").reshape(-1, self.y_lanes)
+        lanes = rows_of_numbers(out, "<u4", self.y_lanes)
         return difference(unpacked(self.outputs, lanes), results(self.netlist, evaluation))
 
 
@@ -239,7 +248,7 @@ class IcarusEngine(BenchEngine):
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
         compiler, runner = programs
-        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], self.folder)
+        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], self.folder, writes=["bench.vvp"])
         return [runner, "-n", "bench.vvp"]
 
 
@@ -255,7 +264,7 @@ class GhdlEngine(BenchEngine):
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
         (ghdl,), standard = programs, f"--std={self.standard}"
-        run_tool([ghdl, "-a", standard, *sources], self.folder)
+        run_tool([ghdl, "-a", standard, *sources], self.folder, writes=[f"work-obj{self.standard}.cf"])
         run_tool([ghdl, "-e", standard, self.bench], self.folder)
         # before its first delta cycle every signal is undefined, of which the comparisons of numeric_std warn
         return [ghdl, "-r", standard, self.bench, "--ieee-asserts=disable-at-0"]
@@ -348,7 +357,7 @@ class CEngine(Engine):
         command = [compiler, "-O1", *STRICT, *sanitizers(compiler), "main.c", "-o", "program"]
 
         def make() -> Path:
-            run_tool(command, folder, seconds=1800)
+            run_tool(command, folder, seconds=1800, writes=["program"])
             return folder / "program"
 
         kept([version(compiler), *command, header.read_bytes(), main], folder / "program", make)
@@ -375,7 +384,7 @@ class CEngine(Engine):
         if exact is not None:
             wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))
         joined = np.concatenate(wanted, axis=1)
-        got = np.frombuffer(out, dtype=np.int64).reshape(-1, joined.shape[1]).copy()
+        got = rows_of_numbers(out, "=i8", joined.shape[1]).copy()
         if self.shown is not None and exact is not None:
             first = 1 + index.shape[1] + evaluation.scores.shape[1]
             place, common = slice(first, first + self.shown.count), min(len(got), len(joined))
@@ -450,14 +459,15 @@ class HlsEngine(Engine):
         )
         (folder / "main.cpp").write_text(main)
         sources = [f"{top}.cpp", "main.cpp"]
-        run_tool([compiler, *self.flags, "-isystem", str(headers), *sources, "-o", "program"], folder, seconds=3600)
+        command = [compiler, *self.flags, "-isystem", str(headers), *sources, "-o", "program"]
+        run_tool(command, folder, seconds=3600, writes=["program"])
         self.tool = f"{version(compiler)}, ap_types"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         wanted = results(self.netlist, evaluation)
         words = vectors.words if vectors.words.shape[1] else np.zeros((len(wanted), 1), dtype=np.int64)
         out = run_tool([str(self.folder / "program")], self.folder, data=words.astype("<i8").tobytes(), seconds=3600)
-        return difference(np.frombuffer(out, dtype="<i8").reshape(-1, wanted.shape[1]), wanted)
+        return difference(rows_of_numbers(out, "<i8", wanted.shape[1]), wanted)
 
 
 class AmaranthEngine(VerilatorEngine):
@@ -476,7 +486,8 @@ class AmaranthEngine(VerilatorEngine):
         module = copied(design, "amaranth", self.folder)
         text = run_tool([sys.executable, "-c", _TO_RTLIL, module], self.folder, seconds=1800)
         (self.folder / "core.il").write_bytes(text)
-        run_yosys("read_rtlil core.il\nproc\nwrite_verilog -noattr core.v", self.folder, seconds=1800)
+        script = "read_rtlil core.il\nproc\nwrite_verilog -noattr core.v"
+        run_yosys(script, self.folder, seconds=1800, writes=["core.v"])
         return "core.v"
 
 
@@ -495,5 +506,11 @@ class WordsEngine(Engine):
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         data = json.dumps(vectors.raw.tolist()).encode()
         out = run_tool([sys.executable, "-c", _TO_WORDS, self.module], self.folder, data=data)
-        bits = np.array([[int(x, 16)] for x in out.split()], dtype=object)
-        return difference(bits, np.array([[x] for x in pack(self.inputs, vectors.words)], dtype=object))
+        try:
+            bits = [int(x, 16) for x in out.split()]
+        except ValueError:
+            raise ToolError(f"{self.module}.py printed what is no word", where=self.tool) from None
+        return difference(
+            np.array([[x] for x in bits], dtype=object).reshape(-1, 1),
+            np.array([[x] for x in pack(self.inputs, vectors.words)], dtype=object),
+        )

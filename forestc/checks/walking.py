@@ -20,7 +20,7 @@ from forestc.engine.folder import described
 from forestc.engine.image import Image, image_of, packed_rows
 from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
 from forestc.engine.verilog import view_of
-from forestc.errors import CheckError, MissingToolError, ToolError
+from forestc.errors import CheckError, MissingToolError, ToolError, printable
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -85,7 +85,7 @@ class Simulation:
             raise ToolError("the engine lost or added rows", where=out[-200:].decode("utf-8", "replace"))
         words = np.frombuffer(out[:size], dtype="<u4").reshape(-1, lanes)
         results = [sum(int(word) << (32 * place) for place, word in enumerate(row)) for row in words.tolist()]
-        return results, out[size + 4 :].decode()
+        return results, printable(out[size + 4 :].decode("utf-8", "replace"))
 
 
 class WalkersInVerilator(Engine):
@@ -124,7 +124,7 @@ class WalkersInIcarus(Engine):
             raise MissingToolError("Icarus Verilog is not on the PATH", do="install iverilog")
         self.capacity, self.forest, self.folder = design.engine, design.forest, folder
         sources = [copied(design, role, folder) for role in ("engine", "engine_testbench")]
-        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder)
+        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder, writes=["bench.vvp"])
         (folder / "images.txt").write_text(image_lines(image_of(self.forest, self.capacity)))
         self.tool = version(compiler)
 

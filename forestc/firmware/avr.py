@@ -75,7 +75,9 @@ class Simavr:
         )
         (self.folder / f"{stem}.c").write_text(main, encoding="utf-8")
         files = [f"{stem}.c", self.made.object.name, self.made.memory, "-o", f"{stem}.elf"]
-        run_tool([*self.compiler.command, "-std=gnu99", "-Os", "-Wl,--gc-sections", *files], self.folder)
+        run_tool(
+            [*self.compiler.command, "-std=gnu99", "-Os", "-Wl,--gc-sections", *files], self.folder, writes=files[-1:]
+        )
         command = [self.program, "-m", MCU, "-f", "16000000", f"{stem}.elf"]
         output = run_tool(command, self.folder, errors=True, seconds=3600)
         letters = np.frombuffer(b"".join(re.findall(rb"@([a-p]*)", output)), dtype=np.uint8) - ord("a")

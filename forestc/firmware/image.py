@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from forestc.errors import ToolError
 from forestc.toolchain.firmware import ENTRY, Build
 
 Frames: TypeAlias = Mapping[str, int | None]  # bytes of stack by function; None: not known
@@ -29,7 +31,7 @@ def read_image(path: Path) -> Image:
     """The image in a linked ELF file."""
     from elftools.elf.elffile import ELFFile
 
-    with path.open("rb") as file:
+    with _reading(path), path.open("rb") as file:
         elf = ELFFile(file)
         sections = [(s["sh_size"], s["sh_flags"], s["sh_type"] == "SHT_NOBITS") for s in elf.iter_sections()]
         loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_memsz"]]
@@ -37,6 +39,18 @@ def read_image(path: Path) -> Image:
         flash = sum(size for size, flags, empty in sections if flags & _ALLOC and not empty)
         ram = sum(size for size, flags, _ in sections if flags & _ALLOC and flags & _WRITE)
         return Image(int(elf.header["e_entry"]), segments, flash, ram)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raises ToolError where a compiler's file is not what it should be."""
+    from elftools.common.exceptions import ELFError
+
+    try:
+        yield
+    except (ELFError, OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
+        what = f"the compiler's file can't be read ({error or type(error).__name__})"
+        raise ToolError(what, where=path.name, do="use another compiler") from None
 
 
 @dataclass(frozen=True)
@@ -57,10 +71,11 @@ def static_stack(build: Build) -> StackUse:
     """
     from elftools.elf.elffile import ELFFile
 
-    with build.object.open("rb") as file:
+    with _reading(build.object), build.object.open("rb") as file:
         functions = _Functions.of(elf := ELFFile(file))
         references = list(_references(elf, functions))
-    frames = _gcc_frames(build.usage) if build.usage else _clang_frames(references)
+    with _reading(build.usage or build.object):
+        frames = _gcc_frames(build.usage) if build.usage else _clang_frames(references)
     calls: dict[str, set[str]] = {}
     for reference in references:
         if reference.section.startswith(".text"):

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from forestc.errors import ToolError
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.run import find, run_tool, tool_text
 
 STRICT = [
     "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror",
@@ -43,7 +43,7 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
         source.write_text("int main(void) { return 0; }\n")
         for flags in SANITIZERS:
             with suppress(ToolError):
-                run_tool([compiler, *flags, "probe.c", "-o", "probe"], Path(folder), seconds=60)
+                run_tool([compiler, *flags, "probe.c", "-o", "probe"], Path(folder), seconds=60, writes=["probe"])
                 run_tool([str(Path(folder) / "probe")], Path(folder), seconds=60)
                 return flags
     return ()
@@ -61,7 +61,7 @@ def version(program: str) -> str:
     """The first line of a program's version output, or its name if it prints none."""
     for flag in ("--version", "-V"):
         try:
-            lines = run_tool([program, flag], Path.cwd(), seconds=60).decode("utf-8", "replace").splitlines()
+            lines = tool_text([program, flag], Path.cwd(), seconds=60).splitlines()
         except ToolError:
             continue
         if lines:

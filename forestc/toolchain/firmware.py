@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -142,20 +143,22 @@ def build(
     common, gcc = (*_SECTIONS, f"-O{optimize}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
     flags = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
-    run_tool([*compiler.command, *language, *common, *flags, "-c", source, "-o", object_.name], folder, seconds=SECONDS)
+    run = partial(run_tool, cwd=folder, seconds=SECONDS)
+    command = [*compiler.command, *language, *common, *flags, "-c", source, "-o", object_.name]
+    run(command, writes=[object_.name, *([f"{stem}.su"] if gcc else [])])
     link = [*compiler.command, f"-O{optimize}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
     if cpu.machine:
         script = folder / f"{stem}.ld"
         script.write_text(_SCRIPT.format(entry=ENTRY, flash=cpu.flash, ram=cpu.ram), encoding="utf-8")
         link += [f"-Wl,-T,{script.name}"]
     if not gcc:
-        run_tool([*link, object_.name, "-o", image.name], folder, seconds=SECONDS)
+        run([*link, object_.name, "-o", image.name], writes=[image.name])
         return Build(image, object_, None)
     (folder / f"{stem}_memory.c").write_text(_MEMORY, encoding="utf-8")
     more = ["-fno-tree-loop-distribute-patterns", "-c", f"{stem}_memory.c", "-o", f"{stem}_memory.o"]
-    run_tool([*compiler.command, *FREESTANDING, *common, *more], folder, seconds=SECONDS)
     memory = f"{stem}_memory.o"
-    run_tool([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], folder, seconds=SECONDS)
+    run([*compiler.command, *FREESTANDING, *common, *more], writes=[memory])
+    run([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], writes=[image.name])
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 

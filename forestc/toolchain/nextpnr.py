@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import MissingToolError, ToolError
+from forestc.errors import MissingToolError, ToolError, printable
 from forestc.toolchain.packaged import find_command
-from forestc.toolchain.run import run_tool
+from forestc.toolchain.run import run_tool, tool_text
 
 _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
 
@@ -75,9 +75,10 @@ def place(
     report = netlist.with_suffix(".report.json")
     files = ["--json", netlist.name, "--report", report.name]
     files += ["--write", written] if written else []
+    writes = [report.name, *([written] if written else [])]
     settings = ["--seed", str(seed), "--freq", "500", "--timing-allow-fail", "--quiet"]
     try:
-        run_tool([*command, *options, *files, *settings], netlist.parent, seconds=seconds)
+        run_tool([*command, *options, *files, *settings], netlist.parent, seconds=seconds, writes=writes)
     except ToolError as error:
         if not _TOO_LARGE.search(error.where):
             raise
@@ -87,7 +88,7 @@ def place(
         logic = figures["utilization"][logic_cell]
         fmax = min((float(clock["achieved"]) for clock in figures["fmax"].values()), default=None)
         return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"nextpnr's report can't be read ({error})", where=str(report)) from None
     finally:
         report.unlink(missing_ok=True)
@@ -101,7 +102,9 @@ def placed_cells(path: Path) -> tuple[PlacedCell, ...]:
         for name, cell in top["cells"].items():
             bel = _BEL.fullmatch(str(cell["attributes"].get("NEXTPNR_BEL", "")))
             if bel:
-                cells.append(PlacedCell(str(name), str(cell["type"]), int(bel[1]), int(bel[2]), bel[3]))
+                cells.append(
+                    PlacedCell(printable(str(name)), printable(str(cell["type"])), int(bel[1]), int(bel[2]), bel[3])
+                )
         return tuple(cells)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"nextpnr's placed design can't be read ({error})", where=str(path)) from None
@@ -112,6 +115,6 @@ def _version(command: tuple[str, ...], folder: Path) -> str:
     if packaged:
         name = command[-1].split()[2].rstrip(";")
         return f"{name.replace('yowasp_', '').replace('_', '-')} {importlib.metadata.version(name)} (pip)"
-    text = run_tool([*command, "--version"], folder, errors=True).decode("utf-8", "replace")
+    text = tool_text([*command, "--version"], folder, errors=True)
     version = re.search(r"Version ([^\s)]+)", text)
     return f"{Path(command[0]).name} {version[1] if version else ''}".rstrip()

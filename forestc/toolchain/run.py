@@ -1,4 +1,5 @@
-"""Runs external programs: in a given folder, without a shell, with a time limit, and with the exit code checked.
+"""Runs external programs: in a given folder, without a shell, with a time limit. A program has succeeded if its exit
+status says so and the files that it was to write are there.
 
 Each program runs in a session of its own. If it takes too long or the caller is interrupted, its whole process group is
 terminated, so that no child of a compiler driver keeps running.
@@ -19,7 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
-from forestc.errors import ToolError
+from forestc.errors import ToolError, printable
 
 T = TypeVar("T")
 
@@ -115,25 +116,42 @@ def run_tool(
     env: Mapping[str, str] | None = None,
     data: bytes | None = None,
     errors: bool = False,
+    writes: Sequence[str] = (),
 ) -> bytes:
     """The program's standard output; with `errors`, followed by its standard error.
 
-    data: for its standard input. Raises ToolError, with the tail of the log, if it fails or takes longer than
-    `seconds`.
+    data: for its standard input. writes: names in `cwd` of files that it must write; earlier ones are removed first.
+    Raises ToolError, with the tail of the log, if it fails, leaves one of these files out or empty, or takes longer
+    than `seconds`.
     """
     name, batch = Path(command[0]).name, _SHARED.get() or _Batch()
+    for file in writes:
+        (cwd / file).unlink(missing_ok=True)
     try:
         with batch.program(command, cwd, env) as process:
             out, err = process.communicate(data or b"", timeout=seconds)
     except FileNotFoundError:
         raise ToolError(f"{name} was not found", where=command[0]) from None
+    except OSError as error:  # not executable, or no program
+        raise ToolError(f"{name} can't be started ({error.strerror})", where=command[0]) from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"{name} took longer than {seconds:.0f} s", do="give it a smaller design") from None
-    if process.returncode:
-        log = (out + err).decode("utf-8", "replace").splitlines()
+    missing = next((file for file in writes if not _written(cwd / file)), None)
+    if process.returncode or missing is not None:
+        log = printable((out + err).decode("utf-8", "replace")).splitlines()
         tail = " | ".join(line.strip() for line in log[-TAIL_LINES:] if line.strip())
-        raise ToolError(f"{name} ended with exit status {process.returncode}", where=tail[:2000])
+        without = "" if process.returncode else f" and did not write {missing}"
+        raise ToolError(f"{name} ended with exit status {process.returncode}{without}", where=tail[:2000])
     return out + (err if errors else b"")
+
+
+def tool_text(command: Sequence[str], cwd: Path, *, seconds: float = 600, errors: bool = False) -> str:
+    """What a program says, as `run_tool`, without commands to a terminal."""
+    return printable(run_tool(command, cwd, seconds=seconds, errors=errors).decode("utf-8", "replace"))
+
+
+def _written(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def find(*names: str) -> str | None:

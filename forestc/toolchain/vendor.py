@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import MissingToolError, OptionError, ToolError
+from forestc.errors import MissingToolError, OptionError, ToolError, printable
 from forestc.toolchain.run import find, run_tool
 
 PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
 FOLDER = "reports"
+_VIVADO = ("utilization.rpt", "placed.rpt", "timing.rpt")
 SECONDS = 7200  # for a run of the tool
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -58,15 +59,20 @@ def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float
     arguments = [part, f"{period_ns:.3f}", FOLDER]
     if tool == "vivado":
         command = [program, "-mode", "batch", "-nojournal", "-nolog", "-notrace", "-source", script.name]
-        run_tool([*command, "-tclargs", *arguments], script.parent, seconds=SECONDS)
+        _run([*command, "-tclargs", *arguments], script.parent, _VIVADO)
         return read_vivado(script.parent / FOLDER, period_ns)
-    run_tool([program, "-t", script.name, *arguments], script.parent, seconds=SECONDS)
-    return read_quartus(script.parent / FOLDER, top.removesuffix("_registered"), top, period_ns)
+    core = top.removesuffix("_registered")
+    _run([program, "-t", script.name, *arguments], script.parent, _quartus(core, top))
+    return read_quartus(script.parent / FOLDER, core, top, period_ns)
+
+
+def _run(command: list[str], folder: Path, reports: tuple[str, ...]) -> None:
+    run_tool(command, folder, seconds=SECONDS, writes=[f"{FOLDER}/{name}" for name in reports])
 
 
 def read_vivado(folder: Path, period_ns: float) -> Reported:
     """Reads utilization.rpt, placed.rpt and timing.rpt. Raises ToolError for a missing report or figure."""
-    cells, placed, timing = (_text(folder / name) for name in ("utilization.rpt", "placed.rpt", "timing.rpt"))
+    cells, placed, timing = (_text(folder / name) for name in _VIVADO)
     where = str(folder / "utilization.rpt")
 
     def used(text: str, *names: str) -> list[float] | None:
@@ -99,9 +105,7 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
 
 def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reported:
     """Reads CORE.map.rpt, TOP.fit.summary and TOP.sta.summary. Raises ToolError for a missing report or figure."""
-    cells, placed, timing = (
-        _text(folder / name) for name in (f"{core}.map.rpt", f"{top}.fit.summary", f"{top}.sta.summary")
-    )
+    cells, placed, timing = (_text(folder / name) for name in _quartus(core, top))
 
     def used(name: str) -> int | None:
         row = re.search(rf"^;\s*{name}\s*;\s*([\d,]+)", cells, re.MULTILINE)
@@ -130,9 +134,14 @@ def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reporte
     )
 
 
+def _quartus(core: str, top: str) -> tuple[str, ...]:
+    """The reports of Quartus."""
+    return f"{core}.map.rpt", f"{top}.fit.summary", f"{top}.sta.summary"
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return printable(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         raise ToolError("the script wrote no report", where=str(path)) from None
 

@@ -104,7 +104,7 @@ class _Tools:
     def program(self, sources: list[str], top: str, main: str, optimize: str) -> Path:
         env = {**os.environ, "VERILATOR_ROOT": str(self.verilator.root)}
         command = [self.verilator.binary, *_VERILATE, "--top-module", top, *sources]
-        run_tool(command, self.folder, seconds=SECONDS, env=env)
+        run_tool(command, self.folder, seconds=SECONDS, env=env, writes=["obj/Vtop.cpp", "obj/Vtop.h"])
         here = self.folder / "obj"
         (here / _MAIN).write_text(main)
         include = self.verilator.root / "include"
@@ -113,11 +113,11 @@ class _Tools:
         def compiled(unit: str) -> str:
             target = f"{Path(unit).stem}.o"
             command = [self.compiler, optimize, *_COMPILE, *paths, "-c", unit, "-o", target]
-            run_tool(command, here, seconds=SECONDS)
+            run_tool(command, here, seconds=SECONDS, writes=[target])
             return target
 
         objects = together([*(partial(compiled, unit) for unit in _joined(here)), partial(self.library, paths)])
-        run_tool([self.compiler, *objects, "-o", "program", "-pthread"], here, seconds=SECONDS)
+        run_tool([self.compiler, *objects, "-o", "program", "-pthread"], here, seconds=SECONDS, writes=["program"])
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
@@ -127,7 +127,7 @@ class _Tools:
 
         def make() -> Path:
             command = [self.compiler, "-O0", *_COMPILE, *paths, "-c", source.name, "-o", target.name]
-            run_tool(command, self.folder, seconds=SECONDS)
+            run_tool(command, self.folder, seconds=SECONDS, writes=[target.name])
             return target
 
         made_from: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]

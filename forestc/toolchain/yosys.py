@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import MissingToolError, ToolError
+from forestc.errors import MissingToolError, ToolError, printable
 from forestc.toolchain.packaged import find_command, prepare
-from forestc.toolchain.run import run_tool
+from forestc.toolchain.run import run_tool, tool_text
 
 SECONDS = 3600  # for a run
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
@@ -51,15 +51,18 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
 
 def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     """Such as "Yosys 0.70 (pip)"."""
-    words = run_tool([*command, "-V"], folder).decode("utf-8", "replace").split()
+    words = tool_text([*command, "-V"], folder).split()
     return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
 
-def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = SECONDS) -> None:
-    """Runs a script, one command per line, on the files of a folder. Raises ToolError."""
+def run_yosys(
+    script: str, folder: Path, *, writes: Sequence[str], native: bool = False, seconds: float = SECONDS
+) -> None:
+    """Runs a script, one command per line, on the files of a folder. writes: the files that it must write there, as a
+    yosys that did nothing may end with status 0. Raises ToolError."""
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
-    run_tool([*command, "-q", "script.ys"], folder, seconds=seconds)
+    run_tool([*command, "-q", "script.ys"], folder, seconds=seconds, writes=writes)
 
 
 def synthesize(
@@ -92,19 +95,20 @@ def synthesize(
         ]
         return [*command, "-p", "; ".join(steps)]
 
+    writes = [result.name, paths.name, *([netlist] if netlist else [])]
     try:
-        run_tool(script(flows[0]), folder, seconds=SECONDS)
+        run_tool(script(flows[0]), folder, seconds=SECONDS, writes=writes)
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
         # the packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one
-        run_tool(script(flows[-1]), folder, seconds=SECONDS)
+        run_tool(script(flows[-1]), folder, seconds=SECONDS, writes=writes)
     try:
         stat = json.loads(result.read_text())
         counts = {kind: count for kind, count in stat["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}
-        cells = {str(kind): int(count) for kind, count in counts.items()}
+        cells = {printable(str(kind)): int(count) for kind, count in counts.items()}
         depth = int(_DEPTH.findall(paths.read_text())[-1])
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(result)) from None
     finally:
         result.unlink(missing_ok=True)

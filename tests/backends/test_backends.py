@@ -238,7 +238,7 @@ def test_verilog_is_clean_under_lint(need_tool, tmp_path):
     for latency in (0, 2):
         made = design(SMALL, tmp_path, latency, "both", targets=("verilog",))
         done = subprocess.run(
-            ["iverilog", "-g2005", "-Wall", "-Wno-timescale", "-o", "x.vvp", "small_model.v", "small_model_tb.v"],
+            ["iverilog", "-g2005", "-Wall", "-o", "x.vvp", "small_model.v", "small_model_tb.v"],
             cwd=made.folder, capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert done.stderr == ""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forestc.backends.names import _RESERVED, c_string, feature_name, identifier
+from forestc.backends.names import RESERVED, c_string, feature_name, identifier
 
 AWKWARD = [
     "x",
@@ -30,7 +30,7 @@ AWKWARD = [
 def test_awkward_names_become_identifiers(name):
     for made in (identifier(name), feature_name(3, name)):
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", made)
-        assert made not in _RESERVED
+        assert made not in RESERVED
         assert len(made) <= 48
 
 

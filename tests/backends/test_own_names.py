@@ -13,7 +13,7 @@ import pytest
 
 from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.names import _RESERVED, identifier
+from forestc.backends.names import RESERVED, identifier
 from forestc.errors import OptionError
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
@@ -60,7 +60,7 @@ def test_no_model_is_called_as_what_its_modules_hold():
     kept = [
         name
         for name in [*own_names(), *NAMES[: NAMES.index("TOP")]]
-        if identifier(name) == name and name not in _RESERVED
+        if identifier(name) == name and name not in RESERVED
     ]
     assert kept == []
 
@@ -80,9 +80,9 @@ def test_verilog_of_any_name_is_clean(tool, tmp_path, need_tool):
         if tool == "iverilog":
             ends = ("_tb", "_axis", "_registered")
             roots = [option for top in sorted(set(tops)) for end in ends for option in ("-s", top + end)]
-            command = ["iverilog", "-g2005", "-Wall", "-Wno-timescale", "-o", os.devnull, *roots, "all.v"]
+            command = ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *roots, "all.v"]
         else:
-            quiet = ["-Wno-MULTITOP", "-Wno-TIMESCALEMOD", "--timing"]
+            quiet = ["-Wno-MULTITOP", "--timing"]
             command = [found.binary, "--lint-only", "--language", "1364-2005", *quiet, "all.v"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0 and not done.stderr, done.stderr[:2000]

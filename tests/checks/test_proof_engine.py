@@ -60,7 +60,7 @@ STEPS = [ANY, SMALL, Capacity(1, 4096, 2, 6, word_bits=2), Capacity(2, 64, 2, 2,
 def test_the_step_of_the_hardware_is_proved(capacity, need_tool):
     need_tool("yosys")
     part = ProofPart("step", 2)
-    prove_step(Shape.of(described(capacity)), emit(capacity).encode(), "engine", part)
+    prove_step(Shape.of(described(capacity)), emit(capacity).encode(), capacity, part)
     assert part.proved == 2
 
 
@@ -73,7 +73,7 @@ def test_changed_steps_are_not_proved(need_tool):
     shape = Shape.of(described(CAPACITIES["two banks"]))
     for mutant in changed:
         with pytest.raises(UnprovedError):
-            prove_step(shape, mutant.source().encode(), "engine", ProofPart("step", 2))
+            prove_step(shape, mutant.source().encode(), CAPACITIES["two banks"], ProofPart("step", 2))
 
 
 def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():

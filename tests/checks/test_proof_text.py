@@ -353,7 +353,7 @@ def test_what_is_proved_all_three_tools_read_alike(kind, need_tool, tmp_path):
     top = hdl.module_name(netlist)
     bench = verilog.emit(netlist)[f"{top}_tb.v"]
     (tmp_path / "core.v").write_text(other)
-    run_yosys("read_verilog core.v\nproc\nwrite_verilog -noattr printed.v", tmp_path)
+    run_yosys("read_verilog core.v\nproc\nwrite_verilog -noattr printed.v", tmp_path, writes=["printed.v"])
     (tmp_path / "bench.v").write_text(bench)
     (tmp_path / "vectors.txt").write_text(lines)
     for source in ("core.v", "printed.v"):

@@ -1,6 +1,8 @@
 """Proves with yosys that two descriptions of one netlist are equal: the generated Verilog, or Verilog made of the
 generated VHDL, and RTLIL of the netlist itself or of the Amaranth component.
 
+The proof is what yosys writes of it: a program that ends with status 0 and did nothing has proved nothing.
+
 All use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly these are equal
 cells on equal nets, which need no solver; different cells are a small SAT problem.
 """
@@ -55,6 +57,10 @@ equiv_simple -short
 tee -q -o status.txt equiv_status
 equiv_status -assert
 """
+_PROVED = re.compile(  # at the end of status.txt; equiv_remove leaves no cell where all nets are equal as they are
+    r"(?:Found (\d+) \$equiv cells in equiv:\n  Of those cells \1 are proven and 0 are unproven\.\n"
+    r"  Equivalence successfully proven!|No \$equiv cells found in equiv\.)\n\Z"
+)
 _NO_UNKNOWN = "select -assert-none t:$any*"  # refuses unknown bits
 SHOWN = 3  # nets named in an error
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
@@ -109,21 +115,29 @@ def prove_equal(
             run_yosys(
                 _SCRIPT.format(top=gold.name, unknown="" if unknown else _NO_UNKNOWN),
                 folder,
+                writes=["status.txt"],
                 native=native,
                 seconds=seconds,
             )
         except ToolError as error:
             if any(text in error.where for text in _REFUSED):
-                where = _unequal(folder / "status.txt") or error.where
+                where = _unequal(_status(folder)) or error.where
                 raise CheckError(f"{what} does not equal {than}", where=where) from None
-            raise ToolError(f"yosys could not compare {than} with {what}", where=error.where) from None
+            raise ToolError(f"yosys could not compare {than} with {what}", where=error.where or error.what) from None
+        if not _PROVED.search(status := _status(folder)):
+            where = f"it ended with exit status 0 and wrote {status.strip()[-200:]!r}"
+            raise ToolError(f"yosys could not compare {than} with {what}", where=where)
 
 
-def _unequal(status: Path) -> str:
+def _status(folder: Path) -> str:
+    """What yosys wrote of the proof of each net; "" if it ended before."""
+    path = folder / "status.txt"
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _unequal(status: str) -> str:
     """The first nets that yosys could not prove equal, by their names in the Verilog; "" if there are none."""
-    if not status.is_file():
-        return ""
-    nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status.read_text()))
+    nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status))
     ordered = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
     return f"at {', '.join(ordered[:SHOWN])}{more}" if ordered else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from forestc.errors import printable
+
 
 @dataclass
 class ProofPart:
@@ -40,7 +42,7 @@ class UnprovedError(Exception):
     design itself is wrong for them is not yet known. wrong: the design is wrong for every input."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
-        super().__init__(why)
+        super().__init__(printable(why))
         self.words, self.wrong = words, wrong
 
 

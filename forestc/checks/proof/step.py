@@ -1,7 +1,8 @@
 """Proves that the module `step` of an engine's Verilog does a step as `forestc.checks.image_reader` defines it, for
 every node, every word, every address and every output.
 
-yosys reads the module and gives it as AND gates and inverters; the definition, evaluated on terms, is the other side.
+A strict reader takes the module from the file (`step_text`). yosys gives it as AND gates and inverters; the definition,
+evaluated on terms, is the other side.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from typing import Any
 from forestc.checks.image_reader import Shape, stepped
 from forestc.checks.proof.parts import ProofPart, UnprovedError
 from forestc.checks.proof.solver import bitwuzla_library
+from forestc.checks.proof.step_text import read_step
+from forestc.checks.proof.text import OutsideError
+from forestc.engine.capacity import Capacity
 from forestc.errors import ToolError
 from forestc.toolchain.yosys import run_yosys
 
 Term = Any
 SECONDS = 600  # for an answer
 _SCRIPT = """
-read_verilog engine.v
+read_verilog step.v
 hierarchy -check -top {top}
 proc
 flatten
@@ -107,15 +111,21 @@ class Terms:
         return {name: int(solver.get_value(term).value(10)) for name, term in shown.items()}
 
 
-def prove_step(shape: Shape, source: bytes, name: str, part: ProofPart, native: bool = False) -> None:
-    """source: the engine's Verilog. name: the engine's. Raises UnprovedError, with a difference if there is one;
+def prove_step(shape: Shape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
+    """source: the Verilog of an engine of this capacity. Raises UnprovedError, with a difference if there is one;
     TimeoutError; ToolError if yosys can't run."""
+    try:
+        step = read_step(source, capacity)
+    except OutsideError as error:
+        raise UnprovedError(str(error)) from None
     on = Terms()
     widths = {"node": shape.node, "x": shape.word, "address": shape.address, "emit": 1, "target": shape.output}
     free = {port: on.free(port, width) for port, width in widths.items()}
     gives = on.equal(free["emit"], 1)
     wanted = stepped(shape, on, free["node"], free["x"], free["address"], gives, free["target"])
-    got = _gates(on, _module(source, f"{name}_step", native), free, {"next": shape.address, "value": shape.value})
+    got = _gates(
+        on, _module(step, f"{capacity.name}_step", native), free, {"next": shape.address, "value": shape.value}
+    )
     for port, definition in zip(("next", "value"), wanted, strict=True):
         if (model := on.differ(got[port], definition, free)) is not None:
             where = ", ".join(f"{word}={value:#x}" for word, value in model.items())
@@ -123,19 +133,22 @@ def prove_step(shape: Shape, source: bytes, name: str, part: ProofPart, native: 
         part.proved += 1
 
 
-def _module(source: bytes, top: str, native: bool) -> dict[str, Any]:
+def _module(step: str, top: str, native: bool) -> dict[str, Any]:
     """The module as AND gates and inverters, as yosys writes it."""
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
-        (folder / "engine.v").write_bytes(source)
+        (folder / "step.v").write_text(step)
         try:
-            run_yosys(_SCRIPT.format(top=top), folder, native=native)
+            run_yosys(_SCRIPT.format(top=top), folder, native=native, writes=["step.json"])
         except ToolError as error:
             if "check -assert" in error.where or "ERROR" in error.where:
                 raise UnprovedError(f"yosys does not read the Verilog: {error.where[-200:]}") from None
             raise
-        module: dict[str, Any] = json.loads((folder / "step.json").read_text())["modules"][top]
-        return module
+        try:
+            module: dict[str, Any] = json.loads((folder / "step.json").read_text())["modules"][top]
+            return {"ports": dict(module["ports"]), "cells": dict(module["cells"])}
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise ToolError(f"yosys's netlist of the step can't be read ({error})") from None
 
 
 def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:

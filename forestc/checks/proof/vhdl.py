@@ -87,7 +87,7 @@ def synthesized(data: bytes, top: str) -> str:
     with tempfile.TemporaryDirectory(prefix="forestc-vhdl-") as scratch:
         (Path(scratch) / "core.vhd").write_bytes(data)
         command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
-        verilog = run_tool(command, Path(scratch), seconds=3600).decode()
+        verilog = run_tool(command, Path(scratch), seconds=3600).decode("utf-8", "replace")
         # GHDL 2.0 writes constants of more than 32 bits without the prefix that makes them numbers in Verilog
         return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
 

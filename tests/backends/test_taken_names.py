@@ -1,0 +1,224 @@
+"""What a model must not be called stands in one table; any other name of a model, a feature or a class goes through the
+tools of every language."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import replace
+
+import pytest
+from backends.test_own_names import NEUTRAL, SMALL, designs, verilog_files
+from vhdl_tools import STANDARDS, analyzed
+
+from forestc.backends import axi_stream, c, hls, packages, project, vhdl
+from forestc.backends.names import RESERVED, TAKEN, identifier
+from forestc.errors import OptionError
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler
+
+FEW = ["pack", "UNPACK", "Pack", "error", "shift_left", "maximum", "read_word", "row", "result", "fill", "test"]
+ALL_TAKEN = frozenset().union(*TAKEN.values())
+
+# A design that uses the package and the component next to the standard packages.
+USES = """library ieee;
+use ieee.std_logic_1164.all;
+use ieee.numeric_std.all;
+use work.{name}_pkg.all;
+
+entity {name}_around is
+end entity;
+
+architecture rtl of {name}_around is
+    signal given : {name}_row;
+    signal gives : {name}_result;
+    signal x : std_logic_vector({x} downto 0);
+    signal y : std_logic_vector({y} downto 0);
+    signal clk, in_valid, out_valid : std_logic;
+begin
+    x <= pack(given);
+    gives <= unpack(y);
+    around : {name} port map (clk => clk, in_valid => in_valid, out_valid => out_valid, x => x, y => y);
+end architecture;
+"""
+
+
+def vhdl_files(forest, netlist, stream):
+    """{file name: text}, in the order of their use."""
+    files = vhdl.emit(netlist) | dict([packages.emit(netlist)["vhdl_package"]])
+    parts = axi_stream.emit(forest, netlist, stream, "0" * 64, "vhdl")
+    roles = ("vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
+    files |= dict(parts[role] for role in roles if role in parts)
+    return files | dict([project.emit(netlist, {"core": "core.vhd"}, language="vhdl")["vhdl_registered"]])
+
+
+def c_files(forest):
+    """{file name: text} of the headers in each form of inputs."""
+    files = {}
+    for number, inputs in enumerate(("words", "struct", "float")):
+        try:
+            ((path, text),) = c.emit(forest, c.COptions(c_inputs=inputs)).items()
+        except OptionError:
+            continue
+        files[f"{number}/{path}"] = text
+    return files
+
+
+def words_of(text, comment):
+    """Every word of a file, without comments and strings."""
+    return set(re.findall(r"(?<![\w$'`])[A-Za-z]\w*", re.sub(rf'(?s:/\*.*?\*/)|{comment}[^\n]*|"[^"\n]*"', " ", text)))
+
+
+def own_words():
+    """The words of the files of all languages that are not made of the model's name."""
+    words = set()
+    for forest, netlist, stream in designs(NEUTRAL):
+        for text in verilog_files(forest, netlist, stream).values():
+            words |= words_of(text, "//")
+        for text in vhdl_files(forest, netlist, stream).values():
+            words |= words_of(text, "--")
+        for text in [*c_files(forest).values(), *hls.emit(forest, netlist).values()]:
+            words |= words_of(text, "//")
+    return sorted(word for word in words if not word.lower().startswith(NEUTRAL))
+
+
+def test_names_beside_the_component_are_taken():
+    """The design units, and what a package declares, in every language that has one."""
+    declared = set()
+    for forest, netlist, stream in designs(NEUTRAL):
+        for text in vhdl_files(forest, netlist, stream).values():
+            declared |= set(re.findall(r"^(?:entity|package|package body) (\w+) is", text, re.M))
+            head = re.search(r"^package \w+ is\n(.*?)^end package;", text, re.M | re.S)
+            if head:
+                pattern = r"^    (?:component|type|subtype|constant|function|procedure|signal) (\w+)"
+                declared |= set(re.findall(pattern, head[1], re.M))
+        declared |= set(re.findall(r"^package (\w+);|\} (\w+);", packages.emit(netlist)["sv_package"][1], re.M)[0])
+    declared = {name for name in declared - {""} if not name.startswith(NEUTRAL)}
+    assert {"pack", "unpack"} <= declared <= ALL_TAKEN
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_what_is_taken_gets_a_prefix_in_any_case(kind):
+    for name in TAKEN[kind]:
+        assert name == name.lower() or name in RESERVED
+        for written in (name, name.upper(), name.capitalize()):
+            made = identifier(written)
+            assert made == f"m_{written}" and identifier(made) == made, written
+
+
+def vhdl_analyzes(names, folder, standards):
+    for name in sorted({identifier(name).lower(): name for name in names}.values()):
+        forest = replace(SMALL, name=name)
+        netlist = lower(forest, LoweringOptions(latency=3, outputs="both"))
+        files = vhdl_files(forest, netlist, axi_stream.StreamOptions(8, 2, True))
+        made, core = identifier(name), next(iter(files.values()))
+        x, y = (re.search(rf"{port} std_logic_vector\((\d+) downto", core)[1] for port in ("x : in", "y : out"))
+        files[f"{made}_around.vhd"] = USES.format(name=made, x=x, y=y)
+        for path, text in files.items():
+            (folder / path).write_text(text)
+        for standard in standards:
+            analyzed(folder, list(files), standard, "-Wno-hide", "-Wno-binding", "-Wno-default-binding")
+
+
+def test_vhdl_of_some_names(tmp_path, need_tool):
+    need_tool("ghdl")
+    vhdl_analyzes(FEW, tmp_path, STANDARDS)
+
+
+def headers_compile(names, folder):
+    """Each header from a folder of its own, which compilers search first, before headers of C."""
+    for name in names:
+        for path, text in c_files(replace(SMALL, name=name)).items():
+            place = folder / path
+            place.parent.mkdir(exist_ok=True)
+            for old in place.parent.iterdir():
+                old.unlink()
+            place.write_text(text)
+            for compiler, standard, end in ((c_compiler(), "-std=c99", "c"), (cxx_compiler(), "-std=c++14", "cpp")):
+                main = folder / f"main.{end}"
+                main.write_text(f'#include <signal.h>\n#include "{place.name}"\n#include <string.h>\n')
+                flags = [flag for flag in STRICT if not flag.startswith("-std")]
+                command = [compiler, standard, "-D_GNU_SOURCE", *flags, f"-I{place.parent}", "-fsyntax-only", main]
+                assert subprocess.run(command, check=False).returncode == 0, (name, path)
+
+
+def test_headers_of_names_of_the_library(tmp_path):
+    headers_compile(["features", "si", "Endian"], tmp_path)
+
+
+def with_names(names):
+    """The small model with these names of its features and classes, a few at a time."""
+    step = len(SMALL.features)
+    for start in range(0, len(names), step):
+        some = [names[(start + place) % len(names)] for place in range(99)]
+        features = tuple(replace(feature, name=some[place]) for place, feature in enumerate(SMALL.features))
+        classes = tuple(f"{name}{place}" for place, name in enumerate(some[: len(SMALL.classes)]))
+        yield replace(SMALL, name=f"{NEUTRAL}{start}", features=features, classes=classes)
+
+
+def features_pass(names, folder):
+    texts = []
+    for forest in with_names(names):
+        netlist = lower(forest, LoweringOptions(latency=2, outputs="both"))
+        stream = axi_stream.StreamOptions(8, 2, True)
+        files = vhdl_files(forest, netlist, stream)
+        for path, text in files.items():
+            (folder / path).write_text(text)
+        analyzed(folder, list(files), "08", "-Wno-hide")
+        texts += verilog_files(forest, netlist, stream).values()
+        texts.append(packages.emit(netlist)["sv_package"][1])
+        headers = c_files(forest)
+        for path, text in headers.items():
+            (folder / path.replace("/", "_")).write_text(text)
+            command = [cxx_compiler(), "-std=c++14", "-fsyntax-only", "-x", "c++", path.replace("/", "_")]
+            assert subprocess.run(command, cwd=folder, check=False).returncode == 0, path
+        for path, text in hls.emit(forest, netlist).items():
+            (folder / path).write_text(text)
+        command = [cxx_compiler(), "-std=c++14", "-fsyntax-only", "-Wno-unknown-pragmas", "-isystem", str(ap_types())]
+        source = f"{identifier(forest.name)}_hls.cpp"
+        assert subprocess.run([*command, source], cwd=folder, check=False).returncode == 0, source
+    (folder / "all.sv").write_text("\n".join(dict.fromkeys(texts)))
+    command = ["iverilog", "-g2012", "-Wall", "-o", os.devnull, "all.sv"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "error" not in done.stderr, done.stderr[:2000]
+
+
+def test_features_and_classes_of_some_names(tmp_path, need_tool):
+    need_tool("ghdl")
+    need_tool("iverilog")
+    features_pass(["pack", "module", "Signal", "x", "label", "class"], tmp_path)
+
+
+@pytest.mark.slow
+def test_vhdl_of_every_name(tmp_path, need_tool):
+    need_tool("ghdl")
+    vhdl_analyzes([*own_words(), *ALL_TAKEN], tmp_path, ("93", "08"))
+
+
+@pytest.mark.slow
+def test_verilog_of_every_name(tmp_path, need_tool):
+    need_tool("iverilog")
+    texts, tops = {}, set()
+    names = {identifier(name): name for name in [*own_words(), *ALL_TAKEN]}
+    for place in (0, 1):
+        for made, name in names.items():
+            texts = verilog_files(*list(designs(name))[place])
+            tops = [option for end in ("_tb", "_axis", "_registered") for option in ("-s", f"{made}{end}")]
+            (tmp_path / "all.v").write_text("\n".join(texts.values()))
+            command = ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *tops, "all.v"]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+
+@pytest.mark.slow
+def test_headers_of_every_name(tmp_path):
+    names = {identifier(name).lower(): name for name in [*own_words(), *ALL_TAKEN]}
+    headers_compile(names.values(), tmp_path)
+
+
+@pytest.mark.slow
+def test_features_and_classes_of_every_name(tmp_path, need_tool):
+    need_tool("ghdl")
+    need_tool("iverilog")
+    features_pass([*own_words(), *sorted(ALL_TAKEN)], tmp_path)
