@@ -272,8 +272,8 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
     if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
     if isinstance(rows, Ranges):
-        for feature in source.features:
-            kind, given = types[feature.column], rows.of(feature)
+        for feature, place in zip(source.features, source.places, strict=True):
+            kind, given = types[place], rows.of(feature)
             if kind.whole and not (kind.ends[0] <= given.smallest and given.largest <= kind.ends[1] and given.whole):
                 raise RowsError(
                     f"its range has other values than {kind.c}",

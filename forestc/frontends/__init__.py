@@ -19,6 +19,7 @@ from forestc.frontends.shared.document import read_document
 from forestc.frontends.sklearn import meta as sklearn_meta
 from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.xgboost import reader as xgboost
+from forestc.rows.columns import carrying
 
 MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
 
@@ -76,10 +77,10 @@ def load(source: object, *, trust_pickle: bool = False) -> Forest:
     for an unknown file suffix.
     """
     if isinstance(source, Forest):
-        return source
+        return carrying(source)
     if isinstance(source, str | Path):
-        return _load_file(Path(source), trust_pickle)
-    return load_object(source)
+        return carrying(_load_file(Path(source), trust_pickle))
+    return carrying(load_object(source))
 
 
 def load_object(model: object) -> Forest:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from forestc.netlist.ports import Port
 from forestc.notebook import notebook_html
 from forestc.options.c import COptions, c_options_of
 from forestc.predictor import Predictor
+from forestc.rows.columns import carrying
 from forestc.rows.encode import encode
 from forestc.writing import replacing, writing
 
@@ -265,7 +266,8 @@ def open_design(folder: str | Path) -> Design:
                 where=str(folder),
                 do="compile again",
             )
-        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTIZED]))
+        model, forest = carrying(parse_forest(texts[MODEL])), parse_forest(texts[QUANTIZED])
+        design = Design(folder, manifest, model, replace(forest, carried=model.carried))
         matching = manifest["hash"] == design_hash(texts[QUANTIZED], manifest["options"])
         changed = _changed(manifest, texts)
         # Reading these once finds missing keys here rather than in later uses.

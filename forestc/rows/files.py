@@ -50,9 +50,9 @@ class TableRows:
     """Rows of a file with named or numbered columns.
 
     open: opens the file and yields Arrow batches of the wanted columns.
-    wanted: the file's column for each of the model's columns, None if no condition reads it.
+    wanted: the file's column for each column of the rows (`Forest.width`), None if no condition reads it.
     truth, targets: the columns with labels, and the targets they are for (`forestc.rows.labels`).
-    labels: category names by column of the model, for columns that may hold text.
+    labels: category names by column of the rows, for columns that may hold text.
     names: as in ArrayRows. nulls: texts that mean a missing value unless they are a category's name.
     """
 
@@ -117,7 +117,7 @@ class TableRows:
 
 def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
     """The category names by column, for features that have some."""
-    return {feature.column: feature.labels for feature in forest.features if feature.labels}
+    return {place: feature.labels for feature, place in zip(forest.features, forest.places, strict=True) if feature.labels}
 
 
 def column_numbers(
@@ -189,7 +189,7 @@ def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | Non
     kind = kind_of(path)
     if kind == "numpy":
         columns = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
-        data, truth = read_numpy(path, columns)
+        data, truth = read_numpy(path, columns, forest.columns, forest.carried)
         return _array_rows(data, truth, forest, str(path))
     return _csv_rows(path, forest, label) if kind == "csv" else _dataset_rows(path, kind, forest, label)
 
@@ -209,7 +209,10 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
         return rows
     labels = frame_labels(rows)
     if labels is None:
-        return _array_rows(numeric(forest, rows), truth, forest, "the rows")
+        if forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
+            raise _other_width(shape, forest, "the rows")
+        whole = rows if isinstance(rows, np.ndarray) and forest.carried else None
+        return replace(_array_rows(numeric(forest, rows), truth, forest, "the rows"), whole=whole)
     if named is not None:
         rows, labels, truth = _without(rows, labels, named)
     data, places = frame_numbers(forest, rows, labels)
@@ -236,17 +239,19 @@ def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, 
 
 
 def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where: str) -> ArrayRows:
-    if data.ndim != 2 or data.shape[1] != forest.columns:
-        raise RowsError(
-            f"the array has shape {data.shape}",
-            where=where,
-            do=f"the model takes rows of {forest.columns} columns",
-        )
+    if data.ndim != 2 or data.shape[1] != forest.width:
+        raise _other_width(data.shape, forest, where)
     if not len(data):
         raise RowsError("there are no rows", where=where, do="give at least one")
     if truth is None:
         return ArrayRows(data)
     return ArrayRows(data, truth_of(columns_in(truth, len(data), where), targets_of(forest), where))
+
+
+def _other_width(shape: tuple[int, ...], forest: Forest, where: str) -> RowsError:
+    return RowsError(
+        f"the array has shape {shape}", where=where, do=f"the model takes rows of {forest.columns} columns"
+    )
 
 
 def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
@@ -332,7 +337,7 @@ def _columns(
         refuse_number(len(truth), targets_of(forest), where)
     others = [name for name in names if name not in truth]
     places: Places = find_columns(forest, others if headed else len(others), where)
-    wanted: list[str | None] = [None] * forest.columns
-    for feature, place in zip(forest.features, places.columns, strict=True):
-        wanted[feature.column] = others[place]
+    wanted: list[str | None] = [None] * forest.width
+    for own, place in zip(forest.places, places.columns, strict=True):
+        wanted[own] = others[place]
     return tuple(wanted), truth, places.names

@@ -53,8 +53,11 @@ def readable(where: Path | str, what: str = "can't be read", do: str = "") -> It
         raise RowsError(f"{what} ({reason})", where=str(where), do=do) from None
 
 
-def read_numpy(path: Path, labels: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """The rows, as float64, and their labels (rows, labels), None without any.
+def read_numpy(
+    path: Path, labels: Sequence[str], columns: int = 0, carried: Sequence[int] = ()
+) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    """The rows, as float64, and their labels (rows, labels), None without any. carried: of rows of `columns` columns
+    these are read alone, if there are any.
 
     `.npy` holds the rows, labels are positions of columns; `.npz` holds an array X, or X with a suffix (`X_test`), and
     labels are the names of arrays. Raises RowsError.
@@ -68,7 +71,9 @@ def read_numpy(path: Path, labels: Sequence[str]) -> tuple[NDArray[np.float64], 
             if labels:
                 width = data.shape[1] if data.ndim == 2 else 0
                 places = [label_position(text, width, str(path)) for text in labels]
-                truth, data = data[:, places], np.delete(data, places, axis=1)
+                truth = data[:, places]
+                rest = np.setdiff1d(np.arange(width), places)
+                data = data[:, rest[list(carried)] if carried and len(rest) == columns else rest]
         else:
             key = "X" + labels[0][1:] if labels and f"X{labels[0][1:]}" in loaded else "X"
             lacking = [name for name in (key, *labels) if name not in loaded]
@@ -78,6 +83,8 @@ def read_numpy(path: Path, labels: Sequence[str]) -> tuple[NDArray[np.float64], 
                 )
             data = loaded[key]
             truth = np.column_stack([loaded[name] for name in labels]) if labels else None
+        if carried and data.ndim == 2 and data.shape[1] == columns:
+            data = data[:, list(carried)]
         if data.dtype.kind not in "biuf":
             raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
         return np.asarray(data, dtype=np.float64), truth
