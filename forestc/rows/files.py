@@ -39,7 +39,17 @@ from forestc.rows.labels import (
     targets_of,
     truth_of,
 )
-from forestc.rows.opening import NULLS, csv_options, csv_source, has_header, kind_of, read_numpy, readable
+from forestc.rows.opening import (
+    BLOCK_BYTES,
+    NULLS,
+    csv_options,
+    csv_source,
+    has_header,
+    kind_of,
+    read_numpy,
+    readable,
+    wide_names,
+)
 
 BATCH_ROWS = 16384  # rows of a batch, at most
 BATCH_VALUES = 1 << 24  # values of a batch, at most: 128 MB as float64
@@ -258,8 +268,16 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
     named = {feature.name for feature in forest.features if feature.named}
     headed = has_header(path, label, named, [text for feature in forest.features for text in feature.labels])
     with readable(path, "not a readable CSV file"), csv_faults(path, headed):
-        schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
-    wanted, truth, names = _columns(schema.names, forest, label, str(path), headed)
+        if forest.carried:
+            found, block = wide_names(path, headed)
+        else:
+            schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
+            found, block = schema.names, BLOCK_BYTES
+    wanted, truth, names = _columns(found, forest, label, str(path), headed)
+    if forest.carried:
+        with readable(path, "not a readable CSV file"), csv_faults(path, headed):
+            read = dict.fromkeys(name for name in wanted if name is not None)
+            schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, read, block)).schema
     labels = _labels(forest)
     types = {
         name: pa.string()
@@ -276,7 +294,7 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
 
     def opened() -> Iterator[pa.RecordBatch]:
         with csv_faults(path, headed, numbers):
-            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types))
+            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types, block))
 
     return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
 

@@ -28,6 +28,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
+MOST_COLUMNS = 4096  # with more, models are trained on the columns that the model reads: time grows with all of them
 FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than these
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
@@ -85,6 +86,7 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     batches = list(rows.batches())
     step = max(1, -(-sum(len(batch.X) for batch in batches) // MOST_ROWS))
     whole = rows.whole if isinstance(rows, ArrayRows) else None
+    whole = None if whole is None or whole.shape[1] > MOST_COLUMNS else whole
     X = np.concatenate([batch.X for batch in batches])[::step] if whole is None else whole[::step].astype(np.float64)
     truths = [batch.truth for batch in batches if batch.truth is not None]
     if len(truths) < len(batches):
