@@ -316,7 +316,7 @@ class Bench:
         asked = self.material.asked
         assert asked.cpu is not None
         folder = self.design(job.trial, clock)
-        rows = self.material.X[self.material.folds[0].judged]
+        rows = self.material.judged
         with clock.of("measured"):
             entry = "predict" if open_design(folder).forest.decides else "scores"
             report = self.commands.measure(folder, asked.cpu, rows, entries=[entry])
@@ -333,7 +333,7 @@ class Bench:
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):
             prove = asked.prove and bool(asked.device) and design.forest.n_nodes <= PROVED
-            kept = self.material.X[self.material.folds[0].judged]
+            kept = self.material.judged
             result = None
             if prove:
                 with suppress(MissingToolError):

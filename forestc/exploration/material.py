@@ -74,6 +74,12 @@ class Material:
     def rows(self, places: NDArray[np.int64]) -> ArrayRows:
         return ArrayRows(self.X[places], self.y[places])
 
+    @property
+    def judged(self) -> Any:
+        """The rows that candidates are judged on, as commands take them: of a model as its rows are held, else whole."""
+        X = self.X[self.folds[0].judged]
+        return X if self.forest is None else ArrayRows(X)
+
     def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
         """The rows that passes see, and those that candidates are judged on. fold: ALL takes those of the first."""
         parts = self.folds[max(fold, 0)]
