@@ -10,6 +10,7 @@ So in a column with a category called NA, missing values must be empty fields.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from forestc.rows.labels import (
     find_labels,
     is_number,
     label_columns,
+    refuse_other_labels,
     refuse_number,
     targets_of,
     truth_of,
@@ -63,7 +65,8 @@ class TableRows:
     wanted: the file's column for each column of the rows (`Forest.width`), None if no condition reads it.
     truth, targets: the columns with labels, and the targets they are for (`forestc.rows.labels`).
     labels: category names by column of the rows, for columns that may hold text.
-    names: as in ArrayRows. nulls: texts that mean a missing value unless they are a category's name.
+    names: as in ArrayRows. nulls: texts that mean a missing value unless they are a category's name. labels_alone: as
+    `open`, for the columns with labels.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -74,6 +77,7 @@ class TableRows:
     labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
+    labels_alone: Callable[[], Iterator[pa.RecordBatch]] | None = None
 
     def batches(self) -> Iterator[Batch]:
         """The rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
@@ -98,6 +102,18 @@ class TableRows:
         if not start:
             raise RowsError("there are no rows", where=self.where, do="give at least one")
 
+    def check_labels(self) -> None:
+        """Raises RowsError for labels that are others than the model's classes; reads all labels, and nothing else."""
+        if self.labels_alone is None or not any(self.targets) or len(self.truth) != len(self.targets):
+            return
+        counts: list[Counter[Any]] = [Counter() for _ in self.truth]
+        with readable(self.where):
+            for table in self.labels_alone():
+                for name, counted in zip(self.truth, counts, strict=True):
+                    for entry in table.column(name).value_counts().to_pylist():
+                        counted[entry["values"]] += entry["counts"]
+        refuse_other_labels(counts, self.targets, self.labels_where)
+
     @property
     def divisible(self) -> bool:
         """Whether the rows lie in parts that other processes can read."""
@@ -121,8 +137,12 @@ class TableRows:
 
     def _truth(self, table: pa.RecordBatch, start: int) -> NDArray[Any]:
         columns = [table.column(name).to_pylist() for name in self.truth]
-        where = f"{self.where}, column{'s' * (len(columns) > 1)} {', '.join(map(repr, self.truth))}"
-        return truth_of(columns, self.targets, where, start)
+        return truth_of(columns, self.targets, self.labels_where, start)
+
+    @property
+    def labels_where(self) -> str:
+        """The file and its columns of labels, for messages."""
+        return f"{self.where}, column{'s' * (len(self.truth) > 1)} {', '.join(map(repr, self.truth))}"
 
 
 def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
@@ -214,7 +234,10 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     if isinstance(rows, str | Path):
         if truth is not None and named is None:
             raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
-        return open_rows(rows, forest, named)
+        opened = open_rows(rows, forest, named)
+        if isinstance(opened, TableRows):
+            opened.check_labels()
+        return opened
     if isinstance(rows, ArrayRows | TableRows):
         return rows
     labels = frame_labels(rows)
@@ -255,7 +278,18 @@ def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where:
         raise RowsError("there are no rows", where=where, do="give at least one")
     if truth is None:
         return ArrayRows(data)
-    return ArrayRows(data, truth_of(columns_in(truth, len(data), where), targets_of(forest), where))
+    columns, targets = columns_in(truth, len(data), where), targets_of(forest)
+    labels = truth_of(columns, targets, where)
+    refuse_other_labels([_counted(column) for column in columns], targets, where)
+    return ArrayRows(data, labels)
+
+
+def _counted(labels: Sequence[Any]) -> Counter[Any]:
+    """How often each label occurs."""
+    try:
+        return Counter(labels)
+    except TypeError:  # of a type that has no hash
+        return Counter(map(str, labels))
 
 
 def _other_width(shape: tuple[int, ...], forest: Forest, where: str) -> RowsError:
@@ -296,7 +330,12 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
         with csv_faults(path, headed, numbers):
             yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types, block))
 
-    return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
+    def labels_alone() -> Iterator[pa.RecordBatch]:
+        with csv_faults(path, headed):
+            alone = dict.fromkeys(truth, pa.string())
+            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, alone, block))
+
+    return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS, labels_alone)
 
 
 def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[str] | None) -> Rows:
@@ -305,7 +344,8 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[s
     wanted, truth, names = _columns(dataset.schema.names, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + list(truth)
     files = _Files(str(path.absolute()), form, tuple(needed))
-    return TableRows(files, wanted, truth, targets_of(forest), str(path), _labels(forest), names)
+    labels_alone = replace(files, columns=truth)
+    return TableRows(files, wanted, truth, targets_of(forest), str(path), _labels(forest), names, (), labels_alone)
 
 
 @dataclass(frozen=True)
