@@ -253,6 +253,8 @@ class Bench:
             keywords |= {"device": asked.device, "no_synth": True}
         if asked.classes:
             keywords["classes"] = asked.classes
+        if asked.missing != "auto":
+            keywords["missing"] = asked.missing
         if asked.trust_pickle and asked.model is not None:
             keywords["trust_pickle"] = True
         spelled = spelt(trial.options, asked)

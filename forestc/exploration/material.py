@@ -21,7 +21,7 @@ from forestc.frontends import load
 from forestc.parameters import Choice, Parameter, used
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.columns import adopt_names, name_classes
+from forestc.rows.columns import accept_missing, adopt_names, name_classes
 from forestc.rows.files import rows_from
 from forestc.rows.given import rows_for_model, share_of
 from forestc.rows.tables import read_table
@@ -65,7 +65,8 @@ class Material:
     def content(self) -> str:
         """A hash of the rows, their labels, and which of them candidates are judged on."""
         parts = [self.X, self.y, *(fold.judged for fold in self.folds)]
-        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+        always = b"missing" * (self.asked.missing == "always")
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts) + always).hexdigest()
 
     @property
     def trainers(self) -> tuple[Trainer, ...]:
@@ -183,6 +184,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
 
 def _of_model(asked: Asked, folder: Path) -> Material:
     forest = name_classes(load(asked.model, trust_pickle=asked.trust_pickle), asked.classes)
+    forest = accept_missing(forest, asked.missing)
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
     X, y, labeled = _arrays(opened, forest)
     held_out: Any = HELD_OUT

@@ -284,6 +284,7 @@ class Forest:
     """A tree ensemble.
 
     columns: width of the source's rows; features name the columns that matter.
+    always_missing: whether designs made of it accept every missing value that it takes, even if no row at hand has one.
     carried: the columns, ascending, that rows in forestc hold of a very wide source; empty where they hold all.
     bias: (n_outputs,) float64, or int64 once quantized.
     scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
@@ -307,6 +308,7 @@ class Forest:
     parts: tuple[Part, ...] = ()
     combine: Combine = field(default_factory=Combine)
     carried: tuple[int, ...] = ()
+    always_missing: bool = False
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"

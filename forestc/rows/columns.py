@@ -82,6 +82,18 @@ def adopt_names(forest: Forest, names: Sequence[str]) -> Forest:
     return replace(forest, features=tuple(replace(f, name=names[f.column], named=True) for f in forest.features))
 
 
+def accept_missing(forest: Forest, missing: str) -> Forest:
+    """The forest; with missing=always one whose designs accept every missing value that it takes. Raises OptionError
+    if it takes none."""
+    if missing == "auto":
+        return forest
+    if missing != "always":
+        raise OptionError(f"missing={missing}", do="use auto or always")
+    if not any(feature.missing for feature in forest.features):
+        raise OptionError("the model takes no missing values", do="leave missing=always out")
+    return replace(forest, always_missing=True)
+
+
 def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
     """The forest with other names of its classes, in their order; none leave it as it is. Raises OptionError."""
     if not names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,7 @@ def _fold(
     model = retrain(X[fit], y[fit])
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
         raise ForestcError("a fold has other classes than all rows: too few rows of one class")
+    model = replace(model, always_missing=source.always_missing)
     return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])))
 
 

@@ -101,7 +101,7 @@ def test_held_out_rows_and_checks_refuse_them_too(tmp_path, iris):
     with pytest.raises(RowsError, match="the classes plus 1"):
         forestc.check(design, X, label=y + 1)
     with pytest.raises(RowsError, match="the classes plus 1"):
-        report(design, tmp_path / "page.html", rows=X, label=y + 1)
+        report(design.folder, tmp_path / "page.html", rows=X, label=y + 1)
     with pytest.raises(RowsError, match="the classes plus 1"):
         forestc.explore(model, X, label=y + 1, out=tmp_path / "study", cpu="cortex-m4")
     assert not (tmp_path / "study").exists() and not (tmp_path / "page.html").exists()
