@@ -284,6 +284,8 @@ class Forest:
     """A tree ensemble.
 
     columns: width of the source's rows; features name the columns that matter.
+    categories: names of categories of columns of a data frame, in the order of these, if the source does not say which
+    columns they are.
     always_missing: whether designs made of it accept every missing value that it takes, even if no row at hand has one.
     carried: the columns, ascending, that rows in forestc hold of a very wide source; empty where they hold all.
     bias: (n_outputs,) float64, or int64 once quantized.
@@ -309,6 +311,7 @@ class Forest:
     combine: Combine = field(default_factory=Combine)
     carried: tuple[int, ...] = ()
     always_missing: bool = False
+    categories: tuple[tuple[str, ...], ...] = ()
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"

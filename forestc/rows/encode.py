@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from forestc.errors import RowsError
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
+from forestc.rows.categories import place_categories
 from forestc.rows.frames import frame_labels, frame_numbers, is_absent
 
 
@@ -40,7 +42,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     """
     names = frame_labels(rows)
     if names is not None:
-        return frame_numbers(forest, rows, names)[0]
+        return frame_numbers(place_categories(forest, rows, None), rows, names)[0]
     labeled = any(feature.labels for feature in forest.features)
     if is_sparse(rows):
         return _dense(forest, rows)
@@ -48,11 +50,12 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         rows = rows[:, list(forest.carried)]
     held = rows.dtype if isinstance(rows, np.ndarray) else None
     if not labeled or (held is not None and held.kind in "biuf"):
-        try:
+        with suppress(TypeError, ValueError):  # text may stand in columns that no condition reads
             return np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
-    table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
+    try:
+        table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
+    except ValueError as error:  # lists of different lengths
+        raise RowsError(f"the rows are no table ({error})", do="give rows of one length") from None
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         return np.zeros(table.shape)  # its shape is what will be refused
     held_alone = table.shape[1] == forest.width
