@@ -95,6 +95,7 @@ def emit(
         "core_version": __version__,
         "macro": module.upper(),
         "words": words,
+        "held": forest.carried,
         "identity": constants,
         "counted": COUNTERS,
         "offsets": offsets,

@@ -58,7 +58,7 @@ def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
     """Lines of raw values and y for the stream's test bench. They hold none of the given rows."""
     outputs, text = output_fields(netlist), []
-    for some in vectors(forest, ArrayRows(np.empty((0, forest.columns))), BENCH_RAW, boundary=BENCH_RAW):
+    for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
         for row, y in zip(some.raw.tolist(), results, strict=False):
             text.append(f"{','.join(map(repr, row))},{y:x}\n")

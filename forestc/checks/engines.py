@@ -45,7 +45,10 @@ from hw_sim import Simulator, evaluate
 IntMatrix: TypeAlias = NDArray[np.int64]
 _TO_WORDS = (
     "import importlib, json, sys; sys.path.insert(0, '.'); words = importlib.import_module(sys.argv[1]); "
-    "print(*(f'{words.pack(words.quantize(row)):x}' for row in json.load(sys.stdin)), sep='\\n')"
+    "given = json.load(sys.stdin); row = [0.0] * words.COLUMNS\n"
+    "for values in given['rows']:\n"
+    "    for column, value in zip(given['columns'], values): row[column] = value\n"
+    "    print(f'{words.pack(words.quantize(row)):x}')"
 )
 _TO_RTLIL = (
     "import runpy, sys; from amaranth.back import rtlil; print(runpy.run_path(sys.argv[1])['convert'](rtlil), end='')"
@@ -342,6 +345,7 @@ class CEngine(Engine):
             words=[] if inputs.raw else words,
             row=self.rows.type if self.quantizes else "",
             n_columns=max(1, self.forest.columns),
+            elements=self.rows.elements,
             raw=inputs.raw,
             x_type=inputs.type,
             struct=inputs.struct,
@@ -424,8 +428,8 @@ def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str,
         for name in [*names, None] if feature.missing and not raw else names:
             if name is not None and "\0" in name:
                 continue
-            table = np.zeros((1, forest.columns), dtype=object)
-            table[0, feature.column] = name
+            table = np.zeros((1, forest.width), dtype=object)
+            table[0, forest.places[index]] = name
             codes.append((function, "0" if name is None else c_string(name), int(encode(forest, table)[0, index])))
     return codes
 
@@ -501,10 +505,11 @@ class WordsEngine(Engine):
     def __init__(self, design: Design, folder: Path) -> None:
         self.folder, self.module = folder, Path(copied(design, "words", folder)).stem
         self.inputs = input_fields(design.netlist)
+        self.columns = list(design.forest.carried or range(design.forest.columns))
         self.tool = f"Python {sys.version.split()[0]}"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        data = json.dumps(vectors.raw.tolist()).encode()
+        data = json.dumps({"columns": self.columns, "rows": vectors.raw.tolist()}).encode()
         out = run_tool([sys.executable, "-c", _TO_WORDS, self.module], self.folder, data=data)
         try:
             bits = [int(x, 16) for x in out.split()]

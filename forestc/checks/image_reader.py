@@ -327,12 +327,12 @@ def _slot(words: _Words, shape: Shape) -> SlotRead:
 def row_words(forest: Forest, shape: Shape, words: Ints) -> Ints:
     """(rows, columns) The words of a row's columns, of the words (rows, features) of a quantized forest."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
-    for index, feature in enumerate(forest.features):
+    for index, (feature, place) in enumerate(zip(forest.features, forest.places, strict=True)):
         span = word_range(feature.number, feature.missing)
         own = words[:, index] - span.low
         if span.missing is not None and not isinstance(feature.number, Category):
             own = np.where(words[:, index] == span.missing, (1 << shape.word) - 1, own)
-        columns[:, feature.column] = own
+        columns[:, place] = own
     return columns
 
 

@@ -90,7 +90,7 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
     """Vectors of words, with raw rows that encode to them. A word without a raw value (the key of a NaN, a fixed-point
     number beyond the raw float's precision) is replaced by the word of the nearest value."""
-    raw = np.zeros((len(words), forest.columns))
+    raw = np.zeros((len(words), forest.width))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
         span = word_range(number, feature.missing)
@@ -104,7 +104,7 @@ def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
                 values = column.astype(np.float64)
         if span.missing is not None:
             values = np.where(column == span.missing, np.nan, values)
-        raw[:, feature.column] = values
+        raw[:, forest.places[index]] = values
     return Vectors(encode(forest, raw), raw, origin)
 
 
@@ -117,8 +117,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     tiny = float(np.finfo(np.float32).smallest_subnormal)
     special = [0.0, -0.0, np.inf, -np.inf, tiny, -tiny, 1.5 * tiny, tiny / 2, 5e-324, -5e-324, 1e-40, 3.4028236e38]
     special += [1e300, -1e300, 2.0**31, -(2.0**31), 2.0**63, -0.5, 0.5, -1.0, 255.0, 256.0]
-    for feature in forest.features:
-        column = rows[:, feature.column]
+    for feature, own in zip(forest.features, forest.places, strict=True):
+        column = rows[:, own]
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = column.astype(np.float32)
             away = np.where(random.random(len(column)) < 0.5, -np.inf, np.inf)
@@ -133,7 +133,7 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
             column = np.where(which == place, values, column)
         if not feature.missing:
             column = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        rows[:, feature.column] = column
+        rows[:, own] = column
     return rows
 
 
@@ -157,7 +157,7 @@ def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], s
     if not len(wrong):
         return ""
     row, column = wrong[0].tolist()
-    name = next(feature.name for feature in forest.features if feature.column == column)
+    name = forest.features[forest.places.index(column)].name
     where = "" if start is None else f"row {start + row + 1}, "
     return f"{where}{name!r} = {rows[row, column]:.17g} is no {types[column].c}"
 

@@ -157,7 +157,7 @@ def compare_image(forest: Forest, capacity: Capacity, image: Image) -> None:
     """Compares an image with its quantized forest on some vectors, on thresholds and beside them, before it is written.
     Raises CheckError if they differ."""
     reader = read_image(image.bytes, described(capacity))
-    words = np.concatenate([some.words for some in few(forest, ArrayRows(np.empty((0, forest.columns))))])
+    words = np.concatenate([some.words for some in few(forest, ArrayRows(np.empty((0, forest.width))))])
     got = reader.walked(row_words(forest, reader.shape, words))
     if not np.array_equal(got, results_of(capacity, evaluate_words(forest, words))):
         raise CheckError("the image does not equal the quantized forest", do="report this bug")

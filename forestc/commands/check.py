@@ -71,7 +71,7 @@ def check(options: CheckOptions) -> CheckResult:
     unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
     if rows is None and unseen is None and inputs is None and not options.prove:
         raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
-    none = ArrayRows(np.empty((0, design.model.columns)))
+    none = ArrayRows(np.empty((0, design.model.width)))
     opened = none if rows is None else rows_from(rows, design.model, options.label)
     if unseen is not None:
         rows = opened = made_rows(design.model, unseen, (design.forest,))

@@ -72,7 +72,7 @@ from forestc.report.tables import compile_tables
 from forestc.report.widths import as_text
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
-from forestc.rows.columns import name_classes
+from forestc.rows.columns import accept_missing, name_classes
 from forestc.rows.fingerprint import fingerprint
 from forestc.rows.given import rows_for_model, share_of, split_rows
 from forestc.rows.made_rows import made_rows
@@ -146,6 +146,7 @@ def quantize(
     ranges: object = None,
     level: int | str | None = None,
     tolerance: float | None = None,
+    missing: str = "auto",
 ) -> Forest:
     """Runs the passes of a level, or those named, and returns the integer forest.
 
@@ -155,10 +156,10 @@ def quantize(
     wanted = Request.of(
         CompileOptions(
             model, rows, None, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance,
-            passes=passes,
+            passes=passes, missing=missing,
         )
     )  # fmt: skip
-    opened, source, _ = rows_for_model(rows, load(model), truth, ranges)
+    opened, source, _ = rows_for_model(rows, accept_missing(load(model), missing), truth, ranges)
     ground = ground_of(source, opened, wanted)
     return ground.run(source)[0]
 
@@ -249,6 +250,7 @@ def _read(wanted: Request) -> _Read:
     options = wanted.options
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
+    source = accept_missing(source, options.missing)
     opened, source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
     if isinstance(opened, Ranges):
         record = ranges_record(options.ranges, opened, source)
@@ -272,8 +274,8 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
     if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
     if isinstance(rows, Ranges):
-        for feature in source.features:
-            kind, given = types[feature.column], rows.of(feature)
+        for feature, place in zip(source.features, source.places, strict=True):
+            kind, given = types[place], rows.of(feature)
             if kind.whole and not (kind.ends[0] <= given.smallest and given.largest <= kind.ends[1] and given.whole):
                 raise RowsError(
                     f"its range has other values than {kind.c}",

@@ -43,7 +43,7 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     if count >= LEAST_ROWS:
         fit, others = FitAndHeldOut.every(opened, HELD_OUT)
         judged = learned(forest, fit, seconds=seconds * JUDGED_SHARE, **search)
-        fitted, fresh = _some(fit), _some(others)
+        fitted, fresh = _some(forest, fit), _some(forest, others)
         held_out = {
             "rows": len(fresh),
             "model": float(judged.log_likelihood(fresh).mean()),
@@ -91,11 +91,12 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
     return quantize(forest, level=0), opened, notes
 
 
-def _some(rows: Rows) -> NDArray[np.float64]:
-    """The first 20,000 rows, as an array."""
+def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
+    """The first 20,000 rows; of rows that leave columns out, what the forest reads, (rows, features)."""
     parts, most = [], 20_000
+    read = list(forest.places) if forest.carried else slice(None)
     for batch in rows.batches():
-        parts.append(batch.X[:most])
+        parts.append(batch.X[:most, read])
         most -= len(parts[-1])
         if not most:
             break

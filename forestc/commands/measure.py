@@ -200,7 +200,7 @@ def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
 
 def _inputs(design: Design, sample: NDArray[np.float64] | None) -> Iterator[Vectors]:
     """The rows, and vectors made from them."""
-    rows = ArrayRows(np.empty((0, design.model.columns)) if sample is None else sample)
+    rows = ArrayRows(np.empty((0, design.model.width)) if sample is None else sample)
     for batch in vectors(design.forest, rows, RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
         if len(batch.words):
             yield batch

@@ -139,7 +139,7 @@ def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
     wanted = Wanted(
         trees,
         max(trees, forest.n_nodes),
-        max((feature.column + 1 for feature in forest.features), default=1),
+        max((place + 1 for place in forest.places), default=1),
         forest.n_outputs,
         None if known else min(trees, DEFAULT_WALKERS),
         word_bits,

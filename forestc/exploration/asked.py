@@ -54,6 +54,8 @@ class Asked(ExploreOptions):
             raise OptionError("classes are named, and no model is given", do="leave --classes out: labels have names")
         if self.iterations is not None and self.model is None:
             raise OptionError("iterations are a model's, and no model is given", do="leave --iterations out")
+        if self.missing != "auto" and self.model is None:
+            raise OptionError("missing values are asked for, and no model is given", do="leave --missing out")
         if self.rows is None:
             raise OptionError("no rows are given", do="add --rows FILE")
         if not self.device and not self.cpu:
@@ -132,7 +134,8 @@ class Asked(ExploreOptions):
         if self.storage is not None and f":{HIDDEN}@" in self.storage:
             raise OptionError("the study does not keep the storage's password", do="give --storage ADDRESS again")
         mine = self.as_dict()
-        for name in ("model", "train", "label", "device", "cpu", "seed", "regression", "classes", "iterations"):
+        kept = "model train label device cpu seed regression classes iterations missing"
+        for name in kept.split():
             if name in before and before[name] != mine[name]:
                 raise OptionError(
                     f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"

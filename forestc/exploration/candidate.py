@@ -253,6 +253,8 @@ class Bench:
             keywords |= {"device": asked.device, "no_synth": True}
         if asked.classes:
             keywords["classes"] = asked.classes
+        if asked.missing != "auto":
+            keywords["missing"] = asked.missing
         if asked.trust_pickle and asked.model is not None:
             keywords["trust_pickle"] = True
         if asked.iterations is not None and asked.model is not None:
@@ -318,7 +320,7 @@ class Bench:
         asked = self.material.asked
         assert asked.cpu is not None
         folder = self.design(job.trial, clock)
-        rows = self.material.X[self.material.folds[0].judged]
+        rows = self.material.judged
         with clock.of("measured"):
             entry = "predict" if open_design(folder).forest.decides else "scores"
             report = self.commands.measure(folder, asked.cpu, rows, entries=[entry])
@@ -335,7 +337,7 @@ class Bench:
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):
             prove = asked.prove and bool(asked.device) and design.forest.n_nodes <= PROVED
-            kept = self.material.X[self.material.folds[0].judged]
+            kept = self.material.judged
             result = None
             if prove:
                 with suppress(MissingToolError):

@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,9 @@ class Passes:
         key = " ".join((__version__, self.content, before.text_hash, print_pass(step)))
         content = self.kept.get(key)
         result = None if content is None else read_result(content)
-        if result is None:
+        if result is not None:  # a text does not say which columns rows hold
+            result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
+        else:
             if isinstance(step, Remembering):
                 memory = Memory(self.kept, " ".join((__version__, self.content, before.text_hash)))
                 result = step.run_remembering(before.forest, self.rows, self.judge, memory)

@@ -21,7 +21,7 @@ from forestc.frontends import load
 from forestc.parameters import Choice, Parameter, used
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.columns import adopt_names, name_classes
+from forestc.rows.columns import accept_missing, adopt_names, name_classes
 from forestc.rows.files import rows_from
 from forestc.rows.given import rows_for_model, share_of
 from forestc.rows.tables import read_table
@@ -65,7 +65,8 @@ class Material:
     def content(self) -> str:
         """A hash of the rows, their labels, and which of them candidates are judged on."""
         parts = [self.X, self.y, *(fold.judged for fold in self.folds)]
-        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+        always = b"missing" * (self.asked.missing == "always")
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts) + always).hexdigest()
 
     @property
     def trainers(self) -> tuple[Trainer, ...]:
@@ -73,6 +74,12 @@ class Material:
 
     def rows(self, places: NDArray[np.int64]) -> ArrayRows:
         return ArrayRows(self.X[places], self.y[places])
+
+    @property
+    def judged(self) -> Any:
+        """The rows that candidates are judged on, as commands take them: of a model as its rows are held, else whole."""
+        X = self.X[self.folds[0].judged]
+        return X if self.forest is None else ArrayRows(X)
 
     def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
         """The rows that passes see, and those that candidates are judged on. fold: ALL takes those of the first."""
@@ -176,9 +183,8 @@ def material_of(asked: Asked, folder: Path) -> Material:
 
 
 def _of_model(asked: Asked, folder: Path) -> Material:
-    forest = name_classes(
-        load(asked.model, trust_pickle=asked.trust_pickle, iterations=asked.iterations), asked.classes
-    )
+    forest = load(asked.model, trust_pickle=asked.trust_pickle, iterations=asked.iterations)
+    forest = accept_missing(name_classes(forest, asked.classes), asked.missing)
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
     X, y, labeled = _arrays(opened, forest)
     held_out: Any = HELD_OUT

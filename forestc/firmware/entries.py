@@ -76,7 +76,9 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
         "predict": forest.decides,
         "scores": True,
         "values": shown(forest, identifier(forest.name), options.c_values) is not None,
-        "row": options.quantizes and (cpu.doubles or row_type(forest, options.c_quantizer).bits == 32),
+        "row": options.quantizes
+        and not forest.carried
+        and (cpu.doubles or row_type(forest, options.c_quantizer).bits == 32),
     }
     return [name for name in ENTRIES if offered[name]]
 
@@ -88,6 +90,10 @@ def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")
+    if inputs.elements:
+        raise OptionError(
+            f"x has {design.forest.columns} elements, too many to be measured", do="compile with --c-inputs words"
+        )
     if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")
     forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)

@@ -193,6 +193,7 @@ def make_forest(
     provenance: Provenance | None = None,
     parts: Sequence[Part] = (),
     combine: Combine | None = None,
+    carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
     """A verified Forest. Raises ModelError naming `where` (the file), tree, node and feature."""
@@ -214,6 +215,7 @@ def make_forest(
         provenance=provenance or Provenance(),
         parts=tuple(parts),
         combine=combine or Combine(),
+        carried=tuple(carried),
     )
     try:
         verify(forest)

@@ -51,21 +51,22 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Raw rows (rows, columns) as the numbers that conditions compare: (rows, features).
+    """Raw rows (rows, columns), whole or as forestc holds them, as the numbers that conditions compare: (rows, features).
 
     float64 (NaN is missing) for a float forest, int64 words for a quantized one. Raises RowsError for
     a wrong width, and for NaN where the feature takes none.
     """
-    if table.ndim != 2 or table.shape[1] != forest.columns:
+    if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantized else np.float64)
-    for index, feature in enumerate(forest.features):
-        column = round_to(table[:, feature.column], feature.raw)
+    places = forest.places if table.shape[1] == forest.width else [feature.column for feature in forest.features]
+    for index, (feature, place) in enumerate(zip(forest.features, places, strict=True)):
+        column = round_to(table[:, place], feature.raw)
         if not feature.missing and (absent := np.flatnonzero(np.isnan(column))).size:
             raise RowsError(
                 "a value is missing (NaN)",
                 where=f"row {int(absent[0])}, feature {feature.name!r}",
-                do="fill it in, or compile with quantize{missing=always} if the model takes missing values"
+                do='fill it in, or compile with --missing always (missing="always"), if the model takes missing values'
                 if forest.quantized
                 else "fill it in, or use a model that takes missing values",
             )

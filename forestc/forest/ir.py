@@ -286,6 +286,10 @@ class Forest:
     """A tree ensemble.
 
     columns: width of the source's rows; features name the columns that matter.
+    categories: names of categories of columns of a data frame, in the order of these, if the source does not say which
+    columns they are.
+    always_missing: whether designs made of it accept every missing value that it takes, even if no row at hand has one.
+    carried: the columns, ascending, that rows in forestc hold of a very wide source; empty where they hold all.
     bias: (n_outputs,) float64, or int64 once quantized.
     scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
     classes: the source's labels by index; empty for regression.
@@ -307,6 +311,9 @@ class Forest:
     provenance: Provenance = field(default_factory=Provenance)
     parts: tuple[Part, ...] = ()
     combine: Combine = field(default_factory=Combine)
+    carried: tuple[int, ...] = ()
+    always_missing: bool = False
+    categories: tuple[tuple[str, ...], ...] = ()
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"
@@ -323,6 +330,17 @@ class Forest:
     def quantized(self) -> bool:
         """Whether all features, thresholds and leaves are integers."""
         return self.scale is not None
+
+    @property
+    def width(self) -> int:
+        """Width of rows as forestc holds them."""
+        return len(self.carried) or self.columns
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """For each feature its column in rows as forestc holds them."""
+        place = {column: index for index, column in enumerate(self.carried)}
+        return tuple(place[f.column] if place else f.column for f in self.features)
 
     @property
     def whole(self) -> Part:

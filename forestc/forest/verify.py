@@ -46,6 +46,9 @@ def verify(forest: Forest) -> None:
         if not isinstance(feature.number, Category) and forest.quantized == isinstance(feature.number, Float):
             state = "quantized" if forest.quantized else "float"
             raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
+    held = set(forest.carried)
+    if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
+        raise ModelError("the columns that rows hold are not those that features read", where=f"{len(held)} columns")
     _verify_parts(forest)
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)

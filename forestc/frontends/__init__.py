@@ -15,6 +15,7 @@ from forestc.frontends.objects import OBJECTS, load_object
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
 from forestc.frontends.sklearn.reader import open_pickle, open_skops
+from forestc.rows.columns import carrying
 
 __all__ = ["OBJECTS", "load", "load_object", "open_estimator", "read_bytes"]
 
@@ -33,15 +34,15 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     asked = parsed(iterations)
     if isinstance(source, Forest):
         refuse_cut(asked)
-        return source
+        return carrying(source)
     if not isinstance(source, str | Path):
-        return load_object(source, asked)
+        return carrying(load_object(source, asked))
     path = Path(source)
     content = Content(_bytes(path), str(path), asked)
     with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
         kind = kind_of(content)
-        forest = read(content, kind, trust_pickle=trust_pickle)
+        forest = carrying(read(content, kind, trust_pickle=trust_pickle))
     if kind is TEXT:  # it holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))

@@ -103,7 +103,7 @@ def counted_activity(forest: Forest, rows: Rows) -> Activity:
         ends = np.zeros(len(table), dtype=bool)
         for place, condition in enumerate(table):
             f = condition.feature
-            left = condition.sends_left(words[:, f], absent[:, forest.features[f].column])
+            left = condition.sends_left(words[:, f], absent[:, forest.places[f]])
             ones[place] += left.sum()
             changes[place] += (left[1:] != left[:-1]).sum() + (last is not None and bool(last[place]) != bool(left[0]))
             ends[place] = left[-1]

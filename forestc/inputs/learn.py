@@ -81,7 +81,7 @@ def learned(
     kept = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
     if not any(column.states for column in inputs):
         raise ModelError("no column is known by more than one state", do="give rows of several kinds")
-    states = _states(inputs, rows, count)
+    states = _states(inputs, forest.places, rows, count)
     search = NetworkSearch(treewidth=treewidth, time_limit=seconds, samples=samples, seed=seed)
     network = _network(inputs, states, search, progress)
     result = InputModel(
@@ -125,8 +125,8 @@ def _look(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tupl
     count = 0
     for batch in rows.batches():
         count += len(batch.X)
-        for feature, feature_cuts, column in zip(forest.features, cuts, seen, strict=True):
-            values = round_to(batch.X[:, feature.column], feature.raw)
+        for feature, place, feature_cuts, column in zip(forest.features, forest.places, cuts, seen, strict=True):
+            values = round_to(batch.X[:, place], feature.raw)
             known = values[~np.isnan(values)]
             column.missing += len(values) - len(known)
             if isinstance(feature.number, Category):
@@ -200,13 +200,17 @@ def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) ->
     return tuple(tuple(group) for group in [*ordered[: spans - 1], *([rest] if rest else [])])
 
 
-def _states(inputs: Sequence[InputColumn], rows: Rows, count: int) -> NDArray[np.uint8]:
+def _states(inputs: Sequence[InputColumn], places: Sequence[int], rows: Rows, count: int) -> NDArray[np.uint8]:
     width = sum(len(column.states) for column in inputs)
     every, first, parts = max(1, -(-count * width // MOST_BYTES)), 0, []
     for batch in rows.batches():
         chosen = batch.X[-first % every :: every]
         first += len(batch.X)
-        parts.append(np.concatenate([column.encoded(chosen[:, column.column]) for column in inputs], axis=1))
+        parts.append(
+            np.concatenate(
+                [column.encoded(chosen[:, place]) for place, column in zip(places, inputs, strict=True)], axis=1
+            )
+        )
     return np.concatenate(parts)
 
 
@@ -249,10 +253,11 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
     """The mean log-likelihood of a raw row's comparator bits if each bit were independent of the others, with its
     frequency in the rows `fitted`: what an input model is compared with."""
     total = 0.0
-    for column in model.inputs:
+    both = model.values_of(fitted), model.values_of(rows)
+    for place, column in enumerate(model.inputs):
         if not column.states:
             continue
-        tables = [_bits(column, table[:, column.column]) for table in (fitted, rows)]
+        tables = [_bits(column, values[:, place]) for values in both]
         share = (tables[0].sum(axis=0) + 0.5) / (len(fitted) + 1)
         logs = np.where(tables[1], np.log(share), np.log1p(-share))
         total += float(logs.sum()) / max(1, len(rows))

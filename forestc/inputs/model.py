@@ -67,15 +67,28 @@ class InputModel:
         return {column.column: place for place, column in enumerate(self.inputs)}
 
     def encoded(self, rows: FloatArray) -> NDArray[np.uint8]:
-        """The states of raw rows (rows, width): (rows, variables)."""
-        parts = [column.encoded(rows[:, column.column]) for column in self.inputs]
+        """The states of raw rows (rows, width), or of their values (rows, inputs): (rows, variables)."""
+        values = self.values_of(rows)
+        parts = [column.encoded(values[:, place]) for place, column in enumerate(self.inputs)]
         return np.concatenate([np.zeros((len(rows), 0), dtype=np.uint8), *parts], axis=1)
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
         """Raw rows (rows, width) with these states; columns that the model does not read hold 0."""
-        rows = np.zeros((len(states), self.width))
-        for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
-            rows[:, column.column] = column.decoded(states[:, start:stop], random)
+        return self._whole(self.values(states, random))
+
+    def values(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
+        """The values (rows, inputs) of raw rows with these states."""
+        spans = zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True)
+        parts = [column.decoded(states[:, start:stop], random) for column, start, stop in spans]
+        return np.stack(parts, axis=1) if parts else np.zeros((len(states), 0))
+
+    def values_of(self, rows: FloatArray) -> FloatArray:
+        """The values (rows, inputs) of raw rows (rows, width); values stay as they are."""
+        return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
+
+    def _whole(self, values: FloatArray) -> FloatArray:
+        rows = np.zeros((len(values), self.width))
+        rows[:, [column.column for column in self.inputs]] = values
         return rows
 
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
@@ -84,10 +97,13 @@ class InputModel:
         Between two cuts a value is uniform within the range seen; where all values seen were whole numbers, so are
         these. The same for the same seed.
         """
+        return self._whole(self._drawn(count, seed))
+
+    def _drawn(self, count: int, seed: int) -> FloatArray:
         random = np.random.default_rng(seed)
-        parts = [np.zeros((0, self.width))]
+        parts = [np.zeros((0, len(self.inputs)))]
         for start in range(0, count, BATCH):
-            parts.append(self.decoded(self.tree.sample(min(BATCH, count - start), random), random))
+            parts.append(self.values(self.tree.sample(min(BATCH, count - start), random), random))
         return np.concatenate(parts)
 
     def contradictions(self) -> tuple[float, float]:
@@ -122,17 +138,17 @@ class InputModel:
         """Rows drawn for a model, in the order of its columns. others: forests that take the rows as well; no value is
         missing where one of them takes none. Raises RowsError if the model reads columns that this one lacks."""
         self.of(model)  # refused before memory is taken for the rows
-        return ArrayRows(self.placed_for(model, self.rows(count, seed), others))
+        return ArrayRows(self.placed_for(model, self._drawn(count, seed), others))
 
-    def placed_for(self, model: Forest, rows: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:
-        """Rows that `rows` drew, in the order of a model's columns: see `drawn_for`."""
+    def placed_for(self, model: Forest, drawn: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:
+        """Values (rows, inputs) that were drawn, as rows in the order of a model's columns: see `drawn_for`."""
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
-        result = np.zeros((len(rows), model.columns))
-        for feature, column in zip(model.features, self.of(model), strict=True):
-            values = rows[:, column.column]
+        result = np.zeros((len(drawn), model.width))
+        for feature, place, column in zip(model.features, model.places, self.of(model), strict=True):
+            values = drawn[:, self.by_column[column.column]]
             if feature.column in refusing and np.isnan(values).any():
                 values = np.where(np.isnan(values), _stand_in(column), values)
-            result[:, feature.column] = values
+            result[:, place] = values
         return result
 
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:

@@ -108,7 +108,7 @@ class _Drawing:
         if self.conditioned < MOST_CONDITIONED:
             self.conditioned += 1
             states = self._sampled(self._evidence(chosen))
-            rows = self.inputs.placed_for(self.model, self.inputs.decoded(states, self.random), (self.forest,))
+            rows = self.inputs.placed_for(self.model, self.inputs.values(states, self.random), (self.forest,))
             self.moved += self._move(rows, chosen)
         else:
             self.steered += 1
@@ -132,7 +132,7 @@ class _Drawing:
         words = encode_numbers(self.forest, rows)
         changed: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         for feature, span in chosen.items():
-            column = self.forest.features[feature].column
+            column = self.forest.places[feature]
             absent = np.isnan(rows[:, column])
             if span is None:
                 wrong = ~absent

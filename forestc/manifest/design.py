@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from forestc.options.records import (
 )
 from forestc.options.stream import StreamOptions
 from forestc.predictor import Predictor
+from forestc.rows.columns import carrying
 from forestc.rows.encode import encode
 from forestc.writing import replacing, writing
 
@@ -271,7 +272,9 @@ def open_design(folder: str | Path) -> Design:
         _check_options(manifest["options"])
         if "synthesis" in manifest["made"]:
             check_figures("synth", manifest["made"]["synthesis"], "made.synthesis")
-    design = Design(folder, manifest, *(_forest(folder, name, texts[name]) for name in (MODEL, QUANTIZED)))
+    model, forest = (_forest(folder, name, texts[name]) for name in (MODEL, QUANTIZED))
+    model = carrying(model)
+    design = Design(folder, manifest, model, replace(forest, carried=model.carried))
     if changed := _changed(manifest, texts):
         raise ForestcError(f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do=AGAIN)
     if manifest["hash"] != design_hash(texts[QUANTIZED], manifest["options"]):

@@ -47,6 +47,9 @@ class _ModelAndHardware:
     classes: Sequence[str] = option(
         (), "--classes", "names of the model's classes as in the labels, in its order: a,b,c", "NAMES", listed=True
     )
+    missing: Literal["auto", "always"] = option(
+        "auto", "--missing", "auto: accept missing values where rows have some; always: wherever the model does"
+    )
     held_out: Any = option(
         None,
         "--held-out",

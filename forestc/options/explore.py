@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from forestc.options.fields import flag, option
 from forestc.options.shared import (
@@ -70,6 +70,9 @@ class ExploreOptions:
     iterations: int | str | None = iterations_option()
     classes: Sequence[str] = option(
         (), "--classes", "names of MODEL's classes as in the labels, in its order: a,b", "NAMES", listed=True
+    )
+    missing: Literal["auto", "always"] = option(
+        "auto", "--missing", "auto: accept missing values where rows have some; always: wherever the model does"
     )
     take: int | None = option(
         None, "--take", "no search: write the design of trial N; MODEL is then the study, -o the folder", "N", least=0

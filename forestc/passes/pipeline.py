@@ -199,4 +199,4 @@ class _Ran:
 def _some_rows(forest: Forest, rows: Rows | None) -> NDArray[np.float64]:
     for batch in rows.batches() if rows is not None else ():
         return batch.X[:1024]
-    return np.zeros((1, forest.columns))
+    return np.zeros((1, forest.width))

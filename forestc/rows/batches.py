@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 class Batch:
     """Some rows.
 
-    X: (rows, columns) float64, NaN where a value is missing, in the source's column order.
+    X: (rows, columns) float64, NaN where a value is missing, in the source's column order; of a very wide source only the
+    columns that are read (`Forest.carried`).
     truth: (rows,) class indices (-1: no class of the model) or, for regression, values; (rows, targets) of several
     targets or outputs; None without labels.
     """
@@ -32,12 +33,14 @@ class Rows(Protocol):
 @dataclass(frozen=True)
 class ArrayRows:
     """Rows that lie in memory; `size` rows a batch. names: what they call the model's columns, where the model has no
-    names and they have (see `forestc.rows.columns`)."""
+    names and they have (see `forestc.rows.columns`). whole: the rows with the columns that `X` leaves out, if any, for
+    those who train on them."""
 
     X: NDArray[np.float64]
     truth: NDArray[Any] | None = None
     size: int = 32768
     names: tuple[str, ...] = ()
+    whole: NDArray[np.float64] | None = None
 
     def batches(self) -> Iterator[Batch]:
         for start in range(0, len(self.X), self.size):

@@ -17,6 +17,8 @@ from typing import Any
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import Forest
 
+SPARE = 256  # unread columns that rows hold nevertheless, as whole rows are the simpler form; of more they hold none
+MOST_COMPARED = 10_000  # names, as the nearest one is sought with a slow comparison
 _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 
@@ -66,11 +68,30 @@ def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
     return names
 
 
+def carrying(forest: Forest) -> Forest:
+    """The forest; if very many of the source's columns are unread, one whose rows hold the read columns alone."""
+    if forest.carried or forest.columns - len(forest.features) <= SPARE:
+        return forest
+    return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
+
+
 def adopt_names(forest: Forest, names: Sequence[str]) -> Forest:
     """The forest with the names of its columns, if there are any: from then on they are the model's own."""
     if not names:
         return forest
     return replace(forest, features=tuple(replace(f, name=names[f.column], named=True) for f in forest.features))
+
+
+def accept_missing(forest: Forest, missing: str) -> Forest:
+    """The forest; with missing=always one whose designs accept every missing value that it takes. Raises OptionError
+    if it takes none."""
+    if missing == "auto":
+        return forest
+    if missing != "always":
+        raise OptionError(f"missing={missing}", do="use auto or always")
+    if not any(feature.missing for feature in forest.features):
+        raise OptionError("the model takes no missing values", do="leave missing=always out")
+    return replace(forest, always_missing=True)
 
 
 def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
@@ -92,7 +113,7 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
 
 def some_names(names: Sequence[str], wanted: str = "") -> str:
     """The first few, for a message; before them that which is nearest to a name that is not there."""
-    near = get_close_matches(wanted, names, 1) if len(names) > 8 else []
+    near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
     names = [*near, *(name for name in names if name not in near)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 

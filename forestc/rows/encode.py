@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from forestc.errors import RowsError
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
+from forestc.rows.categories import place_categories
 from forestc.rows.frames import frame_labels, frame_numbers, is_absent
 
 
@@ -27,6 +29,11 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     return evaluate_words(forest, encode(forest, rows))
 
 
+def is_sparse(rows: object) -> bool:
+    """Whether rows are a sparse matrix or array of SciPy, which is not imported here."""
+    return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
+
+
 def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
 
@@ -35,27 +42,46 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     """
     names = frame_labels(rows)
     if names is not None:
-        return frame_numbers(forest, rows, names)[0]
+        return frame_numbers(place_categories(forest, rows, None), rows, names)[0]
     labeled = any(feature.labels for feature in forest.features)
+    if is_sparse(rows):
+        return _dense(forest, rows)
+    if forest.carried and isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == forest.columns:
+        rows = rows[:, list(forest.carried)]
     held = rows.dtype if isinstance(rows, np.ndarray) else None
     if not labeled or (held is not None and held.kind in "biuf"):
-        try:
+        with suppress(TypeError, ValueError):  # text may stand in columns that no condition reads
             return np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
-    table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
-    if table.ndim != 2 or table.shape[1] != forest.columns:
+    try:
+        table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
+    except ValueError as error:  # lists of different lengths
+        raise RowsError(f"the rows are no table ({error})", do="give rows of one length") from None
+    if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         return np.zeros(table.shape)  # its shape is what will be refused
-    result = np.zeros(table.shape)
-    for feature in forest.features:
+    held_alone = table.shape[1] == forest.width
+    result = np.zeros((len(table), forest.width))
+    for feature, place in zip(forest.features, forest.places, strict=True):
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
-            result[:, feature.column] = [
+            result[:, place] = [
                 np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
-                for value in table[:, feature.column]
+                for value in table[:, place if held_alone else feature.column]
             ]
         except (TypeError, ValueError) as error:
             raise RowsError(
                 f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
             ) from None
+    return result
+
+
+def _dense(forest: Forest, rows: Any) -> NDArray[np.float64]:
+    """A sparse matrix as rows: what it does not store is 0, and for XGBoost, as in that library, missing."""
+    if rows.ndim != 2 or rows.shape[1] != forest.columns:
+        return np.zeros((0, *rows.shape))  # its shape is what will be refused
+    chosen = rows.tocsc()[:, list(forest.carried)] if forest.carried else rows.tocsc()
+    result = np.asarray(chosen.toarray(), dtype=np.float64)
+    if forest.provenance.source == "xgboost":
+        stored = chosen.copy()
+        stored.data = np.ones(len(stored.data), dtype=bool)
+        result[~stored.toarray()] = np.nan
     return result

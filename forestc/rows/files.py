@@ -10,6 +10,7 @@ So in a column with a category called NA, missing values must be empty fields.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,11 +36,22 @@ from forestc.rows.labels import (
     find_labels,
     is_number,
     label_columns,
+    refuse_other_labels,
     refuse_number,
     targets_of,
     truth_of,
 )
-from forestc.rows.opening import NULLS, csv_options, csv_source, has_header, kind_of, read_numpy, readable
+from forestc.rows.opening import (
+    BLOCK_BYTES,
+    NULLS,
+    csv_options,
+    csv_source,
+    has_header,
+    kind_of,
+    read_numpy,
+    readable,
+    wide_names,
+)
 
 BATCH_ROWS = 16384  # rows of a batch, at most
 BATCH_VALUES = 1 << 24  # values of a batch, at most: 128 MB as float64
@@ -50,10 +62,11 @@ class TableRows:
     """Rows of a file with named or numbered columns.
 
     open: opens the file and yields Arrow batches of the wanted columns.
-    wanted: the file's column for each of the model's columns, None if no condition reads it.
+    wanted: the file's column for each column of the rows (`Forest.width`), None if no condition reads it.
     truth, targets: the columns with labels, and the targets they are for (`forestc.rows.labels`).
-    labels: category names by column of the model, for columns that may hold text.
-    names: as in ArrayRows. nulls: texts that mean a missing value unless they are a category's name.
+    labels: category names by column of the rows, for columns that may hold text.
+    names: as in ArrayRows. nulls: texts that mean a missing value unless they are a category's name. labels_alone: as
+    `open`, for the columns with labels.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -64,6 +77,7 @@ class TableRows:
     labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
+    labels_alone: Callable[[], Iterator[pa.RecordBatch]] | None = None
 
     def batches(self) -> Iterator[Batch]:
         """The rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
@@ -88,6 +102,18 @@ class TableRows:
         if not start:
             raise RowsError("there are no rows", where=self.where, do="give at least one")
 
+    def check_labels(self) -> None:
+        """Raises RowsError for labels that are others than the model's classes; reads all labels, and nothing else."""
+        if self.labels_alone is None or not any(self.targets) or len(self.truth) != len(self.targets):
+            return
+        counts: list[Counter[Any]] = [Counter() for _ in self.truth]
+        with readable(self.where):
+            for table in self.labels_alone():
+                for name, counted in zip(self.truth, counts, strict=True):
+                    for entry in table.column(name).value_counts().to_pylist():
+                        counted[entry["values"]] += entry["counts"]
+        refuse_other_labels(counts, self.targets, self.labels_where)
+
     @property
     def divisible(self) -> bool:
         """Whether the rows lie in parts that other processes can read."""
@@ -111,13 +137,19 @@ class TableRows:
 
     def _truth(self, table: pa.RecordBatch, start: int) -> NDArray[Any]:
         columns = [table.column(name).to_pylist() for name in self.truth]
-        where = f"{self.where}, column{'s' * (len(columns) > 1)} {', '.join(map(repr, self.truth))}"
-        return truth_of(columns, self.targets, where, start)
+        return truth_of(columns, self.targets, self.labels_where, start)
+
+    @property
+    def labels_where(self) -> str:
+        """The file and its columns of labels, for messages."""
+        return f"{self.where}, column{'s' * (len(self.truth) > 1)} {', '.join(map(repr, self.truth))}"
 
 
 def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
     """The category names by column, for features that have some."""
-    return {feature.column: feature.labels for feature in forest.features if feature.labels}
+    return {
+        place: feature.labels for feature, place in zip(forest.features, forest.places, strict=True) if feature.labels
+    }
 
 
 def column_numbers(
@@ -189,7 +221,7 @@ def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | Non
     kind = kind_of(path)
     if kind == "numpy":
         columns = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
-        data, truth = read_numpy(path, columns)
+        data, truth = read_numpy(path, columns, forest.columns, forest.carried)
         return _array_rows(data, truth, forest, str(path))
     return _csv_rows(path, forest, label) if kind == "csv" else _dataset_rows(path, kind, forest, label)
 
@@ -204,12 +236,18 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     if isinstance(rows, str | Path):
         if truth is not None and named is None:
             raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
-        return open_rows(rows, forest, named)
+        opened = open_rows(rows, forest, named)
+        if isinstance(opened, TableRows):
+            opened.check_labels()
+        return opened
     if isinstance(rows, ArrayRows | TableRows):
         return rows
     labels = frame_labels(rows)
     if labels is None:
-        return _array_rows(numeric(forest, rows), truth, forest, "the rows")
+        if forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
+            raise _other_width(shape, forest, "the rows")
+        whole = rows if isinstance(rows, np.ndarray) and forest.carried else None
+        return replace(_array_rows(numeric(forest, rows), truth, forest, "the rows"), whole=whole)
     if named is not None:
         rows, labels, truth = _without(rows, labels, named)
     data, places = frame_numbers(forest, rows, labels)
@@ -236,25 +274,46 @@ def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, 
 
 
 def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where: str) -> ArrayRows:
-    if data.ndim != 2 or data.shape[1] != forest.columns:
-        raise RowsError(
-            f"the array has shape {data.shape}",
-            where=where,
-            do=f"the model takes rows of {forest.columns} columns",
-        )
+    if data.ndim != 2 or data.shape[1] != forest.width:
+        raise _other_width(data.shape, forest, where)
     if not len(data):
         raise RowsError("there are no rows", where=where, do="give at least one")
     if truth is None:
         return ArrayRows(data)
-    return ArrayRows(data, truth_of(columns_in(truth, len(data), where), targets_of(forest), where))
+    columns, targets = columns_in(truth, len(data), where), targets_of(forest)
+    labels = truth_of(columns, targets, where)
+    refuse_other_labels([_counted(column) for column in columns], targets, where)
+    return ArrayRows(data, labels)
+
+
+def _counted(labels: Sequence[Any]) -> Counter[Any]:
+    """How often each label occurs."""
+    try:
+        return Counter(labels)
+    except TypeError:  # of a type that has no hash
+        return Counter(map(str, labels))
+
+
+def _other_width(shape: tuple[int, ...], forest: Forest, where: str) -> RowsError:
+    return RowsError(
+        f"the array has shape {shape}", where=where, do=f"the model takes rows of {forest.columns} columns"
+    )
 
 
 def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
     named = {feature.name for feature in forest.features if feature.named}
     headed = has_header(path, label, named, [text for feature in forest.features for text in feature.labels])
     with readable(path, "not a readable CSV file"), csv_faults(path, headed):
-        schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
-    wanted, truth, names = _columns(schema.names, forest, label, str(path), headed)
+        if forest.carried:
+            found, block = wide_names(path, headed)
+        else:
+            schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
+            found, block = schema.names, BLOCK_BYTES
+    wanted, truth, names = _columns(found, forest, label, str(path), headed)
+    if forest.carried:
+        with readable(path, "not a readable CSV file"), csv_faults(path, headed):
+            read = dict.fromkeys(name for name in wanted if name is not None)
+            schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, read, block)).schema
     labels = _labels(forest)
     types = {
         name: pa.string()
@@ -271,9 +330,14 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
 
     def opened() -> Iterator[pa.RecordBatch]:
         with csv_faults(path, headed, numbers):
-            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types))
+            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, types, block))
 
-    return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
+    def labels_alone() -> Iterator[pa.RecordBatch]:
+        with csv_faults(path, headed):
+            alone = dict.fromkeys(truth, pa.string())
+            yield from pyarrow.csv.open_csv(csv_source(path), **csv_options(headed, alone, block))
+
+    return TableRows(opened, wanted, truth, targets_of(forest), str(path), labels, names, NULLS, labels_alone)
 
 
 def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[str] | None) -> Rows:
@@ -282,7 +346,8 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[s
     wanted, truth, names = _columns(dataset.schema.names, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + list(truth)
     files = _Files(str(path.absolute()), form, tuple(needed))
-    return TableRows(files, wanted, truth, targets_of(forest), str(path), _labels(forest), names)
+    labels_alone = replace(files, columns=truth)
+    return TableRows(files, wanted, truth, targets_of(forest), str(path), _labels(forest), names, (), labels_alone)
 
 
 @dataclass(frozen=True)
@@ -332,7 +397,7 @@ def _columns(
         refuse_number(len(truth), targets_of(forest), where)
     others = [name for name in names if name not in truth]
     places: Places = find_columns(forest, others if headed else len(others), where)
-    wanted: list[str | None] = [None] * forest.columns
-    for feature, place in zip(forest.features, places.columns, strict=True):
-        wanted[feature.column] = others[place]
+    wanted: list[str | None] = [None] * forest.width
+    for own, place in zip(forest.places, places.columns, strict=True):
+        wanted[own] = others[place]
     return tuple(wanted), truth, places.names

@@ -36,11 +36,11 @@ def frame_numbers(forest: Forest, frame: Any, labels: Sequence[Any]) -> tuple[ND
     take the codes or the numbers, as the model was trained. scikit-learn always takes the numbers. Raises RowsError.
     """
     places = find_columns(forest, labels, WHERE)
-    result = np.zeros((len(frame), forest.columns))
+    result = np.zeros((len(frame), forest.width))
     text: dict[bool, str] = {}
-    for feature, place in zip(forest.features, places.columns, strict=True):
+    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
         values = _values(forest, feature, frame, place, labels[place])
-        result[:, feature.column], holds = _numbers(feature, values)
+        result[:, own], holds = _numbers(feature, values)
         text |= dict.fromkeys(holds, feature.name) if feature.labels else {}
     if len(text) > 1:
         raise mixed_categories(text[True], text[False], WHERE)

@@ -8,6 +8,7 @@ from typing import Any
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.rows.batches import FitAndHeldOut, Rows
+from forestc.rows.categories import place_categories
 from forestc.rows.columns import adopt_names, some_names
 from forestc.rows.files import rows_from
 from forestc.rows.labels import label_columns
@@ -23,6 +24,7 @@ def rows_for_model(
     """
     if rows is None:
         return ranges_from(ranges, forest)
+    forest = place_categories(forest, rows, label)
     opened = rows_from(rows, forest, label)
     names: tuple[str, ...] = getattr(opened, "names", ())
     if not names:

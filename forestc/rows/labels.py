@@ -7,7 +7,7 @@ column per class may hold zeros and ones instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -130,16 +130,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             row = start + int(np.flatnonzero(~np.isfinite(values))[0])
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
-    known: dict[Any, int] = {}
-    for index, label in enumerate(classes):
-        known.setdefault(str(label), index)
-        number = _as_number(label)
-        if number is not None:
-            known.setdefault(number, index)
-
-    def place_of(label: object) -> int:
-        return known.get(str(label), known.get(_as_number(label), -1))
-
+    place_of = _finder(classes)
     # of one type, equal labels have equal texts, and each distinct one is looked up once
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
@@ -151,15 +142,66 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
     missing = next((row for row in foreign if _is_missing(labels[row])), None)
     if missing is not None:
         raise RowsError("a label is missing", where=f"{where}, row {start + missing}", do="remove the rows without one")
-    if labels and max(indices) < 0:
-        raise RowsError(
-            f"no label is a class of the model: {str(labels[0])[:40]!r}",
-            where=f"{where}, row {start}",
-            do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
-            f"{' and more' * (len(classes) > 8)}; compile or explore with --classes to rename them, in that order, "
-            "as in the rows",
-        )
+    if not start and labels and max(indices) < 0:
+        refuse_other_labels([dict.fromkeys(map(str, labels), 1)], [classes], f"{where}, row 0")
     return np.array(indices, dtype=np.int64)
+
+
+def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
+    """The function that finds a label's index among the classes: by its text, else as a number; -1 for none."""
+    known: dict[Any, int] = {}
+    for index, label in enumerate(classes):
+        known.setdefault(str(label), index)
+        number = _as_number(label)
+        if number is not None:
+            known.setdefault(number, index)
+    return lambda label: known.get(str(label), known.get(_as_number(label), -1))
+
+
+def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
+    """Raises RowsError for labels that are others than the model's classes, rather than these and a few more.
+
+    counts: how often each label occurs in all rows, for each column of labels. Labels are others if most rows have one
+    that is no class; if some label is no class, some class no label, and there are as many labels as classes; or if
+    they are the classes plus or minus 1, of which they hold more than half.
+    """
+    if len(counts) != len(targets):
+        return  # a column of zeros and ones for each class
+    for column, classes in zip(counts, targets, strict=True):
+        place_of = _finder(classes)
+        given = {label: (place_of(label), count) for label, count in column.items() if not _is_missing(label)}
+        foreign = [label for label, (place, _) in given.items() if place < 0]
+        if not classes or not foreign:
+            continue
+        seen = {place for place, _ in given.values() if place >= 0}
+        rows = sum(count for _, count in given.values())
+        other = sum(given[label][1] for label in foreign)
+        shift = _shift(given, classes)
+        same_size = len(seen) < len(classes) <= len(given)
+        if 2 * other <= rows and not same_size and not shift:
+            continue
+        shown = repr(str(foreign[0])[:40])
+        what = f"no label is a class of the model: {shown}"
+        if seen:
+            what = f"{other:,} of {rows:,} labels are no class of the model, such as {shown}"
+            what += f": the labels are the classes {'plus' if shift > 0 else 'minus'} 1" if shift else ""
+        moved = ",".join(f"{_as_number(label) + shift:g}" for label in classes) if shift else ""  # type: ignore[operator]
+        raise RowsError(
+            what,
+            where=where,
+            do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
+            f"{' and more' * (len(classes) > 8)}; compile or explore with --classes{f' {moved}' * bool(moved)} to "
+            "rename them, in that order, as in the rows",
+        )
+
+
+def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
+    """1 or -1 if the labels are the model's classes plus that number, and more than half of them; else 0."""
+    numbers, known = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
+    if None in numbers | known or 2 * len(numbers) <= len(known) or len(numbers) < 2:
+        return 0
+    shifted = (step for step in (1, -1) if {number - step for number in numbers if number is not None} <= known)
+    return next(shifted, 0)
 
 
 def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArray[np.int64]:

@@ -31,18 +31,18 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
     random = np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
     absent = [ranges.of(f).takes_missing(f) and f.column not in refusing for f in model.features]
-    some = np.zeros((RANDOM, model.columns))
+    some = np.zeros((RANDOM, model.width))
     for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
         column = ranges.of(feature).snapped(_anywhere(model, index, ranges, random), feature.raw, random)
-        some[:, feature.column] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
+        some[:, model.places[index]] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
     base = encode(model, some)
     parts = [some]
     for inputs in boundary_inputs(model, base, 0, BOUNDARY):
-        part = np.zeros((len(inputs), model.columns))
+        part = np.zeros((len(inputs), model.width))
         for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
             column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)
-            known = some[random.integers(0, RANDOM, len(inputs)), feature.column]
-            part[:, feature.column] = np.where(np.isnan(column) & (not may_be), known, column)
+            known = some[random.integers(0, RANDOM, len(inputs)), model.places[index]]
+            part[:, model.places[index]] = np.where(np.isnan(column) & (not may_be), known, column)
         parts.append(part)
     rows = np.concatenate(parts)
     return ArrayRows(rows[random.permutation(len(rows))])
@@ -61,9 +61,9 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     count = math.prod(map(len, values))
     if count > most:
         return None
-    rows = np.zeros((count, model.columns))
-    for feature, grid in zip(model.features, np.meshgrid(*values, indexing="ij"), strict=True):
-        rows[:, feature.column] = grid.ravel()
+    rows = np.zeros((count, model.width))
+    for place, grid in zip(model.places, np.meshgrid(*values, indexing="ij"), strict=True):
+        rows[:, place] = grid.ravel()
     return ArrayRows(rows)
 
 

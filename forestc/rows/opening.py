@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from forestc.errors import OptionError, RowsError, check_exists
 from forestc.rows.labels import is_number, label_position
 
+MOST_LINE_BYTES = 128 << 20  # of a CSV file's first line
 BLOCK_BYTES = 8 << 20  # bytes of a CSV file that pyarrow parses at a time
 # The texts of missing values in a CSV file: those that pandas reads as missing.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
@@ -53,8 +54,11 @@ def readable(where: Path | str, what: str = "can't be read", do: str = "") -> It
         raise RowsError(f"{what} ({reason})", where=str(where), do=do) from None
 
 
-def read_numpy(path: Path, labels: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """The rows, as float64, and their labels (rows, labels), None without any.
+def read_numpy(
+    path: Path, labels: Sequence[str], columns: int = 0, carried: Sequence[int] = ()
+) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    """The rows, as float64, and their labels (rows, labels), None without any. carried: of rows of `columns` columns
+    these are read alone, if there are any.
 
     `.npy` holds the rows, labels are positions of columns; `.npz` holds an array X, or X with a suffix (`X_test`), and
     labels are the names of arrays. Raises RowsError.
@@ -68,7 +72,9 @@ def read_numpy(path: Path, labels: Sequence[str]) -> tuple[NDArray[np.float64], 
             if labels:
                 width = data.shape[1] if data.ndim == 2 else 0
                 places = [label_position(text, width, str(path)) for text in labels]
-                truth, data = data[:, places], np.delete(data, places, axis=1)
+                truth = data[:, places]
+                rest = np.setdiff1d(np.arange(width), places)
+                data = data[:, rest[list(carried)] if carried and len(rest) == columns else rest]
         else:
             key = "X" + labels[0][1:] if labels and f"X{labels[0][1:]}" in loaded else "X"
             lacking = [name for name in (key, *labels) if name not in loaded]
@@ -78,6 +84,8 @@ def read_numpy(path: Path, labels: Sequence[str]) -> tuple[NDArray[np.float64], 
                 )
             data = loaded[key]
             truth = np.column_stack([loaded[name] for name in labels]) if labels else None
+        if carried and data.ndim == 2 and data.shape[1] == columns:
+            data = data[:, list(carried)]
         if data.dtype.kind not in "biuf":
             raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
         return np.asarray(data, dtype=np.float64), truth
@@ -88,14 +96,33 @@ def csv_source(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="gzip" if path.name.lower().endswith(".gz") else None)
 
 
-def csv_options(headed: bool, types: Mapping[str, pa.DataType] | None = None) -> dict[str, Any]:
-    """How pyarrow reads a CSV file. types: of the columns to read, None for all."""
-    wanted = {} if types is None else {"column_types": types, "include_columns": list(types)}
+def csv_options(
+    headed: bool, types: Mapping[str, pa.DataType | None] | None = None, block: int = BLOCK_BYTES
+) -> dict[str, Any]:
+    """How pyarrow reads a CSV file. types: of the columns to read, None where the values tell it; without, of all.
+    block: bytes to parse at a time."""
+    known = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
+    wanted = {} if types is None else {"column_types": known, "include_columns": list(types)}
     return {
-        "read_options": pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not headed),
+        "read_options": pyarrow.csv.ReadOptions(block_size=block, autogenerate_column_names=not headed),
         # text columns keep the texts of missing values: they may be names of categories
         "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted),
     }
+
+
+def wide_names(path: Path, headed: bool) -> tuple[list[str], int]:
+    """The names of a CSV file's columns, as pyarrow gives them, from its first line alone, and the bytes to parse at a
+    time: some of its lines. pyarrow itself looks at the values of all columns, which takes it seconds for 100,000."""
+    with csv_source(path) as file:
+        line = bytearray()
+        while (part := file.read(1 << 16)) and len(line) < MOST_LINE_BYTES:
+            line += part.lstrip(b"\r\n") if not line else part
+            if b"\n" in part:
+                break
+    first = bytes(line).split(b"\n")[0].decode("utf-8-sig")
+    cells = next(csv.reader([first.rstrip("\r")]), [])
+    names = cells if headed else [f"f{index}" for index in range(len(cells))]
+    return names, min(max(BLOCK_BYTES, 8 * len(first)), 1 << 30)
 
 
 def has_header(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
+MOST_COLUMNS = 4096  # with more, models are trained on the columns that the model reads: time grows with all of them
 FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than these
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
@@ -74,16 +75,19 @@ def _fold(
     judged: NDArray[np.int64],
 ) -> Fold:
     model = retrain(X[fit], y[fit])
-    if len(model.classes) != len(source.classes) or model.columns != source.columns:
+    if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
         raise ForestcError("a fold has other classes than all rows: too few rows of one class")
+    model = replace(model, always_missing=source.always_missing)
     return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])))
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """At most MOST_ROWS rows, and their labels."""
+    """At most MOST_ROWS rows, whole where they are in memory, and their labels."""
     batches = list(rows.batches())
     step = max(1, -(-sum(len(batch.X) for batch in batches) // MOST_ROWS))
-    X = np.concatenate([batch.X for batch in batches])[::step]
+    whole = rows.whole if isinstance(rows, ArrayRows) else None
+    whole = None if whole is None or whole.shape[1] > MOST_COLUMNS else whole
+    X = np.concatenate([batch.X for batch in batches])[::step] if whole is None else whole[::step].astype(np.float64)
     truths = [batch.truth for batch in batches if batch.truth is not None]
     if len(truths) < len(batches):
         return X, None
@@ -130,7 +134,9 @@ def _like_estimator(estimator: Any, source: Forest) -> Retrain:
         if getattr(estimator, "feature_names_in_", None) is not None:
             from importlib import import_module
 
-            frame = import_module("pandas").DataFrame(X, columns=list(estimator.feature_names_in_))
+            names = np.asarray(estimator.feature_names_in_)
+            names = names if X.shape[1] == len(names) else names[list(source.carried)]
+            frame = import_module("pandas").DataFrame(X, columns=list(names))
         return load(clone(estimator).fit(frame, labels))
 
     return retrain

@@ -29,7 +29,8 @@ class Inputs:
     """forest: on the values that the functions take, words or raw values, which are its words then. raw: whether these
     are the model's columns. type: the C type of x, or of its elements. kinds: the C types of its members or elements.
     names: of the members of a struct; none of an array. columns: the column of the rows, or of the words, that each
-    member takes; fewer than members where C allows no empty ones. types: of the raw columns."""
+    member takes; fewer than members where C allows no empty ones. types: of the columns of the rows. elements: the
+    places in an array of what the rows hold; empty if they hold all of it, in order."""
 
     forest: Forest
     raw: bool
@@ -38,6 +39,7 @@ class Inputs:
     names: tuple[str, ...]
     columns: tuple[int, ...]
     types: tuple[RawType, ...] = ()
+    elements: tuple[int, ...] = ()
 
     @property
     def struct(self) -> bool:
@@ -113,28 +115,33 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
     if form == "struct":
         names, kinds = zip(*members(forest), strict=True)
         return Inputs(forest, False, struct, kinds, names, tuple(features))
-    raw = (TYPES[float_inputs(forest).name],) * forest.columns if form == "float" else column_types(forest, types)
-    made, columns = retyped(forest, raw), tuple(feature.column for feature in forest.features)
+    raw = (TYPES[float_inputs(forest).name],) * forest.width if form == "float" else column_types(forest, types)
+    made, columns = retyped(forest, raw), forest.places
     used = {raw[column].c for column in columns}
     if len(used) > 1:
         names = tuple(feature_name(feature.column, feature.name) for feature in forest.features)
         return Inputs(made, True, struct, tuple(raw[column].c for column in columns), names, columns, raw)
     kind = next(iter(used), "float")
-    raw = tuple(next(entry for entry in TYPES.values() if entry.c == kind) for _ in range(forest.columns))
-    return Inputs(made, True, kind, (kind,) * max(1, forest.columns), (), tuple(range(forest.columns)), raw)
+    raw = tuple(next(entry for entry in TYPES.values() if entry.c == kind) for _ in range(forest.width))
+    return _array(made, kind, raw)
 
 
 def rows_of(forest: Forest, kind: str) -> Inputs:
     """The rows that a header's quantizer takes: all columns as floats of one C type."""
-    columns = tuple(range(forest.columns))
-    return Inputs(forest, True, kind, (kind,) * max(1, forest.columns), (), columns, (TYPES[kind],) * forest.columns)
+    return _array(forest, kind, (TYPES[kind],) * forest.width)
+
+
+def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
+    """The model's columns as an array of one type."""
+    width = forest.width
+    return Inputs(forest, True, kind, (kind,) * max(1, width), (), tuple(range(width)), types, forest.carried)
 
 
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(rows, columns) whether each raw value that the forest reads is one of its column's type. Floats are, as they are
+    """(rows, columns) Whether each raw value that the forest reads is one of its column's type. Floats are, as they are
     rounded; a missing value is no integer."""
     valid = np.ones(rows.shape, dtype=bool)
-    for column in {feature.column for feature in forest.features}:
+    for column in forest.places:
         if types[column].whole:
             (least, greatest), values = types[column].ends, rows[:, column]
             valid[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))

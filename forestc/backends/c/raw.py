@@ -112,23 +112,24 @@ def by_position(forest: Forest, text: str) -> str:
 
 
 def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
-    """The type of each of the forest's columns: (columns,). What the option leaves out is as the model reads it: float
+    """The type of each column of the forest's rows: (`Forest.width`,). What the option leaves out is as the model reads it: float
     or double. Raises OptionError as `by_position` does."""
     wanted = parsed(by_position(forest, text))
     read = {f.column: "float" if f.raw == FLOAT32 else "double" for f in forest.features}
     rest = wanted.get(REST)
     unread = max(set(read.values()), key=list(read.values()).count, default="float")
     return tuple(
-        TYPES[wanted.get(str(column + 1), rest or read.get(column, unread))] for column in range(forest.columns)
+        TYPES[wanted.get(str(column + 1), rest or read.get(column, unread))]
+        for column in forest.carried or range(forest.columns)
     )
 
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
     """The quantized forest on raw values: the same answers for every value of the types, NaN included.
 
-    types: of each column. Its features have the types' number types; one of integers is never missing.
+    types: of each column of the rows. Its features have the types' number types; one of integers is never missing.
     """
-    maps = [_Words(forest, index, types[feature.column]) for index, feature in enumerate(forest.features)]
+    maps = [_Words(forest, index, types[place]) for index, place in enumerate(forest.places)]
     features = tuple(map(_Words.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
     return replace(forest, features=features, trees=trees)

@@ -51,6 +51,7 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
         members=list(zip(entries, inputs.names, strict=True)) if twin else [],
         x_type=inputs.type,
         struct=inputs.struct,
+        elements=inputs.elements,
         rows=[row or ["0"] for row in rows],
         targets=len(forest.targets) if forest.decides else 0,
         labels=[[f"{label}u" for label in row] for row in answers.labels],

@@ -122,13 +122,13 @@ def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> 
     """The results for a row with these words of columns, if the image's differ from the forest's; else ""."""
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
     row = np.zeros((1, image.shape.features), dtype=np.int64)
-    for index, feature in enumerate(forest.features):
+    for index, (feature, place) in enumerate(zip(forest.features, forest.places, strict=True)):
         span = word_range(feature.number, feature.missing)
-        own = columns.get(feature.column, 0)
+        own = columns.get(place, 0)
         absent = span.missing is not None and not isinstance(feature.number, Category)
         is_missing = absent and own == (1 << image.shape.word) - 1
         words[0, index] = span.missing if is_missing and span.missing is not None else own + span.low
-        row[0, feature.column] = own
+        row[0, place] = own
     try:
         got = image.walked(row)[0]
     except ForestcError as error:

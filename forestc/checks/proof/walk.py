@@ -70,15 +70,15 @@ class Columns:
     @classmethod
     def of(cls, forest: Forest, shape: Shape) -> Columns:
         top, known = (1 << shape.word) - 1, dict[int, Spans]()
-        for feature in forest.features:
+        for feature, column in zip(forest.features, forest.places, strict=True):
             span = word_range(feature.number, feature.missing)
             values: Spans = ((0, span.high - span.low + 1),)
             if span.missing is not None:
                 missing = span.missing - span.low if isinstance(feature.number, Category) else top
                 values = joined((*values, (missing, missing + 1)))
-            if values[-1][1] > top + 1 or feature.column in known or feature.column >= shape.features:
+            if values[-1][1] > top + 1 or column in known or column >= shape.features:
                 raise UnprovedError(f"feature {feature.name!r} has no column of its own, or too narrow a one")
-            known[feature.column] = values
+            known[column] = values
         return cls(forest, top, known)
 
     def all(self, column: int) -> Spans:
@@ -106,7 +106,7 @@ class Columns:
         if span.missing is not None and tree.missing_left[node]:
             missing = span.missing - span.low if isinstance(feature.number, Category) else self.top
             left = joined((*left, (missing, missing + 1)))
-        return feature.column, left
+        return self.forest.places[int(tree.feature[node])], left
 
 
 @dataclass(frozen=True)

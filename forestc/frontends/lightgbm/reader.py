@@ -155,7 +155,7 @@ def _forest(
     elif name == "binary":
         decision = _sigmoid_decision(link.slope)
     trees, feature = _trees(saved, where)
-    return assembled(
+    forest = assembled(
         trees,
         len(saved.names),
         feature,
@@ -167,6 +167,7 @@ def _forest(
         decision=decision,
         classes=range({"none": 0, "threshold": 2, "argmax": saved.outputs}[decision.kind]),
     )
+    return replace(forest, categories=_unplaced(saved))
 
 
 def _link(name: str, options: Sequence[str], where: str) -> Link:
@@ -327,17 +328,19 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
-    for names in lists:
-        if not all(isinstance(name, str) for name in names) and names != list(range(len(names))):
+    only = _only_place(saved, lists)
+    read = set(saved.feature.tolist())
+    unread = [bool(only) and only[index] not in read for index in range(len(lists))]
+    for names, unused in zip(lists, unread, strict=True):
+        if not unused and not all(isinstance(name, str) for name in names) and names != list(range(len(names))):
             raise ModelError(
                 f"a column of a data frame has categories that are numbers but not their codes: {names[:5]}",
                 where=where,
                 do="train on codes from 0 up, or on text: rows don't tell codes from categories",
             )
-    only = _only_place(saved, lists)
     place = only or _likely_place(saved, lists)
     for index, names in enumerate(lists):
-        if any(map(_like_a_number, names)) and not (only and only[index] in saved.categorical):
+        if any(map(_like_a_number, names)) and not unread[index] and not (only and only[index] in saved.categorical):
             raise ModelError(
                 f"does not say which column of the data frame has the categories {names[:5]}",
                 where=where,
@@ -350,6 +353,14 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
             texts[column] = tuple(names)
     return texts
+
+
+def _unplaced(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
+    """The lists of categories, if more than one assignment to columns fits and all hold texts."""
+    lists = saved.pandas or []
+    if _only_place(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
+        return ()
+    return tuple(map(tuple, lists)) if all(len(names) <= MAX_CATEGORIES for names in lists) else ()
 
 
 def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:

@@ -102,7 +102,7 @@ class Quantize:
     library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if ties
     are decided differently: of all combinations of paths, or where these are too many of generated rows.
     missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
-    always, or never.
+    always, or never. auto is always where `compile` was asked for missing=always.
     change: largest share of decisions, or for regression largest error over the range of scores, that may change on
     the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
@@ -292,7 +292,8 @@ class Quantize:
         missing, formats = [], []
         for index, feature in enumerate(forest.features):
             t, values = forest.conditions.thresholds(index), ranges.of(feature)
-            takes = feature.missing if self.missing == "always" else values.takes_missing(feature)
+            always = self.missing == "always" or forest.always_missing
+            takes = feature.missing if always else values.takes_missing(feature)
             missing.append(takes and self.missing != "never")
             if feature.name in requested:
                 number = parse_number_type(requested[feature.name])

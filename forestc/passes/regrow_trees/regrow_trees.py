@@ -237,7 +237,7 @@ class GrowingLadder:
         return sum_of_trees(
             whole_bias(grown, growth), name=self.forest.name, features=self.forest.features,
             columns=self.forest.columns, trees=trees or [constant_tree(quantized=True)], classes=self.forest.classes,
-            scale=growth.unit, provenance=self.forest.provenance,
+            scale=growth.unit, provenance=self.forest.provenance, carried=self.forest.carried,
         )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:

@@ -143,7 +143,8 @@ def freedom(
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
     np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
     np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
-    return Freedom(distinct, low, high, column.smallest, column.largest, column.whole, column.missing)
+    absent = column.missing or (task.forest.always_missing and task.forest.features[index].missing)
+    return Freedom(distinct, low, high, column.smallest, column.largest, column.whole, absent)
 
 
 def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ...]:

@@ -71,7 +71,7 @@ def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, in
 
 
 def histograms(rows: Rows) -> dict[int, Histogram]:
-    """The histogram of each column that has finite values."""
+    """The histogram of each column of the rows that has finite values."""
     ends: NDArray[np.float64] | None = None  # (2, columns) the lowest and highest values so far
     for batch in rows.batches():
         X = np.where(np.isfinite(batch.X), batch.X, np.nan)
