@@ -1,6 +1,6 @@
 """The calls that only some systems have, each with its counterpart on the others.
 
-No other module may use one: `mypy --platform win32` and `--platform darwin`, which `make types` runs, refuse it. What has no
+No other module may use one: `make types` has mypy look for them, once as on Windows and once as on macOS. What has no
 counterpart is listed in docs/reference/systems.md.
 """
 
@@ -69,4 +69,5 @@ def cores() -> int:
     """How many processors this process may use; all of the machine where the system does not tell."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    else:
+        return os.cpu_count() or 1

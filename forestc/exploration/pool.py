@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any, Protocol
 
 from forestc.errors import ForestcError, OptionError, ToolError
@@ -21,6 +20,7 @@ from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
 from forestc.interrupts import Interrupted, interruptible
 from forestc.rows.cluster import connected
+from forestc.system import resident_mb
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
@@ -117,6 +117,11 @@ class LocalPool:
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material
+        if material.asked.trial_mb is not None and resident_mb(os.getpid()) is None:
+            raise OptionError(
+                "this system does not tell how much memory a process takes, so --trial-mb can't be kept",
+                do="leave it out",
+            )
         try:
             self._bench = pickle.dumps(bench)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -176,8 +181,9 @@ class LocalPool:
         seconds, mb = self._limits
         if worker.ready and time.monotonic() - worker.since > seconds:
             return f"it took more than {seconds:g} s"
-        taken = _resident_mb(worker.process.pid)
-        return "" if mb is None or taken <= mb else f"it took {taken:.0f} MB, more than {mb}"
+        if mb is None or (taken := resident_mb(worker.process.pid or 0) or 0.0) <= mb:
+            return ""
+        return f"it took {taken:.0f} MB, more than {mb}"
 
     def _lost(self, worker: _Worker, reason: str) -> Trial:
         assert worker.job is not None
@@ -195,15 +201,6 @@ class LocalPool:
     def close(self) -> None:
         workers, self._workers = self._workers, []
         _end(workers)
-
-
-def _resident_mb(pid: int | None) -> float:
-    """Resident memory of a process; 0 where the system does not tell it."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextmanager
