@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test lint types docs unit slow bench fuzz clean
+.PHONY: demo firmware-demo test lint types docs unit environment slow bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py out
@@ -37,6 +37,10 @@ docs: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# The smallest tutorial, in an environment of its own install line; `slow` has all of them, and README.
+environment: $(STAMP)
+	$(BIN)/python -m pytest -m slow -k amaranth tests/docs/test_environments.py
 
 slow: $(STAMP)
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600

@@ -60,8 +60,8 @@ def resident_mb(pid: int) -> float | None:
         if sys.platform != "win32":
             return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
     with suppress(OSError, ValueError, subprocess.SubprocessError):
-        told = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, timeout=10, check=True)
-        return int(told.stdout) * 1024 / 1e6
+        printed = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, timeout=10, check=True)
+        return int(printed.stdout) * 1024 / 1e6
     return None
 
 

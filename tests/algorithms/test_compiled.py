@@ -31,9 +31,9 @@ def stderr(code: str, cache: Path) -> str:
 
 
 def test_the_first_compile_says_so_once_and_a_cached_one_nothing(tmp_path):
-    told = stderr(TWO_OF_FORESTC, tmp_path)
-    assert told.startswith("forestc compiles its own functions") and told.count("\n") == 1
-    assert told.endswith(f"keeps them in {tmp_path}\n")
+    said = stderr(TWO_OF_FORESTC, tmp_path)
+    assert said.startswith("forestc compiles its own functions") and said.count("\n") == 1
+    assert said.endswith(f"keeps them in {tmp_path}\n")
     assert stderr(TWO_OF_FORESTC, tmp_path) == ""
 
 

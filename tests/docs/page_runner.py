@@ -1,7 +1,7 @@
 """Runs the blocks of a page in order in the current folder, and compares what they print with what the page says.
 
-Needs the standard library alone: `python page_runner.py BLOCKS.json` runs a page in an environment that has only what its
-own install line brings.
+Needs the standard library alone: `python page_runner.py BLOCKS.json` runs a page in an environment that has only what
+its own install line brings.
 
 A block with a caption becomes a file of that name. `python` blocks of a page share their names, `sh` blocks are run by
 bash, and a `text` block right after either is what it prints: `...` stands for anything, and blanks do not count.
