@@ -2,8 +2,8 @@
 
     python examples/first_files.py
 
-The model is the XGBoost model of scikit-learn's breast cancer data in examples/models; XGBoost itself is not needed. The
-column `target` of the rows says whether the tumour was benign.
+The model is the XGBoost model of scikit-learn's breast cancer data in examples/models; XGBoost itself is not needed.
+The column `target` of the rows says whether the tumour was benign.
 """
 
 import shutil

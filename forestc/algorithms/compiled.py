@@ -32,8 +32,9 @@ def _kept_in(cached: str | None) -> str:
 
 
 class Notice(event.Listener):  # type: ignore[misc]
-    """Says once, while it happens, that functions of forestc are compiled. numba starts the event only for functions that
-    are not in its cache. Handlers of the logger `forestc` get the sentence; without any it goes to standard error."""
+    """Says once, while it happens, that functions of forestc are compiled. numba starts the event only for functions
+    that are not in its cache. Handlers of the logger `forestc` get the sentence; without any it goes to standard error.
+    """
 
     def __init__(self) -> None:
         self._told = False

@@ -63,7 +63,7 @@ def models() -> dict[str, tuple[object, np.ndarray | None]]:
         "XGBoost": (XGBClassifier(max_depth=3, **small).fit(X, y), y),
         "LightGBM": (LGBMClassifier(verbose=-1, **small).fit(X, y), y),
         "LightGBM, regression": (LGBMRegressor(verbose=-1, **small).fit(X, REAL), REAL),
-        "CatBoost": (CatBoostClassifier(iterations=5, depth=3, random_seed=0, verbose=False, allow_writing_files=False).fit(X, y), y),
+        "CatBoost": (CatBoostClassifier(iterations=5, depth=3, random_seed=0, logging_level="Silent").fit(X, y), y),
         "treelite": (treelite.sklearn.import_model(forest), y),
         "ONNX": (onnx_stump(), None),
     }  # fmt: skip
