@@ -45,7 +45,10 @@ class Notice(event.Listener):  # type: ignore[misc]
             return
         self._told = True
         kept = _kept_in(function.stats.cache_path)
-        _log.warning("forestc compiles its own functions for this computer, which takes up to a minute once, %s", kept)
+        _log.warning(
+            "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), %s",
+            kept,
+        )
 
     def on_end(self, event: Any) -> None:
         pass

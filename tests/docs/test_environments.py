@@ -85,6 +85,19 @@ def test_install_lines_name_extras_that_there_are(page):
     assert here.extras and here.extras <= EXTRAS.keys()
 
 
+def test_what_messages_and_pages_say_to_install_is_there():
+    texts = [path for folder in ("forestc", "docs", "examples") for path in (ROOT / folder).rglob("*")]
+    spelt = re.compile(r'(?:forestc|["`]\.)\[([a-z][\w,-]*)\]')
+    found = {
+        extra
+        for path in [ROOT / "README.md", *texts]
+        if path.suffix in (".py", ".md")
+        for line in spelt.findall(path.read_text(encoding="utf-8"))
+        for extra in line.split(",")
+    }
+    assert {"all", "sklearn", "verilator", "amaranth"} <= found <= EXTRAS.keys()
+
+
 def resolve(extras: list[str], platform: str, python: str) -> None:
     """Raises AssertionError, with what uv says, if a package that the extras need has no wheel there."""
     newer = platform == "aarch64-apple-darwin" and set(extras) & {*NEWER_MACOS}
@@ -142,5 +155,6 @@ def test_models_levels_and_the_demo_on_a_python(python, resolution, tmp_path):
     if subprocess.run([*uv(), "python", "find", "--offline", python], capture_output=True).returncode:
         pytest.skip(f"Python {python} is not installed")
     environment = Environment(tmp_path / "environment", [f".{LOWEST}"], python, ("--resolution", resolution))
+    assert "--tolerance" in environment.run([environment.python, "-m", "forestc", "compile", "--help"], tmp_path)
     environment.run([environment.python, str(Path(__file__).with_name("kinds.py"))], tmp_path)
     environment.run([environment.python, str(ROOT / "examples" / "demo.py"), "out"], tmp_path)
