@@ -6,13 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from forestc import system
-from forestc.errors import OptionError
-from forestc.exploration import pool
 
 
 def test_a_program_ends_with_its_children():
@@ -50,13 +47,6 @@ def test_memory_is_known_without_proc(monkeypatch):
     assert system.resident_mb(os.getpid()) == pytest.approx(known, rel=0.2)
     monkeypatch.setenv("PATH", "")
     assert system.resident_mb(os.getpid()) is None
-
-
-def test_a_limit_of_memory_that_can_not_be_kept_is_refused(monkeypatch):
-    monkeypatch.setattr(pool, "resident_mb", lambda pid: None)
-    asked = SimpleNamespace(trial_mb=500)
-    with pytest.raises(OptionError, match="so --trial-mb can't be kept; leave it out"):
-        pool.LocalPool(SimpleNamespace(material=SimpleNamespace(asked=asked)), 1)
 
 
 class _NoFile:

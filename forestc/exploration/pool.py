@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import multiprocessing
 import os
@@ -73,8 +74,11 @@ def _said_unless_interrupted(failure: Any) -> None:
         sys.__unraisablehook__(failure)
 
 
-def _work(pipe: Any) -> None:
-    """A worker: takes the bench, then jobs, until the other end of the pipe closes."""
+def _work(pipe: Any, speaks: bool) -> None:
+    """A worker: takes the bench, then jobs, until the other end of the pipe closes. speaks: whether it may say that it
+    compiles functions of forestc."""
+    if not speaks:
+        logging.getLogger("forestc").setLevel(logging.ERROR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
     sys.unraisablehook = _said_unless_interrupted
     with suppress(EOFError, OSError, Interrupted), interruptible():
@@ -85,10 +89,10 @@ def _work(pipe: Any) -> None:
 
 
 class _Worker:
-    def __init__(self, bench: bytes) -> None:
+    def __init__(self, bench: bytes, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(other,), daemon=True)
+        self.process = context.Process(target=_work, args=(other, speaks), daemon=True)
         with _single_threaded():
             self.process.start()
         other.close()
@@ -139,7 +143,8 @@ class LocalPool:
     def give(self, job: Job) -> None:
         worker = next((worker for worker in self._workers if worker.job is None), None)
         if worker is None:
-            worker = _Worker(self._bench)
+            speaks = not self._workers and logging.getLogger("forestc").isEnabledFor(logging.WARNING)
+            worker = _Worker(self._bench, speaks)
             self._workers.append(worker)
         worker.job, worker.since = job, time.monotonic()
         try:
