@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from forestc.system import ENDING_SIGNALS
+
 
 class Interrupted(BaseException):
     """A signal that ends the program. A BaseException, so that no handler of errors catches it."""
@@ -42,7 +44,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def interruptible() -> Iterator[None]:
     """Turns signals into an exception, so that temporary files are removed and outside tools ended. Ignored
     signals stay ignored."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     for number in handled:
         signal.signal(number, _interrupt)

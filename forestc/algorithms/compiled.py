@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba import njit
+from numba.core import event
 
 A = TypeVar("A")
 B = TypeVar("B")
 PIECES = 8  # pieces of work per thread, so that no thread waits long for another
+OWN = ("forestc", "hw_sim")  # packages of the functions that are spoken of
+_log = logging.getLogger("forestc")
+
+
+def _kept_in(cached: str | None) -> str:
+    """What becomes of a compiled function, from the folder where numba keeps it."""
+    if cached is None:
+        return "and cannot keep them, as no folder for them can be written to (set NUMBA_CACHE_DIR to one that can)"
+    package = Path(__file__).parents[1]
+    if Path(cached).is_relative_to(package.parent):
+        return f"and keeps them in the __pycache__ folders of {package}"
+    return f"and keeps them in {Path(cached).parent}"
+
+
+class Notice(event.Listener):  # type: ignore[misc]
+    """Says once, while it happens, that functions of forestc are compiled. numba starts the event only for functions
+    that are not in its cache. Handlers of the logger `forestc` get the sentence; without any it goes to standard error.
+    """
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"]
+        if self._told or function.py_func.__module__.partition(".")[0] not in OWN:
+            return
+        self._told = True
+        kept = _kept_in(function.stats.cache_path)
+        _log.warning(
+            "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), %s",
+            kept,
+        )
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", Notice())
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:

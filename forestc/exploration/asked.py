@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -157,8 +156,3 @@ def _plain(value: object) -> Any:
 
 def _devices() -> str:
     return ", ".join(filter(estimated, DEVICES))
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

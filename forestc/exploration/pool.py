@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import multiprocessing
 import os
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
 from forestc.interrupts import Interrupted, interruptible
 from forestc.rows.cluster import connected
+from forestc.system import resident_mb
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
@@ -74,8 +75,11 @@ def _said_unless_interrupted(failure: Any) -> None:
         sys.__unraisablehook__(failure)
 
 
-def _work(pipe: Any) -> None:
-    """A worker: takes the bench, then jobs, until the other end of the pipe closes."""
+def _work(pipe: Any, speaks: bool) -> None:
+    """A worker: takes the bench, then jobs, until the other end of the pipe closes. speaks: whether it may say that it
+    compiles functions of forestc."""
+    if not speaks:
+        logging.getLogger("forestc").setLevel(logging.ERROR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
     sys.unraisablehook = _said_unless_interrupted
     with suppress(EOFError, OSError, Interrupted), interruptible():
@@ -86,10 +90,10 @@ def _work(pipe: Any) -> None:
 
 
 class _Worker:
-    def __init__(self, bench: bytes) -> None:
+    def __init__(self, bench: bytes, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(other,), daemon=True)
+        self.process = context.Process(target=_work, args=(other, speaks), daemon=True)
         with _single_threaded(), nullcontext() if b"__main__" in bench else _without_main():
             self.process.start()
         other.close()
@@ -124,6 +128,11 @@ class LocalPool:
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material
+        if material.asked.trial_mb is not None and resident_mb(os.getpid()) is None:
+            raise OptionError(
+                "this system does not tell how much memory a process takes, so --trial-mb can't be kept",
+                do="leave it out",
+            )
         try:
             self._bench = pickle.dumps(bench)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -141,7 +150,8 @@ class LocalPool:
     def give(self, job: Job) -> None:
         worker = next((worker for worker in self._workers if worker.job is None), None)
         if worker is None:
-            worker = _Worker(self._bench)
+            speaks = not self._workers and logging.getLogger("forestc").isEnabledFor(logging.WARNING)
+            worker = _Worker(self._bench, speaks)
             self._workers.append(worker)
         worker.job, worker.since = job, time.monotonic()
         try:
@@ -183,8 +193,9 @@ class LocalPool:
         seconds, mb = self._limits
         if worker.ready and time.monotonic() - worker.since > seconds:
             return f"it took more than {seconds:g} s"
-        taken = _resident_mb(worker.process.pid)
-        return "" if mb is None or taken <= mb else f"it took {taken:.0f} MB, more than {mb}"
+        if mb is None or (taken := resident_mb(worker.process.pid or 0) or 0.0) <= mb:
+            return ""
+        return f"it took {taken:.0f} MB, more than {mb}"
 
     def _lost(self, worker: _Worker, reason: str) -> Trial:
         assert worker.job is not None
@@ -202,15 +213,6 @@ class LocalPool:
     def close(self) -> None:
         workers, self._workers = self._workers, []
         _end(workers)
-
-
-def _resident_mb(pid: int | None) -> float:
-    """Resident memory of a process; 0 where the system does not tell it."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextmanager

@@ -36,8 +36,8 @@ from forestc.rows.labels import (
     find_labels,
     is_number,
     label_columns,
-    refuse_other_labels,
     refuse_number,
+    refuse_other_labels,
     targets_of,
     truth_of,
 )

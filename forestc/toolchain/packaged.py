@@ -10,6 +10,7 @@ from importlib import util
 from pathlib import Path
 
 from forestc.errors import ToolError
+from forestc.system import lock_file
 from forestc.toolchain.run import find, run_tool
 
 
@@ -33,8 +34,6 @@ def prepare(package: str, command: tuple[str, ...]) -> None:
     found or written to, nothing is prepared, and each run compiles the program itself.
     """
     try:
-        import fcntl
-
         from platformdirs import user_cache_dir  # as the package itself does
     except ImportError:
         return
@@ -42,6 +41,6 @@ def prepare(package: str, command: tuple[str, ...]) -> None:
     with suppress(OSError, ToolError):
         place.mkdir(parents=True, exist_ok=True)
         with (place / "forestc.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock, wait=True)
             if not any(place.glob("*/*")):
                 run_tool([*command, "-V"], place)

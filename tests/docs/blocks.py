@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from docs.page_runner import Block
 from markdown_it import MarkdownIt
-
-
-@dataclass(frozen=True)
-class Block:
-    """kind: the language of a code block, empty for an indented one. file: the name that a `caption` gives it."""
-
-    kind: str
-    text: str
-    line: int
-    file: str = ""
 
 
 def blocks(page: Path) -> list[Block]:

@@ -1,7 +1,43 @@
-"""Worker processes start without running the user's script again."""
+"""Processes that run the trials of a search."""
 
+from __future__ import annotations
+
+import logging
 import subprocess
 import sys
+from types import SimpleNamespace
+
+import pytest
+
+from forestc.errors import OptionError
+from forestc.exploration import pool
+
+
+def bench(mb=None):
+    return SimpleNamespace(material=SimpleNamespace(asked=SimpleNamespace(trial_seconds=9, trial_mb=mb), folder=None))
+
+
+@pytest.mark.parametrize(("level", "speak"), [(logging.NOTSET, [True, False]), (logging.ERROR, [False, False])])
+def test_one_worker_says_that_it_compiles_and_under_json_none(level, speak, monkeypatch):
+    spoke = []
+
+    def worker(given, speaks):
+        spoke.append(speaks)
+        return SimpleNamespace(job=None, pipe=SimpleNamespace(send=lambda job: None))
+
+    monkeypatch.setattr(pool, "_Worker", worker)
+    monkeypatch.setattr(logging.getLogger("forestc"), "isEnabledFor", lambda at: at >= level)
+    workers = pool.LocalPool(bench(), 2)
+    workers.give("one")
+    workers.give("another")
+    assert spoke == speak
+
+
+def test_a_limit_of_memory_that_can_not_be_kept_is_refused(monkeypatch):
+    monkeypatch.setattr(pool, "resident_mb", lambda pid: None)
+    with pytest.raises(OptionError, match="so --trial-mb can't be kept; leave it out"):
+        pool.LocalPool(bench(mb=500), 1)
+
 
 SCRIPT = """
 import pickle
@@ -17,7 +53,7 @@ def own():
 print("begun")
 for bench in (b"", pickle.dumps(own)):
     try:
-        worker = pool._Worker(bench)
+        worker = pool._Worker(bench, speaks=False)
         pool._end([worker])
         print("started")
     except forestc.ForestcError as error:

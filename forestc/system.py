@@ -1,0 +1,73 @@
+"""The calls that only some systems have, each with its counterpart on the others.
+
+No other module may use one: `make types` has mypy look for them, once as on Windows and once as on macOS. What has no
+counterpart is listed in docs/reference/systems.md.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+GRACE_SECONDS = 2  # seconds between the request to end and the kill
+
+if sys.platform == "win32":
+    ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+else:
+    ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Ends a program that was started in a session of its own, and its children: first with SIGTERM, so that compilers
+    remove their temporary files. Windows ends them at once."""
+    if process.returncode is not None:  # reaped: its process id may be in use again
+        return
+    if sys.platform == "win32":
+        command = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
+        with suppress(OSError):
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        process.kill()
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_SECONDS)
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def lock_file(file: IO[str], *, wait: bool) -> bool:
+    """Locks an open file against other processes until it is closed. Returns False if another process holds it and
+    `wait` is not set. On Windows, where nothing is locked, it returns True."""
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def resident_mb(pid: int) -> float | None:
+    """Resident memory of a process in megabytes: from /proc, else as `ps` tells it; None where neither does."""
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        if sys.platform != "win32":
+            return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    with suppress(OSError, ValueError, subprocess.SubprocessError):
+        printed = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, timeout=10, check=True)
+        return int(printed.stdout) * 1024 / 1e6
+    return None
+
+
+def cores() -> int:
+    """How many processors this process may use; all of the machine where the system does not tell."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    else:
+        return os.cpu_count() or 1

@@ -1,0 +1,53 @@
+"""That forestc compiles its own functions is said once, with the folder where they are kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import forestc
+from forestc.algorithms.compiled import _kept_in
+
+PACKAGE = Path(forestc.__file__).parent
+TWO_OF_FORESTC = """
+import numpy as np
+from forestc.algorithms.networks.family_scores import popcount
+from forestc.algorithms.networks.random_words import draw, seeded
+draw(seeded(0)), popcount(np.uint64(7))
+"""
+OF_OTHERS = """
+import forestc.algorithms.compiled, numba
+numba.njit(lambda x: x + 1)(1)
+"""
+
+
+def stderr(code: str, cache: Path) -> str:
+    given = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=True).stderr
+
+
+def test_the_first_compile_says_so_once_and_a_cached_one_nothing(tmp_path):
+    said = stderr(TWO_OF_FORESTC, tmp_path)
+    assert said.startswith("forestc compiles its own functions") and said.count("\n") == 1
+    assert said.endswith(f"keeps them in {tmp_path}\n")
+    assert stderr(TWO_OF_FORESTC, tmp_path) == ""
+
+
+def test_functions_of_others_are_not_spoken_of(tmp_path):
+    assert stderr(OF_OTHERS, tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("cached", "said"),
+    [
+        (None, "cannot keep them"),
+        (str(PACKAGE / "algorithms" / "__pycache__"), f"the __pycache__ folders of {PACKAGE}"),
+        ("/home/someone/.cache/numba/algorithms_1234", "keeps them in /home/someone/.cache/numba"),
+    ],
+)
+def test_where_they_are_kept(cached, said):
+    assert said in _kept_in(cached)

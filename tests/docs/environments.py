@@ -1,0 +1,65 @@
+"""Environments that hold what an install line of a page brings, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+
+from docs.page_runner import Block
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_LINE = re.compile(r'^    pip install (".*)$', re.MULTILINE)
+_NO_ENVIRONMENT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NUMBA_CACHE_DIR", "YOSYS")
+
+
+def install_line(page: Path) -> list[str]:
+    """What the first install line of a page, indented as a block of its own, gives to pip."""
+    found = _LINE.search(page.read_text(encoding="utf-8"))
+    assert found is not None, f"{page} has no install line"
+    return shlex.split(found[1])
+
+
+def uv() -> list[str]:
+    return [sys.executable, "-m", "uv"] if find_spec("uv") else [shutil.which("uv") or "uv"]
+
+
+class Environment:
+    """A new environment; its programs see neither the one of this process nor the folder of the project.
+
+    given: what pip is given, relative to the project's folder. python: a version, or an interpreter. options: of
+    `uv pip install`.
+    """
+
+    def __init__(
+        self, folder: Path, given: list[str], python: str = sys.executable, options: tuple[str, ...] = ()
+    ) -> None:
+        self.folder = folder
+        ours = str(Path(sys.executable).parent)
+        paths = [path for path in os.environ["PATH"].split(os.pathsep) if path != ours]
+        self.env = {name: value for name, value in os.environ.items() if name not in _NO_ENVIRONMENT}
+        self.env["PATH"] = os.pathsep.join([str(folder / "bin"), *paths])
+        self.run([*uv(), "venv", "--quiet", "--python", python, str(folder)], ROOT)
+        self.python = str(folder / "bin" / "python")
+        self.run([*uv(), "pip", "install", "--quiet", "--python", self.python, *options, *given], ROOT)
+
+    def run(self, command: list[str], cwd: Path) -> str:
+        done = subprocess.run(command, cwd=cwd, env=self.env, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def run_page(self, page: Path, blocks: list[Block], cwd: Path) -> int:
+        """Returns how many blocks of the page were run."""
+        given = self.folder / f"{page.stem}.json"
+        given.write_text(json.dumps([asdict(block) for block in blocks]))
+        shutil.copy(Path(__file__).with_name("page_runner.py"), self.folder)
+        return int(self.run([self.python, str(self.folder / "page_runner.py"), str(given)], cwd).split()[-3])

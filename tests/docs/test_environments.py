@@ -1,0 +1,160 @@
+"""Where forestc installs, and that its pages run after their own install lines alone.
+
+`make environment` runs the smallest of the slow ones, as .ci/run does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from docs.blocks import Block, blocks
+from docs.environments import PROJECT, ROOT, Environment, install_line, uv
+from docs.test_tutorials import TOOLS
+from packaging.requirements import Requirement
+
+EXTRAS = PROJECT["optional-dependencies"]
+SYSTEMS = ROOT / "docs" / "reference" / "systems.md"
+PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-pc-windows-msvc")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+NEWER_MACOS = ("prove", "all", "dev")  # bitwuzla's wheels are for macOS 15
+LEAST = {"x86_64": "linux", "aarch64": "linux", "arm64": "darwin", "AMD64": "win32"}
+LOWEST = "[sklearn,xgboost-cpu,lightgbm,catboost,onnx,treelite,verilator,synth,prove,firmware,explore,report,amaranth]"
+
+
+def readme_commands() -> list[Block]:
+    """The lines that README shows, one block each."""
+    (block,) = [block for block in blocks(ROOT / "README.md") if "forestc inspect" in block.text]
+    lines = block.text.replace("examples/", f"{ROOT}/examples/").splitlines()
+    return [Block("sh", line, block.line + number) for number, line in enumerate(lines) if line.strip()]
+
+
+def requirements(extra: str) -> list[Requirement]:
+    """What an extra asks for, those of other extras in it included."""
+    found = []
+    for requirement in map(Requirement, EXTRAS[extra]):
+        if requirement.name == "forestc":
+            found += [each for other in sorted(requirement.extras) for each in requirements(other)]
+        else:
+            found.append(requirement)
+    return found
+
+
+def names(extra: str, machine: str = "x86_64") -> set[str]:
+    """The packages that an extra brings to a system."""
+    system = {"sys_platform": LEAST[machine], "platform_machine": machine}
+    return {each.name for each in requirements(extra) if each.marker is None or each.marker.evaluate(system)}
+
+
+def test_what_people_need_together_is_all_but_the_large_and_the_rare():
+    rare = {"catboost", "treelite", "hls", "litex", "dask", "xgboost-cpu", "docs", "dev", "all"}
+    assert names("all") == {name for extra in EXTRAS.keys() - rare for name in names(extra)}
+
+
+@pytest.mark.parametrize("machine", LEAST)
+def test_no_extra_overwrites_the_xgboost_that_is_there(machine):
+    """Both packages own one module; pip does not know that, and writes one over the other."""
+    small = {extra for extra in EXTRAS if "xgboost-cpu" in names(extra, machine)}
+    assert small == (set() if machine == "arm64" else {"xgboost-cpu", "dev"})
+    for extra in EXTRAS:
+        assert not {"xgboost", "xgboost-cpu"} <= names(extra, machine), extra
+    assert "xgboost" in names("xgboost", machine) and names("xgboost-cpu", machine) & {"xgboost", "xgboost-cpu"}
+
+
+def test_what_a_marker_leaves_out_is_named_with_the_way_out():
+    page = SYSTEMS.read_text(encoding="utf-8")
+    left_out = {name for extra in EXTRAS for machine in LEAST for name in names(extra) - names(extra, machine)}
+    assert left_out == {"verilator", "cocotb", "xgboost-cpu"}
+    for name in left_out:
+        assert f"| `{name}` |" in page, f"{SYSTEMS.name} does not say what stands in for {name}"
+
+
+def test_every_upper_bound_has_a_reason_beside_it():
+    assert "<" not in PROJECT["requires-python"]
+    for line in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines():
+        if re.match(r'\s*"[\w.-]+[^"]*<', line):
+            assert re.search(r'",\s+# \w+', line), f"a bound without its reason: {line.strip()}"
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/tutorials/{name}.md" for name in TOOLS)])
+def test_install_lines_name_extras_that_there_are(page):
+    here = Requirement(install_line(ROOT / page)[0].replace(".[", "forestc["))
+    assert here.extras and here.extras <= EXTRAS.keys()
+
+
+def test_what_messages_and_pages_say_to_install_is_there():
+    texts = [path for folder in ("forestc", "docs", "examples") for path in (ROOT / folder).rglob("*")]
+    spelt = re.compile(r'(?:forestc|["`]\.)\[([a-z][\w,-]*)\]')
+    found = {
+        extra
+        for path in [ROOT / "README.md", *texts]
+        if path.suffix in (".py", ".md")
+        for line in spelt.findall(path.read_text(encoding="utf-8"))
+        for extra in line.split(",")
+    }
+    assert {"all", "sklearn", "verilator", "amaranth"} <= found <= EXTRAS.keys()
+
+
+def resolve(extras: list[str], platform: str, python: str) -> None:
+    """Raises AssertionError, with what uv says, if a package that the extras need has no wheel there."""
+    newer = platform == "aarch64-apple-darwin" and set(extras) & {*NEWER_MACOS}
+    env = {**os.environ, "MACOSX_DEPLOYMENT_TARGET": "15.0" if newer else "13.0"}
+    command = [
+        *uv(), "pip", "compile", "pyproject.toml", *(word for extra in extras for word in ("--extra", extra)),
+        "--python-platform", platform, "--python-version", python, "--only-binary", ":all:",
+        "--quiet", "-o", os.devnull,
+    ]  # fmt: skip
+    for offline in (["--offline"], []):  # what uv has seen before it need not ask for
+        done = subprocess.run([*command, *offline], cwd=ROOT, env=env, capture_output=True, text=True)
+        if done.returncode == 0:
+            return
+    raise AssertionError(done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_all_extras_resolve_by_wheels_alone(platform, python):
+    """What resolves together resolves apart; a line of a page is some of these."""
+    others = [extra for extra in EXTRAS if extra not in NEWER_MACOS]
+    resolve([extra for extra in others if extra != "xgboost-cpu"], platform, python)
+    resolve([extra for extra in EXTRAS if extra != "xgboost"], platform, python)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tutorial_runs_after_its_own_install_line(name, tmp_path, need_tool):
+    for tool in TOOLS[name]:
+        if tool != "verilator":  # its install line brings it
+            need_tool(tool)
+    page = ROOT / "docs" / "tutorials" / f"{name}.md"
+    work = tmp_path / "work"
+    work.mkdir()
+    environment = Environment(tmp_path / "environment", install_line(page))
+    assert environment.run_page(page, blocks(page), work) >= 4
+
+
+@pytest.mark.slow
+def test_readme_runs_after_its_own_install_line(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    environment = Environment(tmp_path / "environment", install_line(ROOT / "README.md"))
+    lines = readme_commands()
+    assert environment.run_page(ROOT / "README.md", lines, work) == len(lines) >= 14
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("python", "resolution"), [("3.11", "lowest-direct"), ("3.13", "highest"), ("3.14", "highest")]
+)
+def test_models_levels_and_the_demo_on_a_python(python, resolution, tmp_path):
+    """With the lowest versions that pyproject.toml names, and on newer Pythons with the newest."""
+    if subprocess.run([*uv(), "python", "find", "--offline", python], capture_output=True).returncode:
+        pytest.skip(f"Python {python} is not installed")
+    environment = Environment(tmp_path / "environment", [f".{LOWEST}"], python, ("--resolution", resolution))
+    assert "--tolerance" in environment.run([environment.python, "-m", "forestc", "compile", "--help"], tmp_path)
+    environment.run([environment.python, str(Path(__file__).with_name("kinds.py"))], tmp_path)
+    environment.run([environment.python, str(ROOT / "examples" / "demo.py"), "out"], tmp_path)
