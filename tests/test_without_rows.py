@@ -121,6 +121,16 @@ def test_ranges_make_words_small_and_stay_exact(tmp_path):
         assert done.design.forest.features[0].missing is False
 
 
+def test_a_check_counts_rows_that_the_ranges_do_not_hold(tmp_path):
+    ranges = {"a": (0, 10), "b": {"smallest": 0.1, "step": 0.1}, "c": (0, 10), "d": (0, 25)}
+    design = forestc.compile(iris(), None, tmp_path / "out", ranges=ranges, targets="c").design
+    X = np.tile([1.0, 0.1 + 3 * 0.1, 2.0, 1.0], (20, 1))
+    assert not forestc.check(design, X, engines=["c"], record=False).notes
+    X[4:, 1], X[2, 0] = 0.25, -1
+    (note,) = forestc.check(design, X, engines=["c"], record=False).notes
+    assert note.startswith("17 of 20 rows are outside the ranges") and "feature 'a' is -1 in row 2" in note
+
+
 def test_the_command_line(tmp_path):
     model, _, _ = trained("xgboost-binary")
     model.save_model(tmp_path / "m.json")

@@ -35,6 +35,7 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.fingerprint import fingerprint
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_again
+from forestc.rows.ranges import outside
 from forestc.toolchain.run import together
 
 CHUNK = 65536
@@ -68,7 +69,8 @@ def check(options: CheckOptions) -> CheckResult:
         if design.has_hardware or "engine" not in design.targets:
             _ = design.netlist  # a design without one is refused here
         need_provers(design, options.native)
-    unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
+    ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
+    unseen = ranges if rows is None else None
     if rows is None and unseen is None and inputs is None and not options.prove:
         raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
     none = ArrayRows(np.empty((0, design.model.width)))
@@ -122,7 +124,8 @@ def check(options: CheckOptions) -> CheckResult:
         for name, outcome in by_engine.items()
         if outcome.left_out
     )
-    notes = (*left_out, *(agreed.notes if agreed else ()))
+    beyond = "" if ranges is None or rows is None else outside(ranges, design.model, opened)
+    notes = (*left_out, *(agreed.notes if agreed else ()), *filter(None, [beyond]))
     progress("coverage")
     covered = coverage.covered(drawn)
     figures = _figures(by_engine, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}

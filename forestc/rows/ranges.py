@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.ir import Feature
-from forestc.forest.numbers import FLOAT32, Float, FloatArray, NumberType, round_to
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, NumberType, round_to
 from forestc.rows.batches import Batch, Rows
 
 SLACK = 2.0**-50  # of a value made of steps: what float64 arithmetic may have added or taken before it came here
@@ -84,6 +84,18 @@ class Range:
             moved = round_to(self.origin + place * self.step, raw)
         return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
+    def holds(self, values: FloatArray, feature: Feature) -> NDArray[np.bool_]:
+        """Which values (rows,) of a feature the range holds: between its ends, on a step, missing where it may be."""
+        if isinstance(feature.number, Category):
+            return ~np.isnan(values) | self.takes_missing(feature)
+        limits, rounded = self.rounded(feature.raw), round_to(values, feature.raw)
+        held = (rounded >= limits.smallest) & (rounded <= limits.largest)
+        if self.step:
+            with np.errstate(invalid="ignore"):
+                nearest = self.origin + np.round((values - self.origin) / self.step) * self.step
+            held &= (round_to(nearest, feature.raw) == rounded) | np.isinf(rounded)
+        return np.where(np.isnan(values), self.takes_missing(feature), held)
+
     def as_json(self) -> dict[str, Any]:
         """The range with None for an end that is infinite."""
         ends = {"smallest": self.smallest, "largest": self.largest}
@@ -117,6 +129,23 @@ class Ranges:
 
     def of(self, feature: Feature) -> Range:
         return self.columns.get(feature.column, ANYTHING)
+
+
+def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
+    """How many rows hold a value that is outside its range, and the first of them; "" if none does."""
+    count = total = 0
+    first = ""
+    for batch in rows.batches():
+        held = np.ones(len(batch.X), dtype=np.bool_)
+        for feature, place in zip(model.features, model.places, strict=True):
+            kept = ranges.of(feature).holds(batch.X[:, place], feature)
+            if not first and not kept.all():
+                row = int(np.argmin(kept))
+                first = f"feature {feature.name!r} is {batch.X[row, place]:g} in row {total + row}"
+            held &= kept
+        count, total = count + int((~held).sum()), total + len(held)
+    what = f"{count:,} of {total:,} rows are outside the ranges that the design was compiled for ({first})"
+    return f"{what}: nothing is promised for them" if count else ""
 
 
 def have_rows(rows: Rows | None) -> bool:
