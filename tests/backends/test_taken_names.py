@@ -118,7 +118,9 @@ def vhdl_analyzes(names, folder, standards):
         for path, text in files.items():
             (folder / path).write_text(text)
         for standard in standards:
-            analyzed(folder, list(files), standard, "-Wno-hide", "-Wno-binding", "-Wno-default-binding")
+            analyzed(
+                folder, list(files), standard, "-Wno-hide", "-Wno-reserved", "-Wno-binding", "-Wno-default-binding"
+            )
 
 
 def test_vhdl_of_some_names(tmp_path, need_tool):
