@@ -26,7 +26,7 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     """A Forest from a model file's path or a fitted model.
 
     Files of XGBoost (JSON and UBJSON), LightGBM (text models and dumps), CatBoost (JSON exports), ONNX, treelite, skops
-    and forestc's own text are told apart by their content, under any name; pickles are read only with `trust_pickle`,
+    and forestc's own text are recognized by their content, under any name; pickles are read only with `trust_pickle`,
     because opening one runs the code it holds. iterations: reads only the first N boosting iterations, or "best", those
     up to the best one, of XGBoost, LightGBM and CatBoost; default: those that the library predicts with. Raises
     ModelError for a model that can't be read exactly, OptionError for an invalid number of iterations.
@@ -59,9 +59,9 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> Any:
     """The fitted estimator in a skops file, or in a pickle if it is trusted; None for any other model file. Raises
     ModelError."""
     content = Content(_bytes(path), str(path))
-    if SKOPS.told(content):
+    if SKOPS.matches(content):
         return open_skops(content.data, content.where)
-    return open_pickle(content.data, content.where) if trust_pickle and PICKLE.told(content) else None
+    return open_pickle(content.data, content.where) if trust_pickle and PICKLE.matches(content) else None
 
 
 def _bytes(path: Path) -> bytes:

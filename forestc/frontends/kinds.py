@@ -1,4 +1,4 @@
-"""The kinds of model files, told apart by their content, in one table: each is read, or refused with the way out.
+"""The kinds of model files, recognized by their content, in one table: each is read, or refused with the way out.
 
 A file's suffix counts only where its content tells nothing.
 """
@@ -37,14 +37,14 @@ AS_ROWS = "give the model file first, and the rows with --rows"
 class Kind:
     """A kind of model file.
 
-    name: in messages, with an article if the kind is refused. told: whether a file is of the kind. read: the reader,
+    name: in messages, with an article if the kind is refused. matches: whether a file is of the kind. read: the reader,
     None if the kind is refused. do: the remedy of one that is refused. cut: whether the reader can stop after a number
     of iterations. pickled: whether reading it runs code. suffixes: of files of the kind, for a file whose content tells
     nothing.
     """
 
     name: str
-    told: Callable[[Content], bool]
+    matches: Callable[[Content], bool]
     read: Callable[[Content], Forest] | None = None
     do: str = ""
     cut: bool = False
@@ -186,7 +186,7 @@ def _text(content: Content) -> Forest:
         raise ModelError(error.what, where=f"{content.where}, {error.where}".rstrip(", "), do=error.do) from None
 
 
-# --- the kinds, the first that is told counts; those of documents are last, as a damaged document raises ModelError
+# --- the kinds, the first that matches counts; those of documents are last, as a damaged document raises ModelError
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
 SKOPS = Kind("skops file", _member(r"schema\.json"), _skops, suffixes=(".skops",))
@@ -301,7 +301,7 @@ def kind_of(content: Content) -> Kind:
     """The kind of a file, by its content, else by its suffix. Raises ModelError for an unknown kind, or a damaged
     document."""
     for kind in KINDS:
-        if kind.told(content):
+        if kind.matches(content):
             return kind
     for kind in KINDS:
         if content.suffix in kind.suffixes:

@@ -1,4 +1,4 @@
-"""Model files are told apart by their content: each kind is read under any name, or refused with the way out."""
+"""Model files are recognized by their content: each kind is read under any name, or refused with the way out."""
 
 from __future__ import annotations
 

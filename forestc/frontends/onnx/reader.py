@@ -75,9 +75,9 @@ def _refuse_treeless(graph: Any, where: str) -> None:
     """Raises ModelError for a model without a tree operator, such as a neural network."""
     operators = {str(node.op_type)[:40] for node in graph.node}
     if operators.isdisjoint(OPERATORS):
-        found = ", ".join(sorted(operators)[:8]) or "none"
+        names = ", ".join(sorted(operators)[:8]) or "none"
         raise ModelError(
-            f"the ONNX model holds no decision trees; its operators: {found}",
+            f"the ONNX model holds no decision trees; its operators: {names}",
             where=where,
             do=f"convert an ensemble of trees, whose operator is one of {', '.join(OPERATORS)}",
         )

@@ -132,10 +132,10 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
     best = _best_iteration(attributes, learner, needed=estimator or iterations == BEST)
     notes: tuple[str, ...] = ()
     if best is not None or iterations is not None:
-        each = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
-        each *= 1 if len(feeds[0]) > 1 else outputs
-        count, notes = taken(iterations, len(docs) // each, best, where, stops=estimator, unknown=NO_BEST)
-        docs, feeds = docs[: count * each], feeds[: count * each]
+        per_iteration = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
+        per_iteration *= 1 if len(feeds[0]) > 1 else outputs
+        count, notes = taken(iterations, len(docs) // per_iteration, best, where, stops=estimator, unknown=NO_BEST)
+        docs, feeds = docs[: count * per_iteration], feeds[: count * per_iteration]
     if weights is not None and len(weights) < len(docs):
         raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
     categories: dict[int, int] = {}
