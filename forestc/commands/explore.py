@@ -124,9 +124,8 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     try:
         asked_of(ExploreOptions(**{**arguments, "out": out, "resume": True}))
     except OptionError as error:
-        raise ForestcError(
-            f"{STUDY} is damaged (its goals, limits or options: {error})", where=str(out), do="run explore again"
-        ) from None
+        what = f"{STUDY} is damaged (its goals, limits or options: {error})"
+        raise ForestcError(what, where=str(out), do="run explore again") from None
     except MissingToolError:  # said when it is resumed, perhaps with other options
         pass
     return arguments
