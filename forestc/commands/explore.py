@@ -117,7 +117,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     if unnamed:
         where = f"{Path(out) / STUDY} names no {unnamed[0]}"
         raise ForestcError("was asked for with Python objects", where=where, do="resume it from Python")
-    known = {**known, "validation": known.get("validation_rows"), "rungs": known["top"]}
+    known = {**known, "validation": known.get("validation_rows"), "rungs": known.get("top")}
     names = [field.name for field in fields(ExploreOptions) if field.name != "trust_pickle"]
     arguments = {name: known[name] for name in names if known.get(name) not in (None, [])}
     arguments |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
