@@ -85,7 +85,7 @@ def _value(value: Any, draw: random.Random) -> Copy:
     elif way == 2 and isinstance(parent, dict):
         name = draw.choice(NAMES)
         parent[name] = parent.pop(key)
-        how = f"renamed {name!r}"
+        how, keys = f"renamed {name!r}", (*keys, name)
     elif way == 3 and isinstance(parent[key], int | float) and not isinstance(parent[key], bool):
         parent[key] = draw.choice((-parent[key] - 1, parent[key] * 2 + 1, parent[key] + 0.5, str(parent[key])))
         how = f"changed to {parent[key]!r}"

@@ -26,7 +26,7 @@ from damage import Copy, byte_copies, json_copies, text_copies
 
 import forestc
 from forestc.checks.engine_files import image_in
-from forestc.commands.explore import asked_before, asked_of
+from forestc.commands.explore import asked_before
 from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import FILE as FITTED
 from forestc.costs.fitted import parsed as parsed_costs
@@ -38,7 +38,6 @@ from forestc.forest.text import parse_forest, print_forest
 from forestc.forest.verify import verify
 from forestc.inputs.text import printed
 from forestc.manifest.content import design_hash, digest, sealed
-from forestc.options.explore import ExploreOptions
 from forestc.passes.base import PassResult
 from forestc.passes.promises import Exact
 from forestc.report.page.assembly import html
@@ -190,12 +189,12 @@ def _measured(folder: Path, changed: Copy) -> None:
 
 def _study(folder: Path, changed: Copy) -> None:
     study, record = open_study(folder / "study"), json.loads(changed.data)
-    asked_of(ExploreOptions(**{**asked_before(folder / "study"), "out": folder / "study", "resume": True}))
+    asked_before(folder / "study")
     assert dict(study.asked) == {key: record[key] for key in record if key not in ("format", "goals", "limits")}
 
 
 def _trial(folder: Path, changed: Copy) -> None:
-    record, trial = json.loads(changed.data), open_study(folder / "study").trials[0]
+    trial, record = open_study(folder / "study").trials[0], json.loads(changed.data)
     assert all(getattr(trial, key) == record[key] for key in ("number", "state", "options", "figures") if key in record)
 
 
@@ -376,7 +375,8 @@ def _unnamed(message: str, named: str, changed: Copy) -> str:
     keys = [key for key in changed.keys if isinstance(key, str)]
     if keys and not any(text in message for key in keys for text in (key, json.dumps(key), repr(key))):
         # what is no JSON has no fields
-        other = ("digits", "holds", "nested", "was changed after")  # or the place where it is contradicted
+        # or the place where it is contradicted
+        other = ("was changed after", "which is not in", "has no", "unknown")
         return "" if any(word in message for word in other) else "does not name the field"
     return ""
 

@@ -21,7 +21,7 @@ from forestc.commands.synth import synth
 from forestc.compilation.record import versions
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import ForestcError, MissingToolError, OptionError
 from forestc.exploration import sampling
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Commands
@@ -113,12 +113,22 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     Python objects, whose arguments have to be given again."""
     study = open_study(out)
     known = study.asked
-    if known.get("rows") is None or not (known.get("model") or known.get("train")):
-        raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
-    known = {**known, "validation": known.get("validation_rows"), "rungs": known["top"]}
+    unnamed = [name for name in ("rows", "model or train") if not any(known.get(key) for key in name.split(" or "))]
+    if unnamed:
+        where = f"{Path(out) / STUDY} names no {unnamed[0]}"
+        raise ForestcError("was asked for with Python objects", where=where, do="resume it from Python")
+    known = {**known, "validation": known.get("validation_rows"), "rungs": known.get("top")}
     names = [field.name for field in fields(ExploreOptions) if field.name != "trust_pickle"]
     arguments = {name: known[name] for name in names if known.get(name) not in (None, [])}
-    return arguments | {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
+    arguments |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
+    try:
+        asked_of(ExploreOptions(**{**arguments, "out": out, "resume": True}))
+    except OptionError as error:
+        what = f"{STUDY} is damaged (its goals, limits or options: {error})"
+        raise ForestcError(what, where=str(out), do="run explore again") from None
+    except MissingToolError:  # said when it is resumed, perhaps with other options
+        pass
+    return arguments
 
 
 def _search(

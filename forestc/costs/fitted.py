@@ -9,7 +9,6 @@ has no estimates yet.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ from typing import Any
 
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.errors import ForestcError
+from forestc.options.records import LARGEST
 
 FILE = files("forestc.costs") / "fitted.json"
 
@@ -126,8 +126,8 @@ def is_range(pair: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number of JSON."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is a finite number of JSON, of a size that figures have."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
 def _damaged(why: str) -> ForestcError:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
+from forestc.options.records import COUNT, TEXT, Schema, hold
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, PassResult, Remembering, parse_passes, print_pass
 from forestc.passes.judge import Judge
@@ -122,7 +123,7 @@ class Memory:
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as file:
                 return {part.filename.removesuffix(".npy"): _array(file, part) for part in file.infolist()}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+        except Exception:  # noqa: BLE001  a damaged archive can raise anything
             return None
 
     def remember(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -199,10 +200,30 @@ def printed_result(result: PassResult) -> bytes | None:
     return text.encode() if same and all(type(kind).__name__ in _PROMISES for kind in result.promises) else None
 
 
+_PROMISE: Schema = {
+    "type": "object",
+    "properties": {"drawn": {"type": "null"}, "decisions": {"type": "boolean"}, "changed": COUNT},
+    "additionalProperties": {"type": "number"},
+}
+_RESULT: Schema = {
+    "type": "object",
+    "required": ["report", "promises", "forest"],
+    "properties": {
+        "report": {"type": "object"},
+        "forest": TEXT,
+        "promises": {
+            "type": "array",
+            "items": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"anyOf": [TEXT, _PROMISE]}},
+        },
+    },
+}
+
+
 def read_result(content: bytes) -> PassResult | None:
     """The result of `printed_result`; None for bytes that are none."""
     try:
         record = json.loads(content)
+        hold(record, _RESULT)
         promises: list[Promise] = [_PROMISES[name](**values) for name, values in record["promises"]]
         return PassResult(parse_forest(record["forest"]), tuple(promises), dict(record["report"]))
     except (ForestcError, ValueError, KeyError, TypeError, RecursionError):

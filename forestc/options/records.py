@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -58,23 +58,18 @@ class DamagedError(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. Raises DamagedError for what is no JSON, and for what JSON leaves open: a key that
-    appears twice, NaN and infinities, numbers of more than 64 bits, text that is no Unicode, nesting beyond 40."""
+    """The value of a JSON text. Raises DamagedError, naming the field, for what is no JSON and for what JSON leaves
+    open: a key that appears twice, NaN and infinities, numbers of more than 64 bits, text that is no Unicode, nesting
+    beyond 40."""
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole, parse_float=_real
-        )
-        text.encode() if "\\u" not in text.lower() else json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise DamagedError("it holds text that is no Unicode") from None
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_whole)
     except DamagedError:
         raise
     except RecursionError:
         raise DamagedError("it is nested too deeply") from None
     except ValueError as error:
         raise DamagedError(f"it is not JSON: {error}") from None
-    if _depth_over(value, MOST_DEPTH):
-        raise DamagedError("it is nested too deeply")
+    _check_values(value, "", MOST_DEPTH)
     return value
 
 
@@ -87,28 +82,32 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _constant(name: str) -> float:
-    raise DamagedError(f"it holds {name}, which is no number of JSON")
+def _whole(text: str) -> int | float:
+    return int(text) if len(text.lstrip("-")) <= MOST_DIGITS else math.inf
 
 
-def _whole(text: str) -> int:
-    if len(text.lstrip("-")) > MOST_DIGITS:
-        raise DamagedError(f"it holds a number of {len(text)} digits")
-    return int(text)
+def _check_values(value: object, path: str, depth: int) -> None:
+    """Raises DamagedError for numbers that are not finite, text that is no Unicode, and nesting beyond the depth."""
+    if isinstance(value, dict | list) and depth == 0:
+        raise DamagedError(f"{path[:60]}... is nested too deeply")
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _check_text(name, path)
+            _check_values(part, _inside(path, name), depth - 1)
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            _check_values(part, f"{path}[{place}]", depth - 1)
+    elif isinstance(value, str):
+        _check_text(value, path)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise DamagedError(f"{path or 'it'} is no finite number of 64 bits")
 
 
-def _real(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise DamagedError(f"it holds {text[:20]}, which is no number of 64 bits")
-    return value
-
-
-def _depth_over(value: object, most: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    inner: Iterable[object] = value.values() if isinstance(value, dict) else value
-    return most == 0 or any(_depth_over(part, most - 1) for part in inner)
+def _check_text(text: str, path: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DamagedError(f"{path or 'it'} is or holds text that is no Unicode") from None
 
 
 # ---- values to a schema -----------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def test_the_shipped_costs_are_whole():
         (lambda t: t["LUT_COSTS"]["lut6"].update(gate=-1), "lut6: gate costs -1"),
         (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(lut="0"), "ecp5-85k: lut costs '0'"),
         (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(lut=math.inf), "ecp5-85k: lut costs inf"),
+        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(lut=10**400), "ecp5-85k: lut costs 1000"),
         (lambda t: t["NINE_OF_TEN"].pop("ice40-hx8k"), "NINE_OF_TEN has no 'ice40-hx8k'"),
         (lambda t: t["NINE_OF_TEN"].update(lut6=[1.2, 0.8]), "NINE_OF_TEN: the range of lut6 is [1.2, 0.8]"),
     ],

@@ -49,7 +49,7 @@ def test_a_resumed_search_makes_no_database(tmp_path):
         ({"rows": 3}, "rows is 3, not text or null"), ({"seed": True}, "seed is true, not a whole number"),
         ({"train": [1]}, r"train\[0\] is 1"), ({"top": "sky"}, 'top is "sky", not one of'),
         ({"trials": -1}, "trials is -1, not 0 to"), ({"unfinished": {"untried": "x"}}, r"unfinished\.untried is"),
-        ({"label": {}}, "label is"), ({"trial_seconds": float("nan")}, "holds NaN"),
+        ({"label": {}}, "label is"), ({"trial_seconds": float("nan")}, "trial_seconds is no finite number"),
         ({"format": True}, "format is true"),
     ],
 )  # fmt: skip
