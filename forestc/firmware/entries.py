@@ -76,7 +76,9 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
         "predict": forest.decides,
         "scores": True,
         "values": shown(forest, identifier(forest.name), options.c_values) is not None,
-        "row": options.quantizes and not forest.carried and (cpu.doubles or row_type(forest, options.c_quantizer).bits == 32),
+        "row": options.quantizes
+        and not forest.carried
+        and (cpu.doubles or row_type(forest, options.c_quantizer).bits == 32),
     }
     return [name for name in ENTRIES if offered[name]]
 

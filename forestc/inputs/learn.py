@@ -206,7 +206,11 @@ def _states(inputs: Sequence[InputColumn], places: Sequence[int], rows: Rows, co
     for batch in rows.batches():
         chosen = batch.X[-first % every :: every]
         first += len(batch.X)
-        parts.append(np.concatenate([column.encoded(chosen[:, place]) for place, column in zip(places, inputs, strict=True)], axis=1))
+        parts.append(
+            np.concatenate(
+                [column.encoded(chosen[:, place]) for place, column in zip(places, inputs, strict=True)], axis=1
+            )
+        )
     return np.concatenate(parts)
 
 

@@ -36,8 +36,8 @@ from forestc.rows.labels import (
     find_labels,
     is_number,
     label_columns,
-    refuse_other_labels,
     refuse_number,
+    refuse_other_labels,
     targets_of,
     truth_of,
 )
@@ -147,7 +147,9 @@ class TableRows:
 
 def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
     """The category names by column, for features that have some."""
-    return {place: feature.labels for feature, place in zip(forest.features, forest.places, strict=True) if feature.labels}
+    return {
+        place: feature.labels for feature, place in zip(forest.features, forest.places, strict=True) if feature.labels
+    }
 
 
 def column_numbers(

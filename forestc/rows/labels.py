@@ -158,9 +158,7 @@ def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
     return lambda label: known.get(str(label), known.get(_as_number(label), -1))
 
 
-def refuse_other_labels(
-    counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str
-) -> None:
+def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
     """Raises RowsError for labels that are others than the model's classes, rather than these and a few more.
 
     counts: how often each label occurs in all rows, for each column of labels. Labels are others if most rows have one
