@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from forestc.backends import axi_stream
 from forestc.backends.base import Artifact, Source
@@ -146,7 +146,7 @@ def quantize(
     ranges: object = None,
     level: int | str | None = None,
     tolerance: float | None = None,
-    missing: str = "auto",
+    missing: Literal["auto", "always"] = "auto",
 ) -> Forest:
     """Runs the passes of a level, or those named, and returns the integer forest.
 

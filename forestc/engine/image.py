@@ -212,7 +212,8 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
 
 def columns_of(forest: Forest) -> NDArray[np.int64]:
     """(features,) The place of each in an engine's rows: the column of the source's rows, so that models of the same
-    rows agree; of very wide rows its place among those that the model reads (`Forest.carried`). Raises ModelError where two features are of one column."""
+    rows agree; of very wide rows its place among those that the model reads (`Forest.carried`). Raises ModelError
+    where two features are of one column."""
     columns = np.array(forest.places or [0], dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")

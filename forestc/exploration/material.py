@@ -77,7 +77,7 @@ class Material:
 
     @property
     def judged(self) -> Any:
-        """The rows that candidates are judged on, as commands take them: of a model as its rows are held, else whole."""
+        """The rows that candidates are judged on, as commands take them: of a model as they are held, else whole."""
         X = self.X[self.folds[0].judged]
         return X if self.forest is None else ArrayRows(X)
 

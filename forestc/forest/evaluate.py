@@ -51,7 +51,7 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Raw rows (rows, columns), whole or as forestc holds them, as the numbers that conditions compare: (rows, features).
+    """Raw rows (rows, columns), whole or as forestc holds them, as what conditions compare: (rows, features).
 
     float64 (NaN is missing) for a float forest, int64 words for a quantized one. Raises RowsError for
     a wrong width, and for NaN where the feature takes none.

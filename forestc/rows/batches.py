@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 class Batch:
     """Some rows.
 
-    X: (rows, columns) float64, NaN where a value is missing, in the source's column order; of a very wide source only the
-    columns that are read (`Forest.carried`).
+    X: (rows, columns) float64, NaN where a value is missing, in the source's column order; of a very wide
+    source only the columns that are read (`Forest.carried`).
     truth: (rows,) class indices (-1: no class of the model) or, for regression, values; (rows, targets) of several
     targets or outputs; None without labels.
     """

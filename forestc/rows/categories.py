@@ -42,7 +42,8 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
     others = [name for name in labels if named is None or name not in named]
     texts = {str(name): known for name in others if (known := _texts(table, name)) is not None}
     names = [str(name) for name in others]
-    chosen = _in_order(forest, names, texts) or _by_content(forest, names, texts)
+    whole = _all_in_order(forest, names) and len(texts) == len(forest.categories)
+    chosen = (_in_order if whole else _by_content)(forest, names, texts)
     if not chosen:
         return forest
     features = []
@@ -55,12 +56,16 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
     return changed(forest, features=tuple(features), categories=())
 
 
+def _all_in_order(forest: Forest, names: list[str]) -> bool:
+    """Whether rows have all columns of the model, in its order as far as it has names."""
+    if len(names) != forest.columns:
+        return False
+    pairs = [(names[feature.column], feature.name) for feature in forest.features if feature.named]
+    return all(re.sub(r"\s", "_", one) == re.sub(r"\s", "_", other) for one, other in pairs)
+
+
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
-    """For each feature that is a category its list, by the order of the columns; empty if that is not sure."""
-    if len(names) != forest.columns or len(texts) != len(forest.categories):
-        return {}
-    if any(f.named and re.sub(r"\s", "_", names[f.column]) != re.sub(r"\s", "_", f.name) for f in forest.features):
-        return {}
+    """For each feature that is a category its list, by the order of the columns; empty if values say otherwise."""
     pairs = dict(zip(texts, forest.categories, strict=True))  # both in the order of the columns
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
         return {}  # a column of other texts

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from forestc.errors import RowsError
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
-from forestc.rows.categories import place_categories
 from forestc.rows.frames import frame_labels, frame_numbers, is_absent
 
 
@@ -42,7 +41,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     """
     names = frame_labels(rows)
     if names is not None:
-        return frame_numbers(place_categories(forest, rows, None), rows, names)[0]
+        return frame_numbers(forest, rows, names)[0]
     labeled = any(feature.labels for feature in forest.features)
     if is_sparse(rows):
         return _dense(forest, rows)

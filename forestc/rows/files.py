@@ -244,7 +244,8 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
         return rows
     labels = frame_labels(rows)
     if labels is None:
-        if forest.carried and (shape := np.shape(rows)) != (*shape[:1], forest.columns):
+        given: Any = rows
+        if forest.carried and (shape := np.shape(given)) != (*shape[:1], forest.columns):
             raise _other_width(shape, forest, "the rows")
         whole = rows if isinstance(rows, np.ndarray) and forest.carried else None
         return replace(_array_rows(numeric(forest, rows), truth, forest, "the rows"), whole=whole)

@@ -87,7 +87,7 @@ def test_every_kind_of_rows_is_looked_at_when_it_is_opened(tmp_path, iris):
         (str(tmp_path / "rows.npz"), "y"),
     ]  # fmt: skip
     for rows, label in given:
-        with pytest.raises(RowsError, match="the classes plus 1.*--classes 1,2,3"):
+        with pytest.raises(RowsError, match=r"the classes plus 1.*--classes 1,2,3"):
             rows_from(rows, forest, label)
     renamed = forestc.quantize(forest, X, y)
     assert renamed.classes == forest.classes

@@ -112,8 +112,8 @@ def by_position(forest: Forest, text: str) -> str:
 
 
 def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
-    """The type of each column of the forest's rows: (`Forest.width`,). What the option leaves out is as the model reads it: float
-    or double. Raises OptionError as `by_position` does."""
+    """The type of each column of the forest's rows: (`Forest.width`,). What the option leaves out is as the model
+    reads it: float or double. Raises OptionError as `by_position` does."""
     wanted = parsed(by_position(forest, text))
     read = {f.column: "float" if f.raw == FLOAT32 else "double" for f in forest.features}
     rest = wanted.get(REST)
