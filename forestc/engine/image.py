@@ -193,7 +193,8 @@ def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[n
     child = base + np.append(blocks.starts, 0)[blocks.block[nodes]] + blocks.shift[nodes]
     child &= capacity.nodes - 1
     first = 3 + capacity.address_bits
-    column = columns[np.where(leaf, 0, blocks.feature[nodes])]
+    column = np.zeros(len(nodes), dtype=np.int64)  # a model of leaves alone reads no column
+    column[~leaf] = columns[blocks.feature[nodes][~leaf]]
     inner = child << 3 | column << first | blocks.operand[nodes] << (first + capacity.feature_bits)
     value = blocks.operand[nodes] & ((1 << capacity.value_bits) - 1)
     ends = blocks.feature[nodes] << 3 | value << (3 + capacity.output_bits)
@@ -214,7 +215,7 @@ def columns_of(forest: Forest) -> NDArray[np.int64]:
     """(features,) The place of each in an engine's rows: the column of the source's rows, so that models of the same
     rows agree; of very wide rows its place among those that the model reads (`Forest.carried`). Raises ModelError
     where two features are of one column."""
-    columns = np.array(forest.places or [0], dtype=np.int64)
+    columns = np.array(forest.places, dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
     return columns
@@ -253,7 +254,7 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
 
 def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> None:
     """Raises DoesNotFitError for what the capacity has no room for, beside nodes and slots."""
-    columns = int(columns_of(forest).max()) + 1
+    columns = int(columns_of(forest).max(initial=0)) + 1
     if columns > capacity.features:
         raise DoesNotFitError(
             f"the model reads column {columns} of its rows, and the engine's have {capacity.features}",

@@ -152,7 +152,9 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
         values = [answer.scores for answer in answers]
     stacked = np.asarray(values)  # float32 if all members are, as in the library
     if forest.combine.kind == "average":
-        return np.asarray(np.average(stacked, axis=0, weights=weights if forest.combine.weights else None))
+        if not forest.combine.weights:  # np.average divides by the number of rows, which may be 0
+            return np.asarray(stacked.mean(axis=0))
+        return np.asarray(np.average(stacked, axis=0, weights=weights))
     single = stacked[:, :, 0].T
     order = np.argsort(single, axis=1)
     cumulated = np.cumsum(weights[order], axis=1)

@@ -14,6 +14,10 @@ from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_t
 
 MAX_SCORE_BITS = 62  # without the sign, so that int64 holds the difference of two scores
 MAX_COLUMNS = 1 << 20  # a limit for files of unknown origin
+ONE_CLASS, TWO_CLASSES = (
+    "the model knows one class alone, and decides nothing",
+    "train it on rows of two classes or more",
+)
 NEXT = "give the next float32 above it: no float32 lies between"
 
 
@@ -88,7 +92,7 @@ def _verify_parts(forest: Forest) -> None:
             do="give each part a finite weight that is not negative",
         )
     if weights and not 0 < sum(weights) < math.inf:
-        raise ModelError("the parts' weights add up to 0")
+        raise ModelError("the parts' weights add up to 0", do="give one of them a weight above 0")
     for index, part in enumerate(forest.parts):
         width = 2 if part.decision.kind == "threshold" else part.stop - part.start
         fine = {
@@ -154,6 +158,8 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
                 raise ModelError("the decision's threshold is not finite", where=where)
         case "argmax":
             fine, wanted = classes == outputs >= 1, "as many classes as outputs"
+    if classes == 1 and not fine:
+        raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if not fine:
         raise ModelError(
             f"decision {decision.kind} needs {wanted}, not {classes} classes and {outputs} outputs", where=where

@@ -39,3 +39,11 @@ def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evalu
         add_tree(forest, total, tree, node)
     ids = np.stack([tree.ids[node] for tree, node in zip(forest.trees, nodes, strict=True)], axis=1)
     return judged(forest, ids, total)
+
+
+def constant_answer(forest: Forest) -> Evaluation | None:
+    """Returns the evaluation (one row) of a forest that answers every input alike, as no tree has leaves of different
+    values; None for any other."""
+    if any((tree.values != tree.values[0]).any() for tree in forest.trees):
+        return None
+    return evaluate_leaves(forest, [np.flatnonzero(tree.left == LEAF)[:1] for tree in forest.trees])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.highs import make_highs
+from forestc.algorithms.highs import make_highs, most_calls, run
 
 Floats = NDArray[np.float64]
 
@@ -211,7 +211,6 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     lp.integrality_ = [highspy.HighsVarType.kInteger] * (rows + many)
     limits = {} if nodes is None else {"mip_max_nodes": nodes}
     highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)
-    highs.HandleKeyboardInterrupt = True
     highs.passModel(lp)
     start = np.zeros(rows + many)
     missed = np.ones(rows)
@@ -222,7 +221,7 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     known = highspy.HighsSolution()
     known.col_value = start
     highs.setSolution(known)
-    highs.run()
+    run(highs, None if nodes is None else most_calls(nodes))
     values = np.asarray(highs.getSolution().col_value)
     proved = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
     if not len(values) or not math.isfinite(highs.getInfo().objective_function_value):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.highs import make_highs
+from forestc.algorithms.highs import make_highs, run
 from forestc.algorithms.members.search import Found
 from forestc.algorithms.members.vote_patterns import Diversity, FloatArray, Limits, Patterns
 
@@ -96,7 +96,7 @@ def solve(
     first_solution = highspy.HighsSolution()
     first_solution.col_value = values.tolist()
     solver.setSolution(first_solution)
-    solver.run()
+    run(solver)
     info = solver.getInfo()
     lost = float(patterns.gain[patterns.gain < 0].sum())  # t counts what is won against deciding all against the wish
     solution = np.array(solver.getSolution().col_value)

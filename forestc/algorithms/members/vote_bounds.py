@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.highs import make_highs
+from forestc.algorithms.highs import make_highs, run
 from forestc.algorithms.members.vote_patterns import FloatArray, Patterns
 
 MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
 PAIRS_A_ROUND = 4000  # violated pairs that enter the linear program before it is solved again
 MOST_KEPT = 5000  # sets; of more, those that hold with equality in the linear program are kept
 SETS_A_ROUND = 40  # larger sets that are looked for before it is solved again
+LEAST_SECONDS = 10.0  # for a linear program over pairs, even where the time limit is nearly reached
 LEAST_VIOLATION = 1e-6  # of a cut, in lost rows; less is rounding of the solver
 UNITS = 1 << 30  # of the largest multiplier of a set, so that the sums stay below 2^63
 
@@ -40,10 +41,12 @@ class Bound:
 def bound(patterns: Patterns, time_limit: float) -> Bound:
     """The bound on `Patterns.value` for 0/1 votes, and the cuts that give it. Larger sets are looked for until the
     time limit, in seconds; time of the pairs O(patterns^2 * members)."""
+    import highspy
+
     begun = time.perf_counter()
     wished = float(patterns.gain[patterns.gain > 0].sum())
     worth = np.abs(patterns.gain)
-    lost = _lost_rows(worth)
+    lost, optimal = _lost_rows(worth), highspy.HighsModelStatus.kOptimal
     pool = _conflicts(patterns)
     kept: list[tuple[int, ...]] = []
     loss, by_pairs = 0.0, 0.0
@@ -64,8 +67,10 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
                 break
         for rows in added:
             lost.addRow(1.0, float("inf"), len(rows), np.array(rows, dtype=np.int32), np.ones(len(rows)))
+        run(lost, seconds=max(LEAST_SECONDS, begun + time_limit - time.perf_counter()))
+        if lost.getModelStatus() != optimal:  # the bound by fewer cuts holds, too
+            break
         kept += added
-        lost.run()
         share = np.array(lost.getSolution().col_value)
         loss = float(lost.getInfo().objective_function_value)
     whole = bool((patterns.gain == np.rint(patterns.gain)).all())
@@ -159,7 +164,7 @@ class _Systems:
             if time.perf_counter() > until:
                 break
             self.program.changeColsCost(self.rows, all_rows, cost * (1 + 0.05 * self.random.random(self.rows)))
-            self.program.run()
+            run(self.program, seconds=max(0.0, until - time.perf_counter()))
             if self.program.getModelStatus() != self.optimal:
                 break
             rows = self._proved(np.array(self.program.getSolution().col_value)[: self.rows])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.highs import make_highs, most_nodes, steps_of
+from forestc.algorithms.highs import make_highs, most_calls, most_nodes, run, steps_of
 
 
 def select(
@@ -33,7 +33,8 @@ def select(
     width = shifts.shape[1]
     rows = np.concatenate([trees, shifts], axis=1).astype(np.float64)
     entry = rows != 0
-    solver = make_highs(time_limit=seconds, mip_rel_gap=0.0, mip_max_nodes=most_nodes(limit, int(entry.sum())))
+    nodes = most_nodes(limit, int(entry.sum()))
+    solver = make_highs(time_limit=seconds, mip_rel_gap=0.0, mip_max_nodes=nodes)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = count + width, demands
     lp.col_cost_ = np.concatenate([cost, np.zeros(width)])
@@ -47,7 +48,7 @@ def select(
     lp.a_matrix_.value_ = rows[entry]
     lp.integrality_ = [highspy.HighsVarType.kInteger] * (count + width)
     solver.passModel(lp)
-    solver.run()
+    run(solver, most_calls(nodes))
     info = solver.getInfo()
     steps = steps_of(solver)
     values: Any = np.array(solver.getSolution().col_value)

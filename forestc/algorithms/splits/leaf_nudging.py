@@ -1,6 +1,8 @@
 """Small changes of integers, "nudges", that put sums of them on the wanted side: an integer program on HiGHS.
 
-Only the sums that are wrong, or would become so, are rows of the program: they are added round by round.
+Only the sums that are wrong, or would become so, are rows of the program: they are added round by round. A program is
+limited in size and all rounds together in steps, as a leaf of few bits makes thousands of sums wrong; at a limit the
+best nudges so far are the result, no nudges at worst.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.highs import make_highs
+from forestc.algorithms.highs import make_highs, most_nodes, run, steps_of
 
 ROUNDS = 24  # of solving and adding violated sums, at most
 MOST_NODES = 200  # of the solver, for each round: a limit in seconds would make results differ from run to run
+MOST_ENTRIES = 50_000  # of a program; of more wrong sums the first that matter most are its rows
+# heuristics that solve smaller integer programs, in which HiGHS does not call back, for ten seconds and more
+SMALLER_PROGRAMS = ("rins", "rens", "root_reduced_cost")
 WRONG = 1e4  # cost of a unit by which a sum stays on the wrong side, against 1 for a unit of a nudge
 
 
@@ -35,28 +40,40 @@ class Sums:
         return np.asarray(self.room + (self.sign * nudges[self.place]).sum(axis=1) < 0)
 
 
-def nudges_for(sums: Sums, places: int, most: int) -> NDArray[np.int64]:
-    """(places,) The nudges, at most `most` up or down, with the fewest wrong sums that were found, and of these small
-    ones."""
+def nudges_for(sums: Sums, places: int, most: int, steps: int) -> tuple[NDArray[np.int64], int]:
+    """(places,) Returns the nudges, at most `most` up or down, with the fewest wrong sums that were found, and of these
+    small ones; and the steps taken. No round begins after `steps`, and none takes many more."""
     best = np.zeros(places, dtype=np.int64)
     wrong = sums.wrong(best)
     fewest = int(sums.count[wrong].sum())
-    chosen = wrong
+    chosen, taken = wrong, 0
     for _ in range(ROUNDS):
-        if not fewest:
+        if not fewest or taken >= steps:
             break
-        nudges = _solved(sums, np.flatnonzero(chosen), places, most)
+        nudges, more = _solved(sums, _most_counted(sums, chosen), places, most, steps - taken)
+        taken += more
         wrong = sums.wrong(nudges)
         if int(sums.count[wrong].sum()) < fewest:
             best, fewest = nudges, int(sums.count[wrong].sum())
         if not (wrong & ~chosen).any():
             break
         chosen = chosen | wrong
-    return best
+    return best, taken
 
 
-def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int) -> NDArray[np.int64]:
-    """Nudges for some of the sums: the least total of what these stay short of, then of the nudges."""
+def _most_counted(sums: Sums, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The chosen sums, or those of the largest counts whose terms a program can hold."""
+    index = np.flatnonzero(chosen)
+    terms = np.count_nonzero(sums.sign[index], axis=1)
+    if terms.sum() <= MOST_ENTRIES:
+        return index
+    order = np.argsort(-sums.count[index], kind="stable")
+    return np.sort(index[order[np.cumsum(terms[order]) <= MOST_ENTRIES]])
+
+
+def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int, steps: int) -> tuple[NDArray[np.int64], int]:
+    """Nudges for some of the sums: the least total of what these stay short of, then of the nudges; and the steps
+    taken, at most about `steps`."""
     import highspy
 
     place, sign = sums.place[chosen], sums.sign[chosen].astype(np.float64)
@@ -83,9 +100,10 @@ def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int) -> ND
     model.a_matrix_.start_ = np.searchsorted([at for at, _ in places_of], np.arange(rows + 1)).astype(np.int32)
     model.a_matrix_.index_ = np.array([k for _, k in places_of], dtype=np.int32)
     model.a_matrix_.value_ = np.array([matrix[key] for key in places_of])
-    solver = make_highs(mip_max_nodes=MOST_NODES)
+    without = {f"mip_heuristic_run_{name}": False for name in SMALLER_PROGRAMS}
+    solver = make_highs(mip_max_nodes=MOST_NODES, **without)
     solver.passModel(model)
-    solver.run()
+    run(solver, most_nodes(steps, len(places_of)))  # HiGHS calls back as often as it solves a node, or more often
     solution = np.array(solver.getSolution().col_value)
     result = np.zeros(places, dtype=np.int64)
     if (
@@ -93,4 +111,4 @@ def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int) -> ND
         and solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     ):
         result[used] = np.rint(solution[:n] - solution[n : 2 * n]).astype(np.int64)
-    return result
+    return result, steps_of(solver)

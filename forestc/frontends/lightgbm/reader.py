@@ -22,6 +22,7 @@ from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
+from forestc.forest.verify import ONE_CLASS, TWO_CLASSES
 from forestc.frontends.lightgbm.dump import parse_dump
 from forestc.frontends.lightgbm.text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO, SavedModel, parse_text
 from forestc.frontends.shared.assemble import assembled
@@ -96,6 +97,8 @@ def _booster(booster: Any, where: str, iterations: Iterations) -> Forest:
 
 def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
     """The forest with an estimator's labels and decision: the largest probability, the first among equal ones."""
+    if len(labels) == 1:
+        raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if len(labels) != max(2, forest.n_outputs):
         raise ModelError(f"{len(labels)} classes and {forest.n_outputs} outputs", where=where, do="train it again")
     if forest.n_outputs > 1:

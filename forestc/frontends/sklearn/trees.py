@@ -255,7 +255,8 @@ def read_adaboost(model: Any, where: str) -> Forest:
             for index, estimator in enumerate(estimators)
         ]
         parts = [Part(index, index + 1, Aggregate(), Link(), Decision("none")) for index in range(len(trees))]
-        combine = Combine("median", tuple(weights.tolist()))
+        alone = len(weights) == 1  # the weight of a first tree that boosting could not improve on is 0
+        combine = Combine("median", () if alone else tuple(weights.tolist()))
         return finished(model, where, trees, missing=False, n_outputs=len(trees), parts=parts, combine=combine)
     classes = labels_of(model.classes_)
     n = len(classes)

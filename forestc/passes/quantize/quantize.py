@@ -309,6 +309,7 @@ class Quantize:
             leaves, every = Settling(widths, most, ranges, rows, shaped).leaves(source, forest)
         elif forest.decides and not leaves.exact and auto:  # more bits, if near ties need them
             tried = [unseen(forest, width, width) for width in widths]
+            tried += [replace(leaves, exact=False) for width in widths for leaves in candidates(forest, width)[1:]]
             changed = _measure(source, shaped, tried, made_rows(source, ranges, (shaped,)), values=False).changed
             leaves = tried[changed.index(min(changed))]
         result = with_leaves(shaped, leaves)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
-from forestc.forest.evaluate import link_values
+from forestc.forest.evaluate import decide, link_values
 from forestc.forest.ir import Aggregate, Combine, Decision, Forest, Link, Part, Tree
+from forestc.passes.combinations import constant_answer
 from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, score_error
 from forestc.passes.quantize.formats import Format
 
@@ -91,15 +93,29 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """The forest without parts, if it is a mean of parts whose values are their scores or of a single softmax; else
-    unchanged."""
+    """The forest without parts, if it is a mean of parts whose values are their scores or of a single softmax, or a
+    mean that answers every input alike; else unchanged."""
     if not forest.parts or forest.combine.kind != "average":
         return forest
+    answer = constant_answer(forest)
+    if answer is not None:
+        return _constant_sum(forest, answer.scores[0].astype(np.float64))
     first = forest.parts[0]
     if len(forest.parts) == 1 and first.link.kind == "softmax":
         own = {"aggregate": first.aggregate, "link": first.link, "decision": replace(forest.decision, on="values")}
         return changed(forest, parts=(), combine=Combine(), **own)
     return _mean_of_parts(forest) if _one_mean(forest) else forest
+
+
+def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
+    """A mean that is these scores (classes,) for every input, as biases beside leaves of 0: its parts alone, rounded,
+    might decide a near tie otherwise."""
+    trees = [
+        changed_tree(tree, values=np.zeros((len(tree.values), 1)), outputs=(index % len(scores),))
+        for index, tree in enumerate(forest.trees)
+    ]
+    sums: dict[str, Any] = {"aggregate": Aggregate(), "parts": (), "combine": Combine()}
+    return changed(forest, trees=tuple(trees), n_outputs=len(scores), bias=scores, **sums)
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
@@ -202,7 +218,7 @@ def unseen(forest: Forest, bits: int, most: int) -> Leaves:
 
 
 def _round_whole(forest: Forest, bits: int) -> Leaves:
-    return round_leaves(one_output(forest), bits)
+    return as_constant(forest, round_leaves(one_output(forest), bits))
 
 
 def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
@@ -210,9 +226,34 @@ def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
     forest = one_output(model)
     grid = leaf_grid(model, forest)
     if grid is None or grid.bits > most:
-        return on_steps(model, bits)[0] if model.classes else with_error(model, round_leaves(forest, bits))
+        return on_steps(model, bits)[0] if model.classes else with_error(model, _round_whole(model, bits))
     leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
     return with_error(model, leaves, exact=True)
+
+
+def as_constant(model: Forest, leaves: Leaves) -> Leaves:
+    """The leaves of a model that answers every input alike, changed to answer as it does: the bias of the class that
+    the model decides, the threshold, or the scale of a regression's score. The leaves of any other model unchanged.
+
+    Rounding decides otherwise where the model's own sum is rounded just above its threshold or just below. model:
+    without parts.
+    """
+    answer = constant_answer(model)
+    if answer is None:
+        return leaves
+    bias, decision, index = leaves.bias, leaves.decision, int(answer.index[0])
+    score, reached = float(answer.scores[0, -1]), int(bias[-1])
+    if decision.kind == "none":
+        off = abs(reached * leaves.scale - score) > NEGLIGIBLE * abs(score)
+        exact = len(bias) == 1 and off and reached * score > 0
+        return replace(leaves, scale=score / reached) if exact else leaves
+    if decide(decision, bias[np.newaxis], bias[np.newaxis])[0] == index:
+        return leaves
+    if decision.kind == "threshold":
+        return replace(leaves, decision=replace(decision, threshold=reached + 1 - index))
+    raised = bias.copy()
+    raised[index] = bias.max() + 1
+    return replace(leaves, bias=raised)
 
 
 def with_error(model: Forest, leaves: Leaves, exact: bool = False) -> Leaves:
@@ -239,7 +280,7 @@ def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
         spread = max(spread, float((tree.values - low).max()))
     most = ((1 << bits) - 2) / spread if spread else 0.0
     if not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
-        return with_error(model, round_leaves(forest, bits)), False
+        return with_error(model, _round_whole(model, bits)), False
     steps, lie = common_steps(forest, most)
     lowest = [np.rint(low * steps).astype(np.int64) for low in lows]
     values = [

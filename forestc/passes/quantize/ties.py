@@ -25,6 +25,7 @@ from forestc.passes.quick_evaluation import nodes_reached
 MOST_TERMS = 1 << 23  # of all sums of a program of nudges
 TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
 FIRST = 1000  # inputs that a tie on a given row counts for, against 1 on a generated one
+MOST_STEPS = 10**9  # of all programs of nudges for one start, see `highs.most_nodes`: a few seconds
 TRIES = 3  # factors without fewer changes after which no finer nudges are tried
 
 
@@ -57,8 +58,9 @@ class NearTies:
 def near_margin(forest: Forest, bits: int) -> float:
     """A margin beyond which leaves of this many bits, or nudged ones, change no decision."""
     spreads = sum(float(np.ptp(tree.values, axis=0).max()) for tree in forest.trees)
-    nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits
-    return 4 * max(on_steps(forest, bits)[0].error, nudged)
+    leaves = on_steps(forest, bits)[0]
+    nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits or leaves.scale  # a constant has a bias to be nudged
+    return 4 * max(leaves.error, nudged)
 
 
 def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]], margin: float) -> NearTies:
@@ -131,14 +133,16 @@ def settled(forest: Forest, ties: NearTies, bits: Sequence[int], most: int) -> t
 
 
 def _nudged(forest: Forest, start: Leaves, ties: NearTies, most: int) -> tuple[Leaves, int]:
-    """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions."""
+    """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions, or if
+    `MOST_STEPS` end the search before it finds any that do."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     places = _Places.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
-    best, fewest, tried = start, ties.changed(start), 0
+    best, fewest, tried, steps = start, ties.changed(start), 0, MOST_STEPS
     factor = 1 << max(0, min(TIE_BITS[0], most) - span.bit_length())
-    while (span * factor).bit_length() <= most and tried < TRIES and fewest:
-        nudges = nudges_for(places.sums(start, ties, factor), places.count, factor)
+    while (span * factor).bit_length() <= most and tried < TRIES and fewest and steps > 0:
+        nudges, taken = nudges_for(places.sums(start, ties, factor), places.count, factor, steps)
+        steps -= taken
         leaves = with_error(forest, places.moved(start, nudges, factor))
         changed, tried = ties.changed(leaves), tried + 1
         fits = max(int(values.max(initial=0)) for values in leaves.values).bit_length() <= most

@@ -1,0 +1,85 @@
+"""HiGHS ends at a limit that repeats, and at a signal."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import highspy
+import numpy as np
+import pytest
+
+from forestc.algorithms.highs import make_highs, run
+
+
+def market_split(**options):
+    """Whole numbers below 100 in four rows of 30, half of each wanted: no search tree of a sensible size solves it."""
+    random = np.random.default_rng(0)
+    rows, columns = 4, 30
+    matrix = random.integers(1, 100, (rows, columns)).astype(float)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = columns + 2 * rows, rows
+    model.col_cost_ = np.concatenate([np.zeros(columns), np.ones(2 * rows)])
+    model.col_lower_ = np.zeros(columns + 2 * rows)
+    model.col_upper_ = np.concatenate([np.ones(columns), np.full(2 * rows, np.inf)])
+    model.row_lower_ = model.row_upper_ = matrix.sum(axis=1) // 2
+    model.integrality_ = [highspy.HighsVarType.kInteger] * columns + [highspy.HighsVarType.kContinuous] * 2 * rows
+    whole = np.concatenate([matrix, np.eye(rows), -np.eye(rows)], axis=1)
+    place = [np.flatnonzero(row) for row in whole]
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.cumsum([0, *map(len, place)]).astype(np.int32)
+    model.a_matrix_.index_ = np.concatenate(place).astype(np.int32)
+    model.a_matrix_.value_ = np.concatenate([row[own] for row, own in zip(whole, place, strict=True)])
+    solver = make_highs(**options)
+    solver.passModel(model)
+    return solver
+
+
+def test_calls_limit_a_run_and_it_repeats():
+    results = []
+    for _ in range(2):
+        solver = market_split()
+        run(solver, 300)
+        info = solver.getInfo()
+        results.append((list(solver.getSolution().col_value), info.mip_node_count, info.simplex_iteration_count))
+        assert solver.getModelStatus() == highspy.HighsModelStatus.kInterrupt
+    assert results[0] == results[1] and len(results[0][0]) == 38
+
+
+def test_a_signal_ends_the_wait():
+    def heard(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, heard)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            run(market_split(time_limit=60))
+        assert time.monotonic() - begun < 20
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_the_thread_raises_is_raised():
+    class Callbacks(list):
+        def __iadd__(self, other):
+            self.append(other)
+            return self
+
+        def __isub__(self, other):
+            self.remove(other)
+            return self
+
+    class Broken:
+        def __init__(self):
+            self.cbMipInterrupt = Callbacks()
+
+        def run(self):
+            raise MemoryError
+
+    broken = Broken()
+    with pytest.raises(MemoryError):
+        run(broken)
+    assert not broken.cbMipInterrupt
