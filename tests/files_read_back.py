@@ -345,7 +345,7 @@ def tally(name: str, count: int, folder: Path) -> Tally:
             if kind.then is not None and found.read < max(2, count // 25):
                 kind.then(folder)
         except ForestcError as error:
-            if wrong := _unnamed(str(error), path.name, changed):
+            if wrong := _unnamed(str(error), (path.name, *(["manifest.json"] if kind.seal else [])), changed):
                 found.faults.append(f"{said}: {wrong}: {error}")
             found.refused += 1
         except Exception:  # noqa: BLE001  whatever it is, it is a fault
@@ -368,9 +368,10 @@ def tally(name: str, count: int, folder: Path) -> Tally:
     return found
 
 
-def _unnamed(message: str, named: str, changed: Copy) -> str:
-    """What a refusal does not say: the file; and the field, where one value of it was changed."""
-    if named not in message:
+def _unnamed(message: str, named: tuple[str, ...], changed: Copy) -> str:
+    """What a refusal does not say: the file, or the manifest that it contradicts; and the field, where one value of it
+    was changed."""
+    if not any(name in message for name in named):
         return "does not name the file"
     keys = [key for key in changed.keys if isinstance(key, str)]
     if keys and not any(text in message for key in keys for text in (key, json.dumps(key), repr(key))):
