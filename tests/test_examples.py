@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,9 @@ import pytest
 import skops.io
 from models import trained
 from sklearn.base import clone
+
+from forestc.frontends import load
+from forestc.rows.tables import read_table
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -38,6 +42,15 @@ def test_the_demo_with_a_smaller_forest_shows_its_tables(tmp_path, monkeypatch, 
     monkeypatch.setenv("COLUMNS", "120")
     demo.main()
     shown(capsys.readouterr().out, tmp_path / "out")
+
+
+def test_the_files_to_try_forestc_on_belong_together(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    runpy.run_path(str(EXAMPLES / "first_files.py"))
+    assert "model.json, train.csv (398 rows) and test.csv (171 rows)" in capsys.readouterr().out
+    model, rows = load("model.json"), read_table("test.csv", "target")
+    assert model.features and {feature.name for feature in model.features} <= set(rows.names)
 
 
 @pytest.mark.slow

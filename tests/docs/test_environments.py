@@ -80,9 +80,15 @@ def test_every_upper_bound_has_a_reason_beside_it():
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/tutorials/{name}.md" for name in TOOLS)])
-def test_install_lines_name_extras_that_there_are(page):
+def test_a_page_names_what_its_install_line_leaves_out(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
     here = Requirement(install_line(ROOT / page)[0].replace(".[", "forestc["))
     assert here.extras and here.extras <= EXTRAS.keys()
+    left_out = {name for extra in here.extras for name in names(extra) - names(extra, "aarch64")}
+    for name in left_out:
+        assert re.search(rf"ARM Linux.*\b{name}", text, re.DOTALL), f"{page} does not say that ARM Linux lacks {name}"
+    if any("bitwuzla" in names(extra) for extra in here.extras):
+        assert "macOS 15" in text
 
 
 def test_what_messages_and_pages_say_to_install_is_there():
@@ -135,6 +141,13 @@ def test_a_tutorial_runs_after_its_own_install_line(name, tmp_path, need_tool):
     work.mkdir()
     environment = Environment(tmp_path / "environment", install_line(page))
     assert environment.run_page(page, blocks(page), work) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", ["litex_stream", "hls4ml_forest"])
+def test_an_example_runs_after_its_own_install_line(example, tmp_path):
+    environment = Environment(tmp_path / "environment", install_line(ROOT / "examples" / f"{example}.py"))
+    environment.run([environment.python, str(ROOT / "examples" / f"{example}.py"), "out"], tmp_path)
 
 
 @pytest.mark.slow
