@@ -28,8 +28,8 @@ from tools import arguments, exponent, in_fresh_process, peak_memory_mb, show
 import forestc
 from forestc.algorithms.thresholds.interval_stabbing import stab_most
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
-from forestc.rows import open_rows
 from forestc.rows.batches import ArrayRows
+from forestc.rows.files import open_rows
 
 FEATURES = 28
 GROUP = 1 << 17

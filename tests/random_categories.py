@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import forestc
 from forestc.errors import ForestcError
-from forestc.rows import rows_from
+from forestc.rows.files import rows_from
 
 TEXTS = (
     ("red", "green", "blue"), ("NA", "DE", "FR"), ("null", "none", "nan", "x"), ("a b", "a_b", "A,B", 'q"'),

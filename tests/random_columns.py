@@ -23,8 +23,8 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
-from forestc.rows import rows_from
 from forestc.rows.columns import adopt_names
+from forestc.rows.files import rows_from
 
 LIBRARIES = ("sklearn", "xgboost", "lightgbm")
 FORMS = ("frame", "table", "csv", "parquet", "arrow", "array")

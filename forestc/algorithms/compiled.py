@@ -6,13 +6,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property, update_wrapper
 from itertools import pairwise
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeVar
-
-import numba
-from numba import njit
-from numba.core import event
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -31,42 +29,81 @@ def _kept_in(cached: str | None) -> str:
     return f"and keeps them in {Path(cached).parent}"
 
 
-class Notice(event.Listener):  # type: ignore[misc]
+def _announce() -> None:
     """Says once, while it happens, that functions of forestc are compiled. numba starts the event only for functions
     that are not in its cache. Handlers of the logger `forestc` get the sentence; without any it goes to standard error.
     """
+    from numba.core import event
 
-    def __init__(self) -> None:
-        self._told = False
+    class Notice(event.Listener):  # type: ignore[misc]
+        told = False
 
-    def on_start(self, event: Any) -> None:
-        function = event.data["dispatcher"]
-        if self._told or function.py_func.__module__.partition(".")[0] not in OWN:
-            return
-        self._told = True
-        kept = _kept_in(function.stats.cache_path)
-        _log.warning(
-            "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), %s",
-            kept,
-        )
+        def on_start(self, event: Any) -> None:
+            function = event.data["dispatcher"]
+            if self.told or function.py_func.__module__.partition(".")[0] not in OWN:
+                return
+            self.told = True
+            kept = _kept_in(function.stats.cache_path)
+            _log.warning(
+                "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), "
+                "%s",
+                kept,
+            )
 
-    def on_end(self, event: Any) -> None:
-        pass
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Notice())
 
 
-event.register("numba:compile", Notice())
+class _Compiled:
+    """A function that numba compiles when it is first called, and imports only then: numba takes half a second."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._options = function, options
+
+    def __call__(self, *given: Any) -> Any:
+        return self.dispatcher(*given)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """numba's own object, which the compiled functions that call this one see in its place."""
+        global _announced
+        from numba import njit
+
+        if not _announced:
+            _announced = True
+            _announce()
+        known = self.py_func.__globals__
+        for name in _names(self.py_func.__code__):
+            if isinstance(known.get(name), _Compiled):
+                known[name] = known[name].dispatcher
+        try:
+            return njit(cache=True, nogil=True, **self._options)(self.py_func)
+        except RuntimeError:  # no folder to cache compiled code in
+            return njit(nogil=True, **self._options)(self.py_func)
+
+
+_announced = False
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that a function uses, those of its inner functions too."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that compiles a function with numba and releases the GIL while it runs. options: numba's own."""
+    return lambda function: _Compiled(function, options)
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            return njit(cache=True, nogil=True, **options)(function)
-        except RuntimeError:  # no folder to cache compiled code in
-            return njit(nogil=True, **options)(function)
 
-    return decorate
+def threads() -> int:
+    """How many threads compiled functions may take."""
+    import numba
+
+    return int(numba.get_num_threads())
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:
@@ -76,12 +113,12 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
     run: calls a compiled function; different ranges must not write to the same place. Python threads are used instead
     of numba's parallel loops, which take twice as long to compile and can't be entered by two threads at once.
     """
-    threads = min(numba.get_num_threads(), count)
-    if threads < 2 or count <= few:
+    count_of = min(threads(), count)
+    if count_of < 2 or count <= few:
         run(0, count)
         return
-    ends = sorted({count * piece // (threads * PIECES) for piece in range(threads * PIECES + 1)})
-    with ThreadPoolExecutor(threads) as pool:
+    ends = sorted({count * piece // (count_of * PIECES) for piece in range(count_of * PIECES + 1)})
+    with ThreadPoolExecutor(count_of) as pool:
         for future in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
             future.result()
 
@@ -90,7 +127,7 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
     """What `run` makes of each item, in threads on all cores; most of it should be compiled functions."""
     if len(items) < 2:
         return [run(item) for item in items]
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+    with ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(run, items))
 
 

@@ -21,7 +21,7 @@ from forestc.options.commands import ActivityOptions
 from forestc.options.fields import takes
 from forestc.passes.extract_rules.rules_text import literal_text
 from forestc.report.tables import Shown, activity_tables
-from forestc.rows import rows_from
+from forestc.rows.files import rows_from
 
 
 @takes(ActivityOptions)

@@ -27,11 +27,12 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.stimuli import stimuli
 from forestc.inputs.text import read_inputs, text_hash
 from forestc.manifest.design import Design, open_design
+from forestc.notebook import prints
 from forestc.options.commands import CheckOptions
 from forestc.options.fields import takes
-from forestc.report import tables as _tables  # noqa: F401  (it registers how a result is printed)
-from forestc.rows import rows_from
+from forestc.report.tables import check_text
 from forestc.rows.batches import ArrayRows
+from forestc.rows.files import rows_from
 from forestc.rows.fingerprint import fingerprint
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_again
@@ -39,6 +40,9 @@ from forestc.rows.ranges import outside
 from forestc.toolchain.run import together
 
 CHUNK = 65536
+
+
+prints(CheckResult)(check_text)
 
 
 @takes(CheckOptions)

@@ -33,9 +33,9 @@ from forestc.manifest.design import Design, open_design
 from forestc.options.commands import MeasureOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, measure_tables, table
-from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
+from forestc.rows.files import rows_from
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import find, together

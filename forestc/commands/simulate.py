@@ -17,8 +17,8 @@ from forestc.manifest.design import Design, open_design
 from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
-from forestc.rows import rows_from
 from forestc.rows.encode import encode
+from forestc.rows.files import rows_from
 from forestc.writing import replacing, write_text, writing
 from hw_sim import activity, clock_rows
 

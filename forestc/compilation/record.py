@@ -19,15 +19,8 @@ from forestc.forest.ir import Forest
 from forestc.options.fields import AN_OBJECT
 from forestc.passes.pipeline import Step
 from forestc.passes.quantize.exact_leaves import bound_text
+from forestc.rows.accuracy import GENERATED
 from forestc.version import __version__
-
-GENERATED = "generated"  # rows, as none were given
-# Which rows `measured_on` means, in words.
-MEASURED_ON = {
-    GENERATED: "generated rows, on and beside the model's thresholds and random, as no rows were given",
-    "fitted": "the rows the passes were fitted on",
-    "fitted_and_held_out": "the rows the passes were fitted on, and the held-out rows",
-}
 
 
 def command_line(wanted: Request) -> str | None:

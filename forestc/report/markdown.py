@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forestc.compilation.record import GENERATED, MEASURED_ON, leaves_note
+from forestc.compilation.record import leaves_note
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
@@ -20,6 +20,7 @@ from forestc.report.tables import (
     synth_tables,
     visible,
 )
+from forestc.rows.accuracy import GENERATED, MEASURED_ON
 
 LONGEST = 80  # characters of a name from a model file
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # characters of markup, and of links in plain text

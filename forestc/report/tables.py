@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rich.table import Table
 from rich.text import Text
 
-from forestc.checks.result import CheckResult
-from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.forest.summary import counted, shown
-from forestc.notebook import prints
 from forestc.passes.judge import ERRORS
 from forestc.report.widths import as_text
+from forestc.rows.accuracy import GENERATED, MEASURED_ON
+
+if TYPE_CHECKING:  # tables are made of what commands give them
+    from forestc.checks.result import CheckResult
 
 T = TypeVar("T")
 MOST_COMPARATORS = 20  # in the table of those that change most
@@ -371,7 +372,6 @@ def _fixed(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-@prints(CheckResult)
 def check_text(result: CheckResult) -> str:
     """What `forestc check` prints, and in one line what is wrong."""
     problem = result.problem()

@@ -12,6 +12,14 @@ from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.rows.batches import Batch
 
+GENERATED = "generated"  # rows, as none were given
+# Which rows `measured_on` means, in words.
+MEASURED_ON = {
+    GENERATED: "generated rows, on and beside the model's thresholds and random, as no rows were given",
+    "fitted": "the rows the passes were fitted on",
+    "fitted_and_held_out": "the rows the passes were fitted on, and the held-out rows",
+}
+
 
 @dataclass
 class Accuracy:

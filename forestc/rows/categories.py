@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
 
 from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
@@ -125,6 +124,8 @@ def _preview(path: Path, label: object, forest: Forest) -> pa.Table | None:
             batches = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed))
             table = pa.Table.from_batches(list(islice(batches, 1)))
         else:
-            table = pyarrow.dataset.dataset(path, format=kind).head(PREVIEW)
+            from pyarrow.dataset import dataset  # half a second, and only some formats need it
+
+            table = dataset(path, format=kind).head(PREVIEW)
     truth = () if named is None else find_labels(named, table.column_names, headed, str(path))
     return table.drop_columns(list(truth))

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
-import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import RowsError
@@ -342,9 +341,11 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
 
 
 def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[str] | None) -> Rows:
+    from pyarrow import dataset  # half a second, and only some formats need it
+
     with readable(path, f"not a readable {form} file"):
-        dataset = pyarrow.dataset.dataset(path, format=form)
-    wanted, truth, names = _columns(dataset.schema.names, forest, label, str(path), True)
+        names_of = dataset.dataset(path, format=form).schema.names
+    wanted, truth, names = _columns(names_of, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + list(truth)
     files = _Files(str(path.absolute()), form, tuple(needed))
     labels_alone = replace(files, columns=truth)
@@ -361,11 +362,13 @@ class _Files:
     group: int | None = None
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
+        from pyarrow import dataset  # half a second, and only some formats need it
+
         options: dict[str, Any] = {"columns": list(self.columns), "batch_size": BATCH_ROWS}
         if self.form == "parquet":
             # no read-ahead: one row group at a time, or memory grows with the file
-            options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
-        for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
+            options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        for fragment in dataset.dataset(self.path, format=self.form).get_fragments():
             with readable(fragment.path, do="write the file again"):
                 lacking = [name for name in self.columns if name not in fragment.physical_schema.names]
                 if lacking:
@@ -378,8 +381,10 @@ class _Files:
 
     def parts(self) -> Iterator[tuple[int, _Files]]:
         """Files or row groups, each with the number of its first row."""
+        from pyarrow import dataset  # half a second, and only some formats need it
+
         first = 0
-        for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
+        for fragment in dataset.dataset(self.path, format=self.form).get_fragments():
             groups = fragment.row_groups if self.form == "parquet" else [None]
             for group in groups:
                 rows = fragment.count_rows() if group is None else group.num_rows

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
@@ -73,6 +72,8 @@ def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float6
 
 def _opened(path: Path, label: object) -> tuple[Any, Any]:
     """The rows of a file, and the labels or their column."""
+    from pyarrow import dataset  # half a second, and only some formats need it
+
     kind = kind_of(path)
     if kind == "numpy":
         X, labels = read_numpy(path, (str(label),))
@@ -81,7 +82,7 @@ def _opened(path: Path, label: object) -> tuple[Any, Any]:
     with readable(path):
         if kind == "csv":
             return pyarrow.csv.read_csv(csv_source(path), **csv_options(has_header(path, str(label)))), label
-        return pyarrow.dataset.dataset(path, format=kind).to_table(), label
+        return dataset.dataset(path, format=kind).to_table(), label
 
 
 def _values(column: pa.ChunkedArray, name: str, where: str, *, text: bool = False) -> NDArray[Any]:

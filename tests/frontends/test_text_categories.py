@@ -14,8 +14,8 @@ import forestc
 from forestc import load
 from forestc.errors import RowsError
 from forestc.forest.text import parse_forest, print_forest
-from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
+from forestc.rows.files import rows_from
 
 NAMES = ["red", "green", "blue", "dark red", "m\u00e4uve", "3"]
 

@@ -17,8 +17,8 @@ import forestc
 from forestc import load
 from forestc.errors import ModelError
 from forestc.forest.text import parse_forest, print_forest
-from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
+from forestc.rows.files import rows_from
 
 COLORS = ["red", "green", "blue", "dark red"]
 TOWNS = ["Kyiv", "Oslo", "3"]

@@ -21,8 +21,8 @@ import forestc
 from forestc import load
 from forestc.errors import RowsError
 from forestc.forest.text import parse_forest, print_forest
-from forestc.rows import rows_from
 from forestc.rows.encode import evaluate
+from forestc.rows.files import rows_from
 
 
 @pytest.mark.filterwarnings("ignore")

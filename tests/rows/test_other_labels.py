@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.commands.report import report
 from forestc.errors import RowsError
-from forestc.rows import rows_from
+from forestc.rows.files import rows_from
 from forestc.rows.labels import refuse_other_labels
 
 

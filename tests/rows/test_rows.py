@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
 from forestc.errors import OptionError, RowsError
-from forestc.rows import open_rows, rows_from
 from forestc.rows.encode import evaluate
+from forestc.rows.files import open_rows, rows_from
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 from typing import NamedTuple
 
-import numba
-
+from forestc.algorithms.compiled import threads
 from forestc.algorithms.networks.family_scores import Ints, Scorer, for_thread
 
 
@@ -44,7 +43,7 @@ class Runs:
         self.end = end
         self.stop = Event()
         self.best = Found(-math.inf, (), ())
-        self.threads = max(1, numba.get_num_threads())
+        self.threads = max(1, threads())
         self._spare = [scorer, *(for_thread(scorer) for _ in range(self.threads - 1))]
         self._better = better
         self._lock = Lock()

@@ -12,7 +12,6 @@ from urllib.parse import quote
 import numpy as np
 
 from forestc.backends.c import COptions, layout_record
-from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
 from forestc.forest.ir import Tree
@@ -42,6 +41,7 @@ from forestc.report.tables import (
     share,
     visible,
 )
+from forestc.rows.accuracy import GENERATED, MEASURED_ON
 from forestc.synthesis import Placement
 
 LEVELS = 4  # of a tree that are drawn

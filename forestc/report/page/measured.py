@@ -13,9 +13,9 @@ from forestc.checks.agreement import Agreement, agreement
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.rows import rows_from
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
+from forestc.rows.files import rows_from
 
 BINS = 32  # of a histogram
 
