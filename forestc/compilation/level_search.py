@@ -23,7 +23,7 @@ from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
+from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, judges, plan, refused, searched
 from forestc.passes.pipeline import Step, run_passes
 from forestc.passes.portfolio import Fold, Size, Trial
 from forestc.rows.batches import Rows
@@ -81,9 +81,13 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
             given = HELD_OUT
         fit, held_out = split_rows(rows, given, source, label)
         planned = plan(named, level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
+        if named is None and share_of(given) is not None and not any(map(judges, planned.passes)):
+            planned = plan(None, level, source, rows, None, scores=options.scores)
+            notes = [] if share else [_NONE_ASIDE.format(level=planned.level, share=given)]
+            return Ground(replace(planned, notes=(*planned.notes, *notes)), rows, None, None)
         return Ground(replace(planned, notes=(*planned.notes, *[SHARE_KNOWN] * share)), fit, held_out, given)
     fit, held_out = split_rows(rows, given, source, label)
-    notes: list[str] = []
+    notes = []
     if held_out is not None:
         progress("looking for held-out rows among the given ones")
         notes = _known(fit, held_out) if share_of(given) is None else [_SET_ASIDE]
@@ -113,6 +117,7 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
 
 
+_NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _SET_ASIDE = (
     "passes are judged on a share of the given rows; if the model was trained on them, it looks better there than on "
     "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"

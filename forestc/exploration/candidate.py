@@ -35,6 +35,7 @@ from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
 from forestc.rows.batches import Rows
+from forestc.rows.given import share_of
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
@@ -258,8 +259,10 @@ class Bench:
         spelled = spelt(trial.options, asked)
         if LEVEL in spelled:
             model = self.model(trial.number, trial.options, self.first)
-            if _searches(spelled[LEVEL], model, self._passes(model, self.first).rows):
-                # what the search took is named: on other rows, or with more effort, it might take something else
+            searches = _searches(spelled[LEVEL], model, self._passes(model, self.first).rows)
+            if searches or share_of(self.material.held_out) is not None:
+                # what the search took is named: on other rows, or with more effort, it might take something else; and
+                # a level that judges nothing would keep the rows that candidates are judged on, too
                 steps = self.steps(trial.options, model, self.first)
                 del spelled[LEVEL]
                 spelled["passes"] = ",".join(map(print_pass, steps))

@@ -214,6 +214,11 @@ def plan(
     return Plan(wanted, tuple(passes), tuple(notes), DEFAULT_TOLERANCE if tolerance is None else tolerance)
 
 
+def judges(step: Pass) -> bool:
+    """Whether a pass measures accuracy on held-out rows."""
+    return getattr(step, "tolerance", None) is not None or getattr(step, "needs_judge", False)
+
+
 def refused(level: int | None, source: Forest, rows: Rows | None, scores: float | None) -> str | None:
     """Why a level that searches can't do so on this model and these rows; None if it can, or does not search."""
     if level not in SEARCHING:
