@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numba
 from numba import njit
+
+from forestc.algorithms.deadline import look
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -35,22 +38,33 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
     run: calls a compiled function; different ranges must not write to the same place. Python threads are used instead
     of numba's parallel loops, which take twice as long to compile and can't be entered by two threads at once.
     """
+    look()
     threads = min(numba.get_num_threads(), count)
     if threads < 2 or count <= few:
         run(0, count)
         return
     ends = sorted({count * piece // (threads * PIECES) for piece in range(threads * PIECES + 1)})
+
+    def part(first: int, past: int) -> None:
+        look()
+        run(first, past)
+
     with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
+        for future in [pool.submit(copy_context().run, part, *stretch) for stretch in pairwise(ends)]:
             future.result()
 
 
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
     """What `run` makes of each item, in threads on all cores; most of it should be compiled functions."""
+
+    def one(item: A) -> B:
+        look()
+        return run(item)
+
     if len(items) < 2:
-        return [run(item) for item in items]
+        return [one(item) for item in items]
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        return list(pool.map(run, items))
+        return [future.result() for future in [pool.submit(copy_context().run, one, item) for item in items]]
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.deadline import LateError, look
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
@@ -66,6 +67,8 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
             if not why:
                 return Folds(tuple(_fold(retrain, source, X, y, *places) for places in _dealt(y, source.decides)), how)
             reasons.append(why)
+        except LateError:
+            raise
         except ForestcError as error:
             reasons.append(error.what)
         except Exception as error:  # noqa: BLE001 - libraries reject rows with their own kinds of errors
@@ -89,6 +92,7 @@ def _fold(
 
 
 def _retrained(retrain: Retrain, source: Forest, X: NDArray[np.float64], y: NDArray[Any], seed: int = 0) -> Forest:
+    look()
     with seeded_numpy(seed):
         model = retrain(X, y, seed)
     if len(model.classes) != len(source.classes) or model.columns != source.columns:
