@@ -26,7 +26,7 @@ from tools import arguments, show
 import forestc
 from forestc.forest.text import print_forest
 
-ROWS, STEPS, MOST = 12_000, 5, 420.0
+ROWS, STEPS, MOST = 6_000, 5, 420.0
 SLACK, SHARE = 10.0, 1.1  # seconds, and times N: the larger is allowed
 
 
@@ -43,7 +43,7 @@ def _values() -> tuple[Any, Any]:
 
 
 MODELS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
-    "forest": lambda: (RandomForestClassifier(40, random_state=0, n_jobs=2), *_classes(4)),
+    "forest": lambda: (RandomForestClassifier(20, random_state=0, n_jobs=2), *_classes(4)),
     "xgboost": lambda: (xgboost.XGBClassifier(n_estimators=40, max_depth=6, random_state=0, n_jobs=2), *_classes(8)),
     "lightgbm": lambda: (LGBMClassifier(n_estimators=150, num_leaves=31, random_state=0, verbose=-1), *_classes(2)),
     "regression": lambda: (ExtraTreesRegressor(40, max_depth=12, random_state=0, n_jobs=2), *_values()),

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -225,15 +226,20 @@ class Bench:
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
         """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
-        material, parts = self.material, list[Judged]()
+        material, parts, models = self.material, list[Judged](), list[Judged]()
         costs = costs_of(material.asked.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
         score = Score(0.0, 0.0, 0)
         for fold, place in enumerate(material.folds):
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
-            parts.append(judged_on(forest, material.rows(place.judged)))
+            rows = material.rows(place.judged)
+            parts.append(judged_on(forest, rows))
             score = _score(joined(parts))
+            if (given := material.forest) is not None:
+                models.append(self._once(("judged", fold), partial(judged_on, given, rows)))
+                loss = joined(models).loss(joined(parts).errors)
+                score = replace(score, lost=loss.lost, lost_error=loss.error)
             if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
                 break
         return score

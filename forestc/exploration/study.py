@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from forestc.costs.devices import DEVICES
 from forestc.errors import ForestcError, MissingExtraError
 from forestc.notebook import notebook_html, printed
 from forestc.writing import write_text, writing
@@ -61,11 +62,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy (R squared of a regression) on rows, with its standard error."""
+    """Accuracy (R squared of a regression) on rows, with its standard error. lost: against the given model on the same
+    rows, with its standard error; None where models are trained."""
 
     value: float
     standard_error: float
     rows: int
+    lost: float | None = None
+    lost_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -183,6 +187,17 @@ class Study:
         """Whether a trial is complete and keeps every limit."""
         return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
+    @property
+    def room(self) -> int | None:
+        """The LUTs of the device; None without one, or one of any size."""
+        device = DEVICES.get(str(self.asked.get("device")))
+        return None if device is None else device.cells
+
+    def fits(self, trial: Trial) -> bool:
+        """Whether the device has as many LUTs as the trial takes, as far as both are known."""
+        taken = trial.figure("lut")
+        return self.room is None or taken is None or taken <= self.room
+
     @cached_property
     def front(self) -> Trials:
         """The trials that no other beats in every goal, from the best first goal to the worst; of a study that ended
@@ -224,6 +239,8 @@ def open_study(folder: str | Path) -> Study:
         limits = tuple(Limit(**limit) for limit in asked.pop("limits"))
         if not goals or not all(map(_is_goal, goals)) or not all(map(_is_limit, limits)):
             raise TypeError("its goals or limits are none")
+        if asked.get("tolerance") is not None and not _is_number(asked["tolerance"]):
+            raise TypeError("its tolerance is no number")
     except (KeyError, TypeError, AttributeError) as error:
         raise ForestcError(f"{STUDY} is damaged ({error})", where=str(folder), do="run explore again") from None
     paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
@@ -271,7 +288,8 @@ def _read_trial(path: Path) -> Trial:
 def _well_formed(trial: Trial) -> bool:
     """Whether the values read are of the kinds that a Trial promises, and its numbers are finite."""
     scores = [vars(score).values() for score in (trial.validation, trial.test) if score is not None]
-    numbers = [*trial.corrected.values(), *trial.seconds.values(), *(n for score in scores for n in score)]
+    numbers = [*trial.corrected.values(), *trial.seconds.values()]
+    numbers += [number for score in scores for number in score if number is not None]
     numbers += [number for figures in trial.figures.values() for number in figures.values()]
     texts = (trial.reason, trial.command, *trial.options)
     options = all(isinstance(value, str | int | float | None) for value in trial.options.values())
