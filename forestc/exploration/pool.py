@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -85,17 +86,25 @@ def _work(pipe: Any) -> None:
 
 
 class _Worker:
-    def __init__(self, bench: bytes) -> None:
+    """A process, with its first job. A thread sends that and the bench: a pipe holds little, and the process reads only
+    when it has imported what it needs, which takes seconds that no time limit would see."""
+
+    def __init__(self, bench: bytes, job: Job) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
         with _single_threaded():
             self.process.start()
         other.close()
-        self.pipe.send_bytes(bench)
-        self.job: Job | None = None
-        self.since = 0.0
+        self.job: Job | None = job
+        self.since = time.monotonic()
         self.ready = False
+        threading.Thread(target=self._send, args=(bench, job), daemon=True).start()
+
+    def _send(self, bench: bytes, job: Job) -> None:
+        with suppress(OSError, ValueError):  # it may end before it has read them, as `take` will find
+            self.pipe.send_bytes(bench)
+            self.pipe.send(job)
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -134,8 +143,8 @@ class LocalPool:
     def give(self, job: Job) -> None:
         worker = next((worker for worker in self._workers if worker.job is None), None)
         if worker is None:
-            worker = _Worker(self._bench)
-            self._workers.append(worker)
+            self._workers.append(_Worker(self._bench, job))
+            return
         worker.job, worker.since = job, time.monotonic()
         try:
             worker.pipe.send(job)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from forestc.passes.levels import LEVELS, level_number, plan, searched
 from forestc.passes.pipeline import run_passes
 from forestc.passes.portfolio import Fold, Size
 from forestc.passes.promises import EveryPath, KeepsPaths, Within
+from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
@@ -286,3 +289,27 @@ def test_passes_lists_the_levels():
     listed = json.loads(CliRunner().invoke(app, ["passes", "--json"]).stdout)
     assert [level["level"] for level in listed["levels"]] == ["-O0", "-O1 (default)", "-O2", "-O3"]
     assert "-O1 (default)" in CliRunner().invoke(app, ["passes", "--wide"], env={"COLUMNS": "400"}).stdout
+
+
+def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
+    """A pass that does not end is left at its time, and the best so far is taken; -O1 where nothing else was judged."""
+    model, X, y = few_rounds()
+    found = PruneSplits.ladder
+    waits = threading.Event()
+
+    def slow(self, *arguments):
+        waits.wait(60)
+        return found(self, *arguments)
+
+    monkeypatch.setattr(PruneSplits, "ladder", slow)
+    begin = time.monotonic()
+    asked = {"label": y[::2], "held_out": (X[1::2], y[1::2]), "level": 3, "targets": "c"}
+    done = forestc.compile(model, X[::2], tmp_path / "a", effort="6s", **asked)
+    assert time.monotonic() - begin < 12
+    assert done.figures["level"]["level"] == "O3" and done.figures["level"]["tried"] > 1
+    assert any("its time ended the search" in note for note in done.figures["notes"])
+    one = forestc.compile(model, X[::2], tmp_path / "b", effort="0.001s", **asked)
+    assert one.figures["level"]["level"] == "O1"
+    assert one.figures["notes"][-1] == "-O3 is -O1 here: --effort gives 0.001 s, and -O1 alone takes longer"
+    assert one.design.manifest["made"]["held_out"]["rows"] == len(X[1::2])
+    waits.set()
