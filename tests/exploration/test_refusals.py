@@ -95,3 +95,9 @@ def test_the_command_of_a_study_says_what_was_asked(tmp_path):
     output = command_of(asked, Path("study"))
     for part in ("explore m.joblib", "--classes no,yes", "--limit 'lut<=90'", "--no-prove", "--trust-pickle"):
         assert part in output
+
+
+def test_a_tolerance_is_a_share():
+    for given in (2, -0.1, True):
+        with pytest.raises(OptionError, match="use a share from 0 to 1"):
+            Asked(model="m", rows="r", device="xcup", goals=goals_of(None, "xcup", None), tolerance=given)

@@ -95,6 +95,13 @@ def test_the_front_is_no_worse_than_the_levels(done):
         assert any(one.figure("lut") <= lut and one.figure("accuracy") >= accuracy for one in done.front)
 
 
+def test_what_is_lost_is_counted_against_the_model(done):
+    whole = max(trial.validation.rows for trial in done.complete)
+    judged = [trial.validation for trial in done.complete if trial.validation.rows == whole]
+    assert len({round(score.value + score.lost, 9) for score in judged}) == 1 and len(judged) > 4
+    assert all(score.lost_error >= 0 for score in judged)
+
+
 def test_tables_hold_what_the_study_does(done):
     rows = list(csv.DictReader((done.folder / "front.csv").read_text().splitlines()))
     assert [int(row["trial"]) for row in rows] == [trial.number for trial in done.front]
