@@ -99,7 +99,8 @@ class _Worker:
         self.job: Job | None = job
         self.since = time.monotonic()
         self.ready = False
-        threading.Thread(target=self._send, args=(bench, job), daemon=True).start()
+        self.sender = threading.Thread(target=self._send, args=(bench, job), daemon=True)
+        self.sender.start()
 
     def _send(self, bench: bytes, job: Job) -> None:
         with suppress(OSError, ValueError):  # it may end before it has read them, as `take` will find
@@ -117,6 +118,7 @@ def _end(workers: list[_Worker]) -> None:
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
+        worker.sender.join(GRACE)  # it ends with the process that reads
         worker.pipe.close()
 
 
