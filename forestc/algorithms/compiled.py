@@ -57,14 +57,14 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
     """What `run` makes of each item, in threads on all cores; most of it should be compiled functions."""
 
-    def one(item: A) -> B:
+    def timely(item: A) -> B:
         look()
         return run(item)
 
     if len(items) < 2:
-        return [one(item) for item in items]
+        return [timely(item) for item in items]
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        return [future.result() for future in [pool.submit(copy_context().run, one, item) for item in items]]
+        return [future.result() for future in [pool.submit(copy_context().run, timely, item) for item in items]]
 
 
 @contextmanager

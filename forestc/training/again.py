@@ -166,8 +166,8 @@ def _with_rounds(copy: Any, estimator: Any) -> Any:
     """The copy with as many rounds as the estimator has, if it stopped early: where a copy stops depends on its seed,
     or on rows that only the estimator's training was given."""
     known = copy.get_params(deep=False)
-    for stops, rounds, found in _EARLY:
-        taken = getattr(estimator, found, None) if stops in known and known[stops] not in (None, False) else None
+    for stops, rounds, attribute in _EARLY:
+        taken = getattr(estimator, attribute, None) if stops in known and known[stops] not in (None, False) else None
         if taken:
             copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken)})
     if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in known:  # LightGBM
