@@ -18,6 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.cli import main
 from forestc.errors import ToolError
+from forestc.passes.levels import PATHS
 from forestc.report.tables import filled
 from forestc.toolchain.yosys import find_yosys
 
@@ -93,7 +94,7 @@ def test_a_folder_tells_how_to_make_it_again(work, monkeypatch):
 
 def test_rows_in_memory_are_reported_by_shape_and_hash(work):
     model, X, y = trained("xgboost-binary")
-    done = forestc.compile(model, X, work / "array", label=y, held_out=0.25, targets="c")
+    done = forestc.compile(model, X, work / "array", label=y, held_out=0.25, passes=PATHS, targets="c")
     made = made_of(work / "array")
     assert made["command"] is None and made["options"]["label"] == "given in Python"
     assert made["rows"]["shape"] == [569, 30] and "file" not in made["rows"]
@@ -103,11 +104,11 @@ def test_rows_in_memory_are_reported_by_shape_and_hash(work):
     assert made["held_out"] == {"share": 0.25, "rows": 142}
     assert made["accuracy"]["measured_on"] == "fitted_and_held_out"
     assert done.figures["measured"] == made["accuracy"]
-    forestc.compile(model, X[:, ::-1][:, ::-1] + 0, work / "same", label=y, held_out=0.25, targets="c")
+    forestc.compile(model, X[:, ::-1][:, ::-1] + 0, work / "same", label=y, held_out=0.25, passes=PATHS, targets="c")
     assert (work / "same/manifest.json").read_bytes() == (work / "array/manifest.json").read_bytes()
     other = X.copy()
     other[0, 0] += 1
-    forestc.compile(model, other, work / "other", label=y, held_out=0.25, targets="c")
+    forestc.compile(model, other, work / "other", label=y, held_out=0.25, passes=PATHS, targets="c")
     assert made_of(work / "other")["rows"]["sha256"] != made["rows"]["sha256"]
 
 

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cached_property, update_wrapper
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType
 from typing import Any, TypeVar
+
+from forestc.algorithms.deadline import look
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -113,22 +116,33 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
     run: calls a compiled function; different ranges must not write to the same place. Python threads are used instead
     of numba's parallel loops, which take twice as long to compile and can't be entered by two threads at once.
     """
+    look()
     count_of = min(threads(), count)
     if count_of < 2 or count <= few:
         run(0, count)
         return
     ends = sorted({count * piece // (count_of * PIECES) for piece in range(count_of * PIECES + 1)})
+
+    def part(first: int, past: int) -> None:
+        look()
+        run(first, past)
+
     with ThreadPoolExecutor(count_of) as pool:
-        for future in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
+        for future in [pool.submit(copy_context().run, part, first, past) for first, past in pairwise(ends)]:
             future.result()
 
 
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
     """What `run` makes of each item, in threads on all cores; most of it should be compiled functions."""
+
+    def timely(item: A) -> B:
+        look()
+        return run(item)
+
     if len(items) < 2:
-        return [run(item) for item in items]
+        return [timely(item) for item in items]
     with ThreadPoolExecutor(threads()) as pool:
-        return list(pool.map(run, items))
+        return [future.result() for future in [pool.submit(copy_context().run, timely, item) for item in items]]
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from forestc.compilation.record import (
     command_line,
     leaves_note,
     model_record,
+    set_aside,
     steps_record,
     synthesis_record,
     versions,
@@ -201,6 +202,11 @@ def compile(options: CompileOptions) -> Compiled:
     shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
     level, notes = passed.ground.plan.as_dict(), [*passed.notes, *agreed.notes]
+    if shared and held_agreed is not None:
+        aside = set_aside(passed.forest, agreed, held_agreed)
+        passed = replace(passed, steps=tuple(replace(step, aside=aside) for step in passed.steps))
+        notes.append(aside)
+        level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
     notes += [] if capacity is None else [_engine_note(passed.forest, capacity)]
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,

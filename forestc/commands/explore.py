@@ -59,6 +59,8 @@ def explore(options: ExploreOptions) -> Study:
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
     (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
     its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
+    tolerance: recommends the smallest design that loses at most this accuracy against the model, 1.25 standard errors
+    counted as lost; without it the smallest within a standard error of the best.
     classes: names of the model's classes as in the labels, in its order, where they differ.
     validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
     and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
@@ -67,7 +69,7 @@ def explore(options: ExploreOptions) -> Study:
     tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
     the highest there is. storage: an address that Optuna opens; default: a journal in the folder. jobs: processes here,
     by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial here; a
-    cluster's workers have limits of their own. seconds: after which the search ends, with a front of what was found;
+    cluster's workers have limits of their own. seconds: after which the call ends, with a front of what was found;
     the last quarter is for compiling and checking it. What is found then depends on the speed of the machine. resume:
     goes on with the study in the folder, which is what was asked before. Raises ForestcError, also if no design keeps
     the limits; the trials are then in the folder nevertheless.

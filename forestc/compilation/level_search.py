@@ -3,7 +3,9 @@ of the smallest designs synthesis finds the smallest."""
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from forestc.algorithms.deadline import LateError, before
 from forestc.backends import verilog
 from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.compilation.request import Request
@@ -21,13 +24,14 @@ from forestc.costs.prices import DEFAULT_COST
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.passes.base import PassResult
+from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
+from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, judges, plan, refused, searched
 from forestc.passes.pipeline import Step, run_passes
-from forestc.passes.portfolio import Fold, Size, Trial
+from forestc.passes.portfolio import Fold, Size, Stop, Trial
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
+from forestc.rows.ranges import have_rows
 from forestc.toolchain.yosys import synthesize
 from forestc.training.again import folds_of
 
@@ -46,24 +50,29 @@ SHARE_KNOWN = (
 class Ground:
     """What the passes of a plan run on. fit: the rows that they see. held_out: rows that they are judged on; None where
     there are none, or folds are judged. given: held-out rows as the user gave them, or the share set aside. evidence:
-    the losses of the model itself and of what the plan makes, where folds were judged."""
+    the losses of the model itself and of what the plan makes, where folds were judged. results: what the passes make;
+    done: that, checked; None where it is not known yet."""
 
     plan: Plan
     fit: Rows
     held_out: Rows | None
     given: Any
     evidence: tuple[Loss, Loss] | None = None
+    results: Sequence[PassResult] | None = None
+    done: tuple[Forest, list[Step]] | None = None
 
     def run(
         self,
         source: Forest,
         progress: Callable[[str], None] = lambda _: None,
-        results: Sequence[PassResult] | None = None,
+        given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """`run_passes` with the passes of the plan. results: what these make, if it is known. Raises OptionError if it
-        is of other passes."""
-        if self.plan.chosen is not None:
-            results = self.plan.chosen.results
+        """`run_passes` with the passes of the plan. given: what they make, if the caller knows. Raises OptionError
+        if it is of other passes."""
+        if self.done is not None:
+            return self.done
+        results = self.results if self.plan.chosen is None else self.plan.chosen.results
+        results = given if results is None else results
         if results is not None and len(results) != len(self.plan.passes):
             raise OptionError(f"{len(results)} results of {len(self.plan.passes)} passes", do="give one of each pass")
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results)
@@ -72,6 +81,38 @@ class Ground:
 def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     """The plan of the wanted level, or of the passes that the user named. source: the forest of the wanted model.
     Raises ForestcError."""
+    stop = wanted.stop
+    if stop is None or stop.seconds == math.inf or not have_rows(rows):
+        return _ground(source, rows, wanted, stop)
+    begin, options = time.monotonic(), wanted.options
+    fit, held_out = split_rows(rows, options.held_out, source, options.label)
+    planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
+    results = _made(source, planned.passes, fit, None)
+    made = time.monotonic()
+    done = run_passes(source, planned.passes, fit, held_out, options.progress, None, results)
+    until = begin + stop.seconds - (time.monotonic() - made)  # what is found is to be checked, too
+    try:
+        if time.monotonic() < until:
+            return _ground(source, rows, wanted, replace(stop, until=until), results)
+        why = f"-O{DEFAULT_LEVEL} alone takes longer"
+    except LateError:
+        why = "that was over before any smaller design was judged"
+    note = f"-O{wanted.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
+    return Ground(replace(planned, notes=(note,)), fit, held_out, options.held_out, None, results, done)
+
+
+def _made(source: Forest, passes: Sequence[Pass], rows: Rows, judge: Judge | None) -> list[PassResult]:
+    """What each of the passes makes."""
+    results: list[PassResult] = []
+    for step in passes:
+        results.append(step.run(results[-1].forest if results else source, rows, judge))
+    return results
+
+
+def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, first: Sequence[PassResult] = ()) -> Ground:
+    """The same, without the seconds of an effort. first: what the passes of -O1 make, if it is known. Raises LateError
+    if the time of `stop` is over before anything is judged."""
+    until = math.inf if stop is None else stop.until
     options, progress = wanted.options, wanted.options.progress
     named, level, label, given = wanted.named, wanted.level, options.label, options.held_out
     why = refused(level, source, rows, options.scores) if named is None else None
@@ -81,9 +122,18 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
             given = HELD_OUT
         fit, held_out = split_rows(rows, given, source, label)
         planned = plan(named, level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
-        return Ground(replace(planned, notes=(*planned.notes, *[SHARE_KNOWN] * share)), fit, held_out, given)
+        if named is None and share_of(given) is not None and not any(map(judges, planned.passes)):
+            planned = plan(None, level, source, rows, None, scores=options.scores)
+            notes = [] if share else [_NONE_ASIDE.format(level=planned.level, share=given)]
+            return Ground(replace(planned, notes=(*planned.notes, *notes)), rows, None, None)
+        results = None
+        if until < math.inf:
+            judge = None if held_out is None else Judge(source, held_out)
+            results = before(until, lambda: _made(source, planned.passes, fit, judge))
+        planned = replace(planned, notes=(*planned.notes, *[SHARE_KNOWN] * share))
+        return Ground(planned, fit, held_out, given, results=results)
     fit, held_out = split_rows(rows, given, source, label)
-    notes: list[str] = []
+    notes = []
     if held_out is not None:
         progress("looking for held-out rows among the given ones")
         notes = _known(fit, held_out) if share_of(given) is None else [_SET_ASIDE]
@@ -92,7 +142,7 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     else:
         progress("training the model again on parts of the rows, to judge on the others")
         try:
-            trained = folds_of(options.model, source, rows, trust_pickle=options.trust_pickle)
+            trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
@@ -101,9 +151,10 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     size = size_of(wanted)
     best_plan = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=options.tolerance, stop=wanted.stop, progress=progress,
+        how=how, tolerance=options.tolerance, stop=stop, first=first, progress=progress,
     )  # fmt: skip
-    best_plan = _synthesized(best_plan, wanted)
+    if until == math.inf:  # synthesis takes minutes
+        best_plan = _synthesized(best_plan, wanted)
     assert best_plan.chosen is not None
     loss = best_plan.chosen.loss
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
@@ -113,6 +164,7 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
     return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
 
 
+_NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _SET_ASIDE = (
     "passes are judged on a share of the given rows; if the model was trained on them, it looks better there than on "
     "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"

@@ -67,6 +67,17 @@ def accuracy_record(
     }
 
 
+def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
+    """A note for users: given rows that were set aside to judge, and what promises about given rows miss of them.
+    agreed, held_out: on all given rows, and on those set aside."""
+    changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
+    what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
+    return (
+        f"{aside:,} of the {agreed.rows:,} given rows were set aside to judge. What is kept of the given rows is kept "
+        f"of the other {agreed.rows - aside:,}; of those set aside {changed:,} {'is' if changed == 1 else 'are'} {what}"
+    )
+
+
 def leaves_note(step: Step) -> str:
     """A note for users: what a quantize step without rows did to leaves, and so to decisions."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -35,6 +36,7 @@ from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
 from forestc.rows.batches import Rows
+from forestc.rows.given import share_of
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
@@ -224,15 +226,20 @@ class Bench:
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
         """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
-        material, parts = self.material, list[Judged]()
+        material, parts, models = self.material, list[Judged](), list[Judged]()
         costs = costs_of(material.asked.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
         score = Score(0.0, 0.0, 0)
         for fold, place in enumerate(material.folds):
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
-            parts.append(judged_on(forest, material.rows(place.judged)))
+            rows = material.rows(place.judged)
+            parts.append(judged_on(forest, rows))
             score = _score(joined(parts))
+            if (given := material.forest) is not None:
+                models.append(self._once(("judged", fold), partial(judged_on, given, rows)))
+                loss = joined(models).loss(joined(parts).errors)
+                score = replace(score, lost=loss.lost, lost_error=loss.error)
             if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
                 break
         return score
@@ -262,8 +269,10 @@ class Bench:
         spelled = spelt(trial.options, asked)
         if LEVEL in spelled:
             model = self.model(trial.number, trial.options, self.first)
-            if _searches(spelled[LEVEL], model, self._passes(model, self.first).rows):
-                # what the search took is named: on other rows, or with more effort, it might take something else
+            searches = _searches(spelled[LEVEL], model, self._passes(model, self.first).rows)
+            if searches or share_of(self.material.held_out) is not None:
+                # what the search took is named: on other rows, or with more effort, it might take something else; and
+                # a level that judges nothing would keep the rows that candidates are judged on, too
                 steps = self.steps(trial.options, model, self.first)
                 del spelled[LEVEL]
                 spelled["passes"] = ",".join(map(print_pass, steps))

@@ -1,6 +1,9 @@
-"""Which design of a study to take: the smallest of the front within a standard error of its best, and those beside it.
+"""Which design of a study to take, and those beside it on the front.
 
-The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3.
+With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost; otherwise
+the smallest of the front within a standard error of its best. What does not fit the device is taken only if nothing
+fits. The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section
+3.4.3.
 """
 
 from __future__ import annotations
@@ -10,15 +13,16 @@ from dataclasses import dataclass
 
 from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
+from forestc.passes.judge import ERRORS
 
 UNPRUNED = 1  # the level that changes no path of the given rows
 
 
 @dataclass(frozen=True)
 class Choice:
-    """size: the goal that the front is ordered by. best: the most accurate of the front. taken: the smallest whose
-    accuracy is within a standard error of that. smaller, better: the next of the front, None at its ends. unpruned: the
-    model as it is."""
+    """size: the goal that the front is ordered by. best: the most accurate of the front. taken: the smallest that is
+    accurate enough, as the module says; within: whether it is within the study's tolerance; fits: whether it fits the
+    device. smaller, better: the next of the front, None at its ends. unpruned: the model as it is."""
 
     size: Goal
     best: Trial
@@ -26,6 +30,8 @@ class Choice:
     smaller: Trial | None
     better: Trial | None
     unpruned: Trial | None
+    within: bool = True
+    fits: bool = True
 
     def times_smaller(self) -> float | None:
         """How many times smaller the design is than the unpruned one; None where that says nothing."""
@@ -37,21 +43,45 @@ class Choice:
 
 def choice(study: Study) -> Choice | None:
     """None for a study without a front, or without accuracies."""
-    size = size_goal(study.goals)
-    known = [trial for trial in study.front if trial.validation is not None and trial.figure(size.figure) is not None]
+    size, tolerance = size_goal(study.goals), study.asked.get("tolerance")
+    known = [trial for trial in study.front if _known(trial, size)]
     if not known:
         return None
 
     def cost(trial: Trial) -> tuple[float, float]:
         return size.cost(trial.figure(size.figure)), -_accuracy(trial)
 
-    best = max(known, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
+    fitting = [trial for trial in known if study.fits(trial)]
+    among = fitting or [min(known, key=cost)]
+    best = max(among, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
     assert best.validation is not None
-    enough = best.validation.value - best.validation.standard_error
-    taken = min((trial for trial in known if _accuracy(trial) >= enough), key=cost)
+    within = True
+    if tolerance is None:
+        enough = best.validation.value - best.validation.standard_error
+        taken = min((trial for trial in among if _accuracy(trial) >= enough), key=cost)
+    else:
+        more = [trial for trial in study.trials if study.kept(trial) and _known(trial, size) and study.fits(trial)]
+        candidates = more if fitting else among
+        good = [trial for trial in candidates if counted(trial, best) <= tolerance]
+        within = bool(good)
+        taken = min(good, key=cost) if good else min(candidates, key=lambda trial: (counted(trial, best), cost(trial)))
     smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
-    better = min((trial for trial in known if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
-    return Choice(size, best, taken, smaller, better, unpruned(study.trials))
+    better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
+    return Choice(size, best, taken, smaller, better, unpruned(study.trials), within, bool(fitting))
+
+
+def counted(trial: Trial, best: Trial) -> float:
+    """The accuracy that counts as lost: against the model on the same rows; of a study that trains its models against
+    the best of the front, with the trial's own standard error."""
+    score = trial.validation
+    assert score is not None
+    if score.lost is not None and score.lost_error is not None:
+        return score.lost + ERRORS * score.lost_error
+    return 0.0 if trial.number == best.number else _accuracy(best) - score.value + ERRORS * score.standard_error
+
+
+def _known(trial: Trial, size: Goal) -> bool:
+    return trial.validation is not None and trial.figure(size.figure) is not None
 
 
 def size_goal(goals: Sequence[Goal]) -> Goal:

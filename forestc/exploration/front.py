@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from forestc.exploration.choice import choice, counted
 from forestc.exploration.study import Study, Trial
 
 FRONT, ALL = "front.csv", "study.parquet"
@@ -40,17 +41,23 @@ def equals(study: Study) -> dict[int, int]:
 
 def write_front(study: Study) -> None:
     """Writes front.csv and study.parquet."""
-    rows = [trial.row() for trial in study.front]
+    rows = [_row(study, trial) for trial in study.front]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     (study.folder / FRONT).write_text(text.getvalue(), encoding="utf-8")
-    rows = [trial.row() for trial in study.trials]
+    rows = [_row(study, trial) for trial in study.trials]
     names = list(dict.fromkeys(key for row in rows for key in row))
     table = {name: _column([row.get(name) for row in rows]) for name in names}
     pyarrow.parquet.write_table(pa.table(table), study.folder / ALL)
+
+
+def _row(study: Study, trial: Trial) -> dict[str, Any]:
+    """The trial as a flat row; where the device has a number of LUTs, with whether it fits."""
+    known = study.room is not None and trial.figure("lut") is not None
+    return trial.row() | ({"fits": study.fits(trial)} if known else {})
 
 
 def _column(values: list[Any]) -> pa.Array:
@@ -69,7 +76,30 @@ def summary(study: Study) -> dict[str, Any]:
     states: Mapping[str, int] = {
         state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")
     }
-    front = [trial.row() | {"equal_to": same.get(trial.number)} for trial in study.front]
-    kept = ("device", "cpu", "seed", "validation", "corrections", "notes", "stopped", "unfinished", "finish", "command")
+    front = [{"fits": None} | _row(study, trial) | {"equal_to": same.get(trial.number)} for trial in study.front]
+    chosen = choice(study)
+    taken = (
+        None
+        if chosen is None
+        else {
+            "trial": chosen.taken.number,
+            "fits": chosen.fits,
+            "within": chosen.within,
+            "counted_lost": counted(chosen.taken, chosen.best),
+        }
+    )
+    kept = (
+        "tolerance",
+        "device",
+        "cpu",
+        "seed",
+        "validation",
+        "corrections",
+        "notes",
+        "stopped",
+        "unfinished",
+        "finish",
+        "command",
+    )
     asked = {name: study.asked.get(name) for name in kept}
-    return {"out": str(study.folder), "trials": dict(states), "front": front, **asked}
+    return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **asked}

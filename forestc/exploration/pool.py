@@ -9,6 +9,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -27,6 +28,7 @@ from forestc.system import resident_mb
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
 LOOK = 0.25  # seconds between looks at what workers take
+UNGUARDED = """ as it started; a script that defines what workers call needs `if __name__ == "__main__":`"""
 _READY = "ready"  # a worker's first word: the time of its first trial counts from here
 GRACE = 3.0  # seconds that a worker has to end its outside tools
 
@@ -90,23 +92,26 @@ def _work(pipe: Any, speaks: bool) -> None:
 
 
 class _Worker:
-    def __init__(self, bench: bytes, speaks: bool) -> None:
+    """A process, with its first job. A thread sends that and the bench: a pipe holds little, and the process reads only
+    when it has imported what it needs, which takes seconds that no time limit would see."""
+
+    def __init__(self, bench: bytes, job: Job, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other, speaks), daemon=True)
         with _single_threaded(), nullcontext() if b"__main__" in bench else _without_main():
             self.process.start()
         other.close()
-        try:
-            self.pipe.send_bytes(bench)
-        except OSError:
-            raise ToolError(
-                "a worker ended as it started: it runs your script again, for a function that is defined there",
-                do='call explore under `if __name__ == "__main__":`, or define the function in a module of its own',
-            ) from None
-        self.job: Job | None = None
-        self.since = 0.0
+        self.job: Job | None = job
+        self.since = time.monotonic()
         self.ready = False
+        self.sender = threading.Thread(target=self._send, args=(bench, job), daemon=True)
+        self.sender.start()
+
+    def _send(self, bench: bytes, job: Job) -> None:
+        with suppress(OSError, ValueError):  # it may end before it has read them, as `take` will find
+            self.pipe.send_bytes(bench)
+            self.pipe.send(job)
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -119,6 +124,7 @@ def _end(workers: list[_Worker]) -> None:
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
+        worker.sender.join(GRACE)  # it ends with the process that reads
         worker.pipe.close()
 
 
@@ -151,8 +157,8 @@ class LocalPool:
         worker = next((worker for worker in self._workers if worker.job is None), None)
         if worker is None:
             speaks = not self._workers and logging.getLogger("forestc").isEnabledFor(logging.WARNING)
-            worker = _Worker(self._bench, speaks)
-            self._workers.append(worker)
+            self._workers.append(_Worker(self._bench, job, speaks))
+            return
         worker.job, worker.since = job, time.monotonic()
         try:
             worker.pipe.send(job)
@@ -181,7 +187,7 @@ class LocalPool:
             worker.process.join(GRACE)
             code = worker.process.exitcode
             how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
-            return [self._lost(worker, f"its process ended with {how}")]
+            return [self._lost(worker, f"its process ended with {how}{'' if worker.ready else UNGUARDED}")]
         if isinstance(message, str):
             worker.ready, worker.since = True, time.monotonic()
             return []

@@ -17,7 +17,7 @@ import numpy as np
 from forestc.costs.devices import DEVICES
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
-from forestc.exploration.choice import unpruned
+from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.correction import Correction, corrected, corrections
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
@@ -250,11 +250,19 @@ class Search:
         if self.asked.top != "estimate":
             self.climb()
         while True:
-            sent = [trial for trial in self.view().front if not self._finished(trial)]
+            wanted = self._wanted()
+            sent = [trial for trial in wanted if not self._finished(trial)]
             if not sent:
                 break
             self._all("finish", sent)
         self._build_unpruned()
+
+    def _wanted(self) -> list[Trial]:
+        """The designs of the front, and the one that the study recommends."""
+        view = self.view(asked={"device": self.asked.device, "tolerance": self.asked.tolerance})
+        chosen = choice(view)
+        front = list(view.front)
+        return front if chosen is None or chosen.taken in front else [*front, chosen.taken]
 
     def _finished(self, trial: Trial) -> bool:
         """Whether a design of the front is compiled, checked and scored."""

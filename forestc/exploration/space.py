@@ -133,23 +133,24 @@ def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """The designs that every search begins with: the levels, so that the front is no worse than theirs, what trainers
-    advise, as it is, and a ladder of prices for each way to shrink, from most accurate to smallest. training: options
-    of the trainers."""
-    designs: list[dict[str, Any]] = [{LEVEL: level} for level in range(len(LEVELS))]
-    designs += [{**options, **_start(space, NOTHING, 0.0)} for options in training]
+    """The designs that every search begins with, the smallest and quickest first: few trees grown anew, what trainers
+    advise, the levels, so that the front is no worse than theirs, and a ladder of prices for each way to shrink, from
+    smallest to most accurate. -O0 is the largest, and last. training: options of the trainers."""
+    designs: list[dict[str, Any]] = []
     ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
+    if "regrow-trees" in shrink.values:
+        designs += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
+    designs += [{**options, **_start(space, NOTHING, 0.0)} for options in training]
+    designs += [{LEVEL: level} for level in range(1, len(LEVELS))]
     for way, count in ladders.items():
         bits = {"quantize.leaf_bits": KEPT_LEAF_BITS} if way == "prune-trees" else {}
         if way in shrink.values:
-            designs += [_start(space, way, float(price)) | bits for price in np.geomspace(0.05, 8.0, count)]
-    if "regrow-trees" in shrink.values:
-        designs += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
+            designs += [_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)]
     if not any(way in shrink.values for way in ladders):
         designs += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
-    return designs
+    return [*designs, {LEVEL: 0}]
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:

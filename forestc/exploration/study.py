@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from forestc.costs.devices import DEVICES
 from forestc.errors import MissingExtraError
 from forestc.notebook import notebook_html, printed
 from forestc.options.records import (
@@ -72,11 +73,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy (R squared of a regression) on rows, with its standard error."""
+    """Accuracy (R squared of a regression) on rows, with its standard error. lost: against the given model on the same
+    rows, with its standard error; None where models are trained."""
 
     value: float
     standard_error: float
     rows: int
+    lost: float | None = None
+    lost_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,17 @@ class Study:
         """Whether a trial is complete and keeps every limit."""
         return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
+    @property
+    def room(self) -> int | None:
+        """The LUTs of the device; None without one, or one of any size."""
+        device = DEVICES.get(str(self.asked.get("device")))
+        return None if device is None else device.cells
+
+    def fits(self, trial: Trial) -> bool:
+        """Whether the device has as many LUTs as the trial takes, as far as both are known."""
+        taken = trial.figure("lut")
+        return self.room is None or taken is None or taken <= self.room
+
     @cached_property
     def front(self) -> Trials:
         """The trials that no other beats in every goal, from the best first goal to the worst; of a study that ended
@@ -256,7 +271,7 @@ _STUDY: Schema = {
         "label": {"type": ["string", "integer", "null"]},
         **dict.fromkeys(("train", "classes"), _TEXTS),
         **dict.fromkeys(("trials", "seed", "jobs", "trial_mb"), _WHOLE),
-        "trial_seconds": _SECONDS,
+        **dict.fromkeys(("trial_seconds", "tolerance"), _SECONDS),
         **dict.fromkeys(("regression", "native", "prove", "stopped"), _YES_OR_NO),
         "top": {"enum": list(RUNGS)},
         "versions": {"type": "object", "additionalProperties": TEXT},

@@ -47,6 +47,13 @@ class ExploreOptions:
     limits: Sequence[Any] = option(
         (), "--limit", "what every design must keep, as in 'fmax>=150'; several times", "LIMIT", repeated=True
     )
+    tolerance: float | None = option(
+        None,
+        "--tolerance",
+        "recommend the smallest design that loses at most this accuracy against the model, 1.25 standard errors "
+        "counted as lost; default: the smallest within a standard error of the best",
+        "SHARE",
+    )
     trials: int = option(200, "--trials", "designs to try", "N", least=1)
     seconds: float | None = option(
         None, "--seconds", "end in this time, with the front of what was found; default: after all trials", "SECONDS"

@@ -7,15 +7,17 @@ the searching passes reject there are lists, of which the first that fits is run
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from forestc.algorithms.deadline import LateError, before
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES
-from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
+from forestc.passes.base import Pass, PassResult, Refusing, parse_passes, print_pass
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import DEFAULT_TOLERANCE
@@ -63,6 +65,7 @@ LEVELS: tuple[Level, ...] = (
     ),
 )
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
+CLIMBED = 0.75  # of the time that is left after -O1, in which settings are tried; the rest is to find their sizes
 SMALLER = 0.9  # of the size of what -O2 would take, so that an error of the estimates makes -O3 no larger
 KEPT = "decisions kept"  # the family that -O2 tries
 STRIDES = {1: 4, 2: 3, 3: 1}  # of prune-splits' prices, by effort
@@ -214,6 +217,11 @@ def plan(
     return Plan(wanted, tuple(passes), tuple(notes), DEFAULT_TOLERANCE if tolerance is None else tolerance)
 
 
+def judges(step: Pass) -> bool:
+    """Whether a pass measures accuracy on held-out rows."""
+    return getattr(step, "tolerance", None) is not None or getattr(step, "needs_judge", False)
+
+
 def refused(level: int | None, source: Forest, rows: Rows | None, scores: float | None) -> str | None:
     """Why a level that searches can't do so on this model and these rows; None if it can, or does not search."""
     if level not in SEARCHING:
@@ -230,10 +238,10 @@ def families(
     level: int, source: Forest, tolerance: float, cost: str = DEFAULT_COST, effort: int = DEFAULT_EFFORT, rows: int = 0
 ) -> list[Family]:
     """What a level tries on a model, the most promising first. rows: how many are given. cost: what is minimized."""
-    before = tuple(parse_passes(PATHS, PASSES))[:-1]
+    paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     stride = STRIDES[effort]
     keep = Family(
-        KEPT, before, PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost),
+        KEPT, paths, PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost),
         otherwise=PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost, mended=0.0),
     )  # fmt: skip
     if level == SEARCHING[0]:
@@ -242,18 +250,18 @@ def families(
         keep = replace(keep, least=LEAST_KEPT)
     grown = RegrowTrees(tolerance=tolerance, cost=cost)
     splits = PruneSplits(leaf_bits="auto", tolerance=tolerance, stride=stride, cost=cost)
-    tried = [Family("regrow-trees", before, grown)]
+    tried = [Family("regrow-trees", paths, grown)]
     if rows <= FEW_ROWS:
-        tried.append(Family("regrow-trees, noise", before, replace(grown, noise=0.1, depth=5)))
-    tried += [Family("prune-splits", before, splits), *([keep] if source.decides else [])]
+        tried.append(Family("regrow-trees, noise", paths, replace(grown, noise=0.1, depth=5)))
+    tried += [Family("prune-splits", paths, splits), *([keep] if source.decides else [])]
     if effort > 1:
         if source.decides and not source.parts and not prices(cost).firmware:
-            tried.append(Family("fitted leaves", before[:-1], Quantize(fit=True, tolerance=tolerance)))
-        tried.append(Family("prune-trees", (*before, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
+            tried.append(Family("fitted leaves", paths[:-1], Quantize(fit=True, tolerance=tolerance)))
+        tried.append(Family("prune-trees", (*paths, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
     if effort > 2:
         if len(source.classes) == 2:
-            tried.append(Family("extract-rules", before, replace(RULES, tolerance=tolerance)))
-        tried.append(Family("regrow-trees, half of the columns", before, replace(grown, columns=0.5)))
+            tried.append(Family("extract-rules", paths, replace(RULES, tolerance=tolerance)))
+        tried.append(Family("regrow-trees, half of the columns", paths, replace(grown, columns=0.5)))
     return tried
 
 
@@ -267,36 +275,58 @@ def searched(
     how: str,
     tolerance: float | None = None,
     stop: Stop | None = None,
+    first: Sequence[PassResult] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Plan:
     """The passes that a search of level 2 or 3 takes. folds: what it is judged on, and how in words. size: what
-    is minimized. Raises ForestcError."""
+    is minimized. first: what the passes of -O1 make, if that is known. Raises ForestcError, and LateError if the time
+    is over before anything was judged."""
     limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
     search = Search(source, rows, folds, size, limit, stop, progress)
-    plain = search.plain("paths kept", parse_passes(PATHS, PASSES))
-
-    def climb(family: Family) -> None:
-        if _refused([family.step], source, rows, None, None) is None:
-            search.climb(family)
-
-    for family in families(level, source, limit, size.cost, stop.effort, search.count):
-        climb(family)
-    best = search.smallest()
-    if level == SEARCHING[-1] and stop.effort > 1 and best.family == "prune-splits":
-        climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=size.cost)))
-        best = search.smallest()
-    kept = search.smallest(lambda trial: trial.family == KEPT, plain)
-    if level == SEARCHING[-1] and kept.size * SMALLER <= best.size:
-        best = kept
-    notes = [f"{name}: {why}" for name, why in search.refused.items()]
-    if level == SEARCHING[0] and stop.effort > 1:
-        notes += _without_promise(search, best)
+    paths = parse_passes(PATHS, PASSES)
+    if first:
+        search.base.know(paths, first)
+    plain = before(stop.until, lambda: search.plain("paths kept", paths))
+    now = time.monotonic()
+    late: list[str] = []
+    try:
+        before(now + CLIMBED * (stop.until - now), lambda: _climbed(level, search))
+    except LateError:
+        late = [f"-O{level}: its time ended the search after {len(search.trials)} settings; more may find smaller ones"]
+    notes = [f"{name}: {why}" for name, why in list(search.refused.items())]
+    try:
+        best = before(stop.until, lambda: _best(level, search, plain))
+        if level == SEARCHING[0] and stop.effort > 1 and not late:
+            notes += before(stop.until, lambda: _without_promise(search, best))
+    except LateError:
+        best = search.known(plain)
     if best is plain and not plain.good:
         notes.append(
             f"-O{level}: nothing smaller than -O1 keeps the accuracy: on {plain.loss.rows} other rows -O1 itself loses "
             f"{plain.loss.lost:.4f} of the {plain.loss.measure}, with a standard error of {plain.loss.error:.4f}"
         )
-    return Plan(level, best.passes, tuple(notes), limit, tuple(search.trials), best, how, size.unit)
+    return Plan(level, best.passes, (*notes, *late), limit, tuple(search.trials), best, how, size.unit)
+
+
+def _climbed(level: int, search: Search) -> None:
+    """Tries the families of a level."""
+    source, rows, size, limit, effort = search.model, search.rows, search.size, search.tolerance, search.stop.effort
+
+    def climb(family: Family) -> None:
+        if _refused([family.step], source, rows, None, None) is None:
+            search.climb(family)
+
+    for family in families(level, source, limit, size.cost, effort, search.count):
+        climb(family)
+    if level == SEARCHING[-1] and effort > 1 and (best := search.smallest()).family == "prune-splits":
+        climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=size.cost)))
+
+
+def _best(level: int, search: Search, plain: Trial) -> Trial:
+    """The smallest design; at level 3 one that keeps decisions, where no other is much smaller."""
+    best = search.smallest()
+    kept = search.smallest(lambda trial: trial.family == KEPT, plain)
+    return kept if level == SEARCHING[-1] and kept.size * SMALLER <= best.size else best
 
 
 def _without_promise(search: Search, best: Trial) -> list[str]:

@@ -40,6 +40,7 @@ class Step:
     of a regression the largest error over the range of scores. held_out: {rows, measure, before, after, lost,
     lost_in_all, standard_error} on the held-out rows; None without such rows. Its measure is accuracy, R squared, or,
     without labels, agreement with the model; lost counts this pass, lost_in_all and its standard_error all so far.
+    aside: a sentence on given rows that the promises leave out, as they were set aside.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Step:
     inputs_checked: int
     change: float
     held_out: dict[str, Any] | None = None
+    aside: str = ""
 
     def with_report(self, **figures: Any) -> Step:
         """The step with further figures in its report."""
@@ -66,7 +68,8 @@ class Step:
     @property
     def meaning(self) -> str:
         """The promises, in sentences."""
-        return "; ".join(promise.meaning() for promise in self.promises)
+        meant = "; ".join(promise.meaning() for promise in self.promises)
+        return f"{meant} ({self.aside})" if self.aside and "given rows" in meant else meant
 
     def figures(self) -> dict[str, Any]:
         """For `--json`."""

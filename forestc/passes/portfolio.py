@@ -9,7 +9,6 @@ is taken whose loss, with `Loss.within`, is within the tolerance.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import in_threads
+from forestc.algorithms.deadline import look
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
@@ -133,11 +133,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Stop:
-    """How long is searched. effort: 1 (little) to 3. seconds: after which no further setting is tried; results then
-    depend on the speed of the machine."""
+    """How long is searched. effort: 1 (little) to 3. seconds: for all passes of the level; results then depend on the
+    speed of the machine. until: the time of time.monotonic() at which the search has to end."""
 
     effort: int
     seconds: float = math.inf
+    until: float = math.inf
 
 
 class _Place:
@@ -146,6 +147,12 @@ class _Place:
     def __init__(self, model: Forest, rows: Rows) -> None:
         self.model, self.rows = model, rows
         self._made: dict[tuple[str, ...], list[PassResult]] = {(): []}
+
+    def know(self, passes: Sequence[Pass], results: Sequence[PassResult]) -> None:
+        """Takes what passes made of the model, where that is known."""
+        names = tuple(map(print_pass, passes))
+        for count in range(1, len(names) + 1):
+            self._made[names[:count]] = list(results[:count])
 
     def made(self, passes: Sequence[Pass]) -> list[PassResult]:
         """What each of the passes makes; they leave nothing to choose."""
@@ -177,7 +184,6 @@ class Search:
     refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.begin = time.monotonic()
         self.base = _Place(self.model, self.rows)
         self.places = [
             self.base if fold.model is self.model and fold.fit is self.rows else _Place(fold.model, fold.fit)
@@ -196,10 +202,14 @@ class Search:
         good = [trial for trial in self._candidates() if among(trial)]
         return min([first, *good], key=lambda trial: trial.size)
 
-    @property
-    def late(self) -> bool:
-        """Whether the seconds are over."""
-        return time.monotonic() - self.begin > self.stop.seconds
+    def known(self, plain: Trial) -> Trial:
+        """The best design where no time is left to find sizes: the smallest of the good ones that have one, or else
+        the cheapest."""
+        good = [trial for trial in self.trials if trial.good and trial is not plain]
+        measured = [trial for trial in [*good, plain] if trial.measured]
+        if any(trial is not plain for trial in measured):
+            return min(measured, key=lambda trial: trial.size)
+        return min(good, key=lambda trial: trial.cost, default=plain)
 
     @property
     def cheapest(self) -> float:
@@ -222,6 +232,7 @@ class Search:
     def add(
         self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
     ) -> Trial:
+        look()
         good = loss.rows == len(self.judge.judged.errors) and loss.within(self.tolerance)
         trial = Trial(name, passes, make, cost, loss, good, self.size.of)
         self.trials.append(trial)
@@ -242,7 +253,7 @@ class Search:
         except ForestcError as error:
             self.refused[family.name] = error.what
         else:
-            if len(self.trials) == before and not self.late:
+            if len(self.trials) == before:
                 self.refused[family.name] = TOO_LARGE
 
     def _cost_before(self, family: Family) -> float:
@@ -268,14 +279,12 @@ class _Climb:
             before = self.tried
             if branch.grows:
                 self.best = min(self.best, self._grow(branch))
-                if self.search.late:
-                    break
                 continue
             cheapest, least = self._shrink(branch)
             self.best = min(self.best, cheapest)
             known = min(self.search.cheapest, self.best)
             much = known < math.inf and (least if branch.alone else cheapest) > WORSE * known
-            if much or self.tried == before or self.search.late:  # other settings would be larger than what is known
+            if much or self.tried == before:  # other settings would be larger than what is known
                 break
         return self.best < math.inf
 
@@ -304,7 +313,7 @@ class _Climb:
             for last in self._raced(step):
                 if last[0].cost >= most or last[1].lost - last[1].error > self.search.tolerance:
                     break
-            if last is None or last[0].cost >= most or self.search.late:
+            if last is None or last[0].cost >= most:
                 break
             rung, loss = last
             make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)
@@ -363,7 +372,7 @@ class _Climb:
                 missed += 1
                 if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
                     break
-            if rung.last or self.search.late:
+            if rung.last:
                 break
             if len(ladders) == 1:
                 own = next(ladders[search.base], None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forestc.exploration.choice import Choice, choice
+from forestc.exploration.choice import Choice, choice, counted
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Study, Trial
+from forestc.passes.judge import ERRORS
 
 Words: TypeAlias = tuple[str | Trial, ...]  # a trial stands for its number, which may be a link
 
@@ -28,12 +29,33 @@ def answer(study: Study) -> Answer | None:
     chosen = choice(study)
     if chosen is None:
         return None
-    which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
+    head = _head(study, chosen)
     beside = [("Next smaller: ", chosen.smaller), ("Next more accurate: ", chosen.better)]
     return Answer(
-        (_of(chosen, f"{which} within a standard error of the best: ", chosen.taken), *_compared(study, chosen)),
+        (*_misfit(study, chosen), _of(chosen, head, chosen.taken), *_compared(study, chosen)),
         tuple(_of(chosen, head, trial) for head, trial in beside if trial is not None),
     )
+
+
+def _head(study: Study, chosen: Choice) -> str:
+    """How the design was chosen."""
+    which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
+    tolerance = study.asked.get("tolerance")
+    if not chosen.fits:
+        return "The smallest: "
+    if tolerance is None:
+        return f"{which} within a standard error of the best: "
+    points = f"{100 * tolerance:g} point{'' if tolerance == 0.01 else 's'}"
+    loses = f"loses at most {points} of accuracy, {ERRORS:g} standard errors counted"
+    if chosen.within:
+        return f"{which} that {loses}: "
+    return f"No design {loses}. The one that loses least, {100 * counted(chosen.taken, chosen.best):.1f} points: "
+
+
+def _misfit(study: Study, chosen: Choice) -> list[Words]:
+    if chosen.fits:
+        return []
+    return [(f"No design that was tried fits {study.asked.get('device')} ({study.room:,} LUTs).",)]
 
 
 def _of(chosen: Choice, head: str, trial: Trial) -> Words:

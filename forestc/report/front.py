@@ -21,12 +21,15 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
     for row in figures["front"]:
         cells = [_cell(row, name) for name in shown]
         same = row["equal_to"]
-        remark = f"equal to {same}" if same is not None else ""
+        remarks = [f"equal to {same}"] * (same is not None) + ["does not fit"] * (row["fits"] is False)
+        remark = ", ".join(remarks)
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
     counts, advice = figures["trials"], answer(study)
     lines = [] if advice is None else [visible(as_text(words)) for words in (*advice.first, *advice.beside)]
     if any(row["equal_to"] is not None for row in figures["front"]):
         lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
+    if any(row["fits"] is False for row in figures["front"]):
+        lines += [f"does not fit: {figures['device']} has {study.room:,} LUTs"]
     lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
     lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip

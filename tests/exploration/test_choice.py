@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from forestc.exploration.choice import choice
+from forestc.exploration.front import summary
 from forestc.exploration.study import Goal, Score, Study, Trial
 from forestc.report.answer import answer, as_text
+from forestc.report.front import front_tables
 
 LUT, ACCURACY, FMAX = Goal("lut", False, "LUTs"), Goal("accuracy", True), Goal("fmax_mhz", True, "MHz")
 
@@ -74,3 +76,42 @@ def test_goals_that_are_to_be_high_and_designs_of_no_lut():
 def test_how_many_times_smaller(lut, times):
     first = said(study(UNPRUNED, trial(3, lut, 0.73)))[0]
     assert first.endswith(f"%). {times}." if times else "(test 72.4 %).")
+
+
+def lost(one, by, error=0.0):
+    return replace(one, validation=replace(one.validation, lost=by, lost_error=error))
+
+
+def test_what_does_not_fit_the_device_is_no_candidate_and_said():
+    large, small = trial(2, 8000, 0.76), trial(4, 7000, 0.72)
+    one = study(large, small, *FRONT, device="ice40-hx8k")  # of 7,680 LUTs
+    assert not one.fits(large) and one.fits(small)
+    assert choice(one).best.number == 8 and choice(one).taken.number == 3
+    assert all(found.number != 2 for found in (choice(one).taken, choice(one).better))
+    rows = {row["trial"]: row["fits"] for row in summary(one)["front"]}
+    assert rows[2] is False and rows[8] is True and summary(one)["taken"]["trial"] == 3
+    none = study(large, trial(6, 9000, 0.8), device="ice40-hx8k")
+    assert said(none)[0].startswith(
+        "No design that was tried fits ice40-hx8k (7,680 LUTs). The smallest: trial 2, 8,000 LUTs, 76.0 %"
+    )
+    text = "\n".join(str(part) for part in front_tables(none, summary(none))[1:])
+    assert "does not fit: ice40-hx8k has 7,680 LUTs" in text
+    assert choice(study(large, *FRONT)).best.number == 2  # without a device all count
+
+
+def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_counted():
+    tried = (lost(FRONT[0], 0.002, 0.004), lost(FRONT[1], 0.004, 0.008), lost(FRONT[2], -0.004, 0.004))
+    beside = lost(trial(7, 12, 0.709), 0.004, 0.001)  # not on the front, but surely within
+    found = choice(study(UNPRUNED, *tried, tolerance=0.01))
+    assert (found.taken.number, found.within) == (3, True)  # 0.004 + 1.25 * 0.008 is 0.014
+    assert choice(study(UNPRUNED, *tried, beside, tolerance=0.01)).taken.number == 7
+    assert choice(study(UNPRUNED, *tried, tolerance=0.02)).taken.number == 5
+    assert said(study(*tried, tolerance=0.01))[0].startswith(
+        "Smallest that loses at most 1 point of accuracy, 1.25 standard errors counted: trial 3, 14 LUTs"
+    )
+    nothing = study(*(lost(one, 0.1) for one in FRONT), tolerance=0.01)
+    assert not choice(nothing).within
+    assert said(nothing)[0].startswith("No design loses at most 1 point of accuracy")
+    trained = study(*FRONT, model=None, train=["xgboost"], tolerance=0.02)  # against the best, 73.4 %
+    assert choice(trained).taken.number == 3
+    assert choice(replace(trained, asked={**trained.asked, "tolerance": 0.0})).taken.number == 8

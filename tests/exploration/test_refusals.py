@@ -111,3 +111,9 @@ def test_iterations_are_of_a_model():
     asked = Asked(goals=goals, model="m.json", rows="r.csv", device="xcup", iterations=3)
     with pytest.raises(OptionError, match="the study has another iterations: 4"):
         asked.same({**asked.as_dict(), "iterations": 4}, goals, ())
+
+
+def test_a_tolerance_is_a_share():
+    for given in (2, -0.1, True):
+        with pytest.raises(OptionError, match="use a share from 0 to 1"):
+            Asked(model="m", rows="r", device="xcup", goals=goals_of(None, "xcup", None), tolerance=given)

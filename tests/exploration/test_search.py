@@ -88,10 +88,18 @@ def test_the_estimate_is_that_of_the_folder(done):
 
 
 def test_the_front_is_no_worse_than_the_levels(done):
-    for level in done.trials[:4]:
-        assert level.options["level"] == level.number
+    levels = {trial.options["level"]: trial for trial in done.trials if "level" in trial.options}
+    assert sorted(levels) == [1, 2, 3]  # -O0, the largest, comes behind the ladders
+    for level in levels.values():
         lut, accuracy = level.figure("lut"), level.figure("accuracy")
         assert any(one.figure("lut") <= lut and one.figure("accuracy") >= accuracy for one in done.front)
+
+
+def test_what_is_lost_is_counted_against_the_model(done):
+    whole = max(trial.validation.rows for trial in done.complete)
+    judged = [trial.validation for trial in done.complete if trial.validation.rows == whole]
+    assert len({round(score.value + score.lost, 9) for score in judged}) == 1 and len(judged) > 4
+    assert all(score.lost_error >= 0 for score in judged)
 
 
 def test_tables_hold_what_the_study_does(done):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from forestc.passes.levels import LEVELS, level_number, plan, searched
 from forestc.passes.pipeline import run_passes
 from forestc.passes.portfolio import Fold, Size
 from forestc.passes.promises import EveryPath, KeepsPaths, Within
+from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
@@ -182,6 +185,44 @@ def test_a_file_is_judged_by_ensembles_of_its_kind(tmp_path):
     assert "ensembles of the model's kind (xgboost of" in done.figures["level"]["judged_on"]
 
 
+def overlapping():
+    """A model that is perfect on its rows, a fifth of whose labels are noise."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 4))
+    y = ((X[:, 0] > 0) ^ (random.random(120) < 0.2)).astype(int)
+    return RandomForestClassifier(6, random_state=0).fit(X, y), X, y
+
+
+def test_a_level_that_judges_nothing_keeps_all_given_rows(tmp_path):
+    model, X, y = overlapping()
+    for level in (0, 1, None):
+        done = forestc.compile(model, X, tmp_path / f"{level}", label=y, held_out=0.3, level=level, targets="c")
+        assert done.figures["agreement"] == 1.0 and done.figures["rows"] == len(X)
+        assert any("keeps all given rows: --held-out 0.3 sets none of them aside" in n for n in done.figures["notes"])
+        assert done.design.manifest["made"]["held_out"] is None
+    whole = forestc.compile(model, X, tmp_path / "whole", label=y, targets="c")
+    assert print_forest(whole.design.forest) == print_forest(done.design.forest)
+    regressor = RandomForestRegressor(3, max_depth=3, random_state=0).fit(X, X[:, 0])  # -O2 keeps its paths
+    two = forestc.compile(regressor, X, tmp_path / "r", label=X[:, 0], held_out=0.3, level=2, targets="c")
+    assert any("sets none of them aside" in note for note in two.figures["notes"])
+
+
+@pytest.mark.parametrize("asked", [{"level": 2}, {"level": 3}, {"passes": LEVELS[1].passes}])
+def test_given_rows_that_were_set_aside_are_counted(asked, tmp_path):
+    model, X, y = overlapping()
+    done = forestc.compile(model, X, tmp_path / "a", label=y, held_out=0.25, targets="c", **asked)
+    aside = np.arange(len(X)) % 4 == 3
+    before, after = (evaluate(forest, X).index for forest in (load(model), done.design.forest))
+    changed = int((before != after)[aside].sum())
+    note = next(note for note in done.figures["notes"] if "were set aside" in note)
+    assert note.startswith("30 of the 120 given rows were set aside to judge.") and "the other 90" in note
+    assert f"of those set aside {changed} {'is' if changed == 1 else 'are'} decided unlike the model" in note
+    level, steps = done.figures["level"], done.design.manifest["made"]["steps"]
+    assert level is None or note in level["keeps"]
+    assert all(note in step["meaning"] for step in steps if "given rows" in step["meaning"])
+    assert note.split(".")[0] in (tmp_path / "a/report.md").read_text()
+
+
 def test_held_out_rows_that_are_given_ones_are_noted(tmp_path):
     model, X, y = few_rounds()
     done = forestc.compile(model, X, tmp_path / "a", label=y, held_out=(X[:50], y[:50]), level=2, targets="c")
@@ -248,3 +289,27 @@ def test_passes_lists_the_levels():
     listed = json.loads(CliRunner().invoke(app, ["passes", "--json"]).stdout)
     assert [level["level"] for level in listed["levels"]] == ["-O0", "-O1 (default)", "-O2", "-O3"]
     assert "-O1 (default)" in CliRunner().invoke(app, ["passes", "--wide"], env={"COLUMNS": "400"}).stdout
+
+
+def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
+    """A pass that does not end is left at its time, and the best so far is taken; -O1 where nothing else was judged."""
+    model, X, y = few_rounds()
+    found = PruneSplits.ladder
+    waits = threading.Event()
+
+    def slow(self, *arguments):
+        waits.wait(60)
+        return found(self, *arguments)
+
+    monkeypatch.setattr(PruneSplits, "ladder", slow)
+    begin = time.monotonic()
+    asked = {"label": y[::2], "held_out": (X[1::2], y[1::2]), "level": 3, "targets": "c"}
+    done = forestc.compile(model, X[::2], tmp_path / "a", effort="6s", **asked)
+    assert time.monotonic() - begin < 12
+    assert done.figures["level"]["level"] == "O3" and done.figures["level"]["tried"] > 1
+    assert any("its time ended the search" in note for note in done.figures["notes"])
+    one = forestc.compile(model, X[::2], tmp_path / "b", effort="0.001s", **asked)
+    assert one.figures["level"]["level"] == "O1"
+    assert one.figures["notes"][-1] == "-O3 is -O1 here: --effort gives 0.001 s, and -O1 alone takes longer"
+    assert one.design.manifest["made"]["held_out"]["rows"] == len(X[1::2])
+    waits.set()

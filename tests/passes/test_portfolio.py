@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 import pytest
 
+from forestc.algorithms.deadline import LateError, before
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
@@ -164,9 +167,29 @@ def test_a_family_is_not_tried_where_much_less_is_known_than_it_leaves():
 
 
 def test_no_setting_is_tried_behind_the_time():
-    search = search_of(Moving((1, 2, 3)), stop=Stop(2, 1e-9))
-    assert len(search.trials) <= 2
-    assert math.isinf(Stop(2).seconds)
+    search = search_of(Moving((1,)))
+    ended = threading.Event()
+
+    def climb():
+        try:
+            search.climb(Family("late", (), Moving((1, 2, 3))))
+        finally:
+            ended.set()
+
+    with pytest.raises(LateError):
+        before(time.monotonic() - 1, climb)
+    assert ended.wait(10) and all(trial.family != "late" for trial in search.trials)
+    assert math.isinf(Stop(2).seconds) and math.isinf(Stop(2).until)
+
+
+def test_where_no_time_is_left_for_sizes_the_smallest_known_is_taken():
+    search = search_of(Moving((1, 2, 3)))
+    plain = search.trials[0]
+    good = [trial for trial in search.trials if trial.good and trial is not plain]
+    for trial in search.trials:
+        vars(trial).pop("size", None)
+    assert search.known(plain) is min(good, key=lambda trial: trial.cost)
+    assert good[-1].size >= 0 and search.known(plain) is good[-1]  # the only one whose size is known
 
 
 def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():

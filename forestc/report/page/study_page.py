@@ -153,7 +153,7 @@ def _front_table(study: Study, links: Links) -> Table:
             *(figure_cell(trial.figure(figure), figure) for figure in figures),
             score_cell(trial.validation),
             score_cell(trial.test),
-            trial.rung() or "",
+            (trial.rung() or "") + (", does not fit" if not study.fits(trial) else ""),
             unpruned_name(study) if trial is first else ", ".join(map(str, near.get(trial.number, [])[:MOST_NUMBERS])),
             Cell("folder", link=links.folders[trial.number]) if trial.number in links.folders else Cell("-"),
             Cell(visible(trial.command), code=True) if trial.command else Cell("-"),

@@ -1,0 +1,105 @@
+"""Time limits: what `--effort Ns` and explore's `--seconds N` take, of four models.
+
+    python benchmarks/time_limits.py --json docs/benchmarks/time_limits.json
+
+The models: a random forest of full depth, XGBoost with eight classes, LightGBM with two, a regression. N goes in five
+steps from what -O1 takes to 420 s: every other run is `compile -O3 --effort Ns`, of which the passes count, the rest
+`explore --seconds N`, of which the call counts. Each is to end within the larger of N + 10 s and 1.1 N. `--most 60`
+takes N up to 60 s, and `--models forest,lightgbm` some of the models. Twenty runs take about 50 minutes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xgboost
+from lightgbm import LGBMClassifier
+from sklearn.datasets import make_classification, make_friedman1
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from tools import arguments, show
+
+import forestc
+from forestc.forest.text import print_forest
+
+ROWS, STEPS, MOST = 6_000, 5, 420.0
+SLACK, SHARE = 10.0, 1.1  # seconds, and times N: the larger is allowed
+
+
+def _classes(count: int) -> tuple[Any, Any]:
+    X, y = make_classification(
+        ROWS, 20, n_informative=10, n_redundant=4, n_classes=count, flip_y=0.05, class_sep=0.8, random_state=0
+    )
+    return X.astype(np.float32), y
+
+
+def _values() -> tuple[Any, Any]:
+    X, y = make_friedman1(ROWS, 20, noise=1.0, random_state=0)
+    return X.astype(np.float32), y
+
+
+MODELS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
+    "forest": lambda: (RandomForestClassifier(20, random_state=0, n_jobs=2), *_classes(4)),
+    "xgboost": lambda: (xgboost.XGBClassifier(n_estimators=40, max_depth=6, random_state=0, n_jobs=2), *_classes(8)),
+    "lightgbm": lambda: (LGBMClassifier(n_estimators=150, num_leaves=31, random_state=0, verbose=-1), *_classes(2)),
+    "regression": lambda: (ExtraTreesRegressor(40, max_depth=12, random_state=0, n_jobs=2), *_values()),
+}
+
+
+def runs(name: str, most: float, scratch: Path) -> list[dict[str, Any]]:
+    """The runs of a model, by N."""
+    model, X, y = MODELS[name]()
+    model.fit(X, y)
+    file = scratch / f"{name}.forest"
+    file.write_text(print_forest(forestc.load(model)))
+
+    def passes(level: int, **more: Any) -> tuple[float, Any]:
+        with tempfile.TemporaryDirectory() as out:
+            done = forestc.compile(model, X, Path(out, "d"), label=y, level=level, targets="c", **more)
+        return float(done.figures["seconds"]["passes"]), done
+
+    passes(1)  # numba keeps what it compiles
+    least, _ = passes(1)
+    rows = []
+    for step, seconds in enumerate(np.geomspace(max(1.0, least), MOST, STEPS).tolist()):
+        if seconds > most:
+            break
+        seconds, found = round(seconds, 1), ""
+        row: dict[str, Any] = {"model": name, "-O1_s": round(least, 1), "limit_s": seconds}
+        if step % 2 == 0:
+            taken, done = passes(3, effort=f"{seconds}s")
+            level = done.figures["level"]
+            found = f"{level['level']}, {level.get('tried', 0)} settings"
+            row |= {"what": "--effort", "took_s": taken}
+        else:
+            begin = time.perf_counter()
+            study = forestc.explore(
+                file, X, scratch / f"{name}-{step}", label=y, device="ecp5-85k", rungs="estimate", seconds=seconds,
+                trials=200,
+            )  # fmt: skip
+            found = f"{len(study.complete)} trials"
+            row |= {"what": "--seconds", "took_s": time.perf_counter() - begin}
+        allowed = max(seconds + SLACK, SHARE * seconds)
+        rows.append(row | {"allowed_s": round(allowed, 1), "kept": row["took_s"] <= allowed, "found": found})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = arguments(str(__doc__))
+    parser.add_argument("--most", type=float, default=MOST, help="seconds: no larger N is run")
+    parser.add_argument("--models", default=",".join(MODELS))
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.models.split(","):
+            rows += runs(name, options.most, Path(scratch))
+    show("Time limits", rows, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Seeds of everything that is trained, so that the same command gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+SEEDS = ("random_state", "random_seed", "seed")
+THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
+# Names of the libraries whose sums depend on the number of threads, with what else makes them repeat.
+THREADED: dict[str, dict[str, Any]] = {
+    "xgboost": {},
+    "lightgbm": {"deterministic": True, "force_col_wise": True},
+    "catboost": {},
+}
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Returns an unfitted copy of a scikit-learn estimator that gives the same model each time it is fitted.
+
+    Every seed is a number, in estimators inside others too (pipelines, bagging, votes) and in splitters. With seed 0
+    those that the user chose stay. Libraries whose sums depend on the number of threads get one.
+    """
+    from sklearn.base import clone
+
+    copy, numbers = clone(estimator), count()
+    inside = {name: value for name, value in copy.get_params(deep=True).items() if _trains(value)}
+    for name, owner in sorted({"": copy, **inside}.items()):
+        changed: dict[str, Any] = {}
+        for key, value in sorted(owner.get_params(deep=False).items()):
+            number = next(numbers)
+            if key in SEEDS:
+                changed[key] = (int(value) if _is_number(value) else number) + seed
+            elif hasattr(value, "random_state") and not _trains(value):
+                changed[key] = deepcopy(value)
+                old = value.random_state
+                changed[key].random_state = (int(old) if _is_number(old) else number) + seed
+        roots = [kind.__module__.partition(".")[0] for kind in type(owner).__mro__]
+        library = next((root for root in roots if root in THREADED), "")
+        if library in THREADED:
+            known = owner.get_params(deep=False)
+            threads, seeds = ([key for key in names if key in known] for names in (THREADS, SEEDS))
+            changed |= dict.fromkeys(threads or ["n_jobs" if library != "catboost" else "thread_count"], 1)
+            changed |= THREADED[library]
+            changed |= {} if seeds else {"random_state": seed}
+        copy.set_params(**{f"{name}__{key}" if name else key: value for key, value in changed.items()})
+    return copy
+
+
+def _trains(value: object) -> bool:
+    return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+@contextmanager
+def seeded_numpy(seed: int) -> Iterator[None]:
+    """Gives NumPy's global generator a seed, for libraries that draw from it, and afterwards puts it back."""
+    before = np.random.get_state()
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)

@@ -1,0 +1,159 @@
+"""Stand-ins of another model than the one at hand are refused, faithful ones are not, and both repeat."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import xgboost
+from lightgbm import LGBMClassifier
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from forestc import load
+from forestc.errors import ForestcError
+from forestc.forest.text import print_forest
+from forestc.rows.batches import ArrayRows
+from forestc.training.again import folds_of
+from forestc.training.seeds import seeded, seeded_numpy
+
+
+@cache
+def rows():
+    """Rows of two classes, few of one, that overlap."""
+    X, y = make_classification(600, 8, n_informative=4, weights=[0.85], flip_y=0.1, class_sep=0.7, random_state=0)
+    return X.astype(np.float32).astype(np.float64), y
+
+
+def folds(model):
+    X, y = rows()
+    return folds_of(model, load(model), ArrayRows(X, y))
+
+
+FAITHFUL = {
+    "forest": RandomForestClassifier(10),
+    "shallow": ExtraTreesClassifier(8, max_depth=3),
+    "balanced": RandomForestClassifier(8, max_depth=4, class_weight="balanced"),
+    "boosting": GradientBoostingClassifier(n_estimators=8, subsample=0.5),
+    "stopped": GradientBoostingClassifier(n_estimators=60, n_iter_no_change=2),
+    "histograms": HistGradientBoostingClassifier(max_iter=8, early_stopping=True),
+    "bagging": BaggingClassifier(n_estimators=6),
+    "vote": VotingClassifier([("a", RandomForestClassifier(4, max_depth=4)), ("b", RandomForestClassifier(4))]),
+    "xgboost": xgboost.XGBClassifier(n_estimators=8, max_depth=3, subsample=0.5),
+    "lightgbm": LGBMClassifier(n_estimators=8, num_leaves=8, subsample=0.5, subsample_freq=1, verbose=-1),
+}
+
+
+@pytest.mark.parametrize("kind", FAITHFUL)
+def test_a_model_that_says_how_it_was_trained_has_faithful_folds(kind):
+    with seeded_numpy(0):  # the models have no seed of their own
+        model = clone(FAITHFUL[kind]).fit(*rows())
+    found = folds(model)
+    assert found.how == "models trained again with the same parameters"
+    again = [print_forest(fold.model) for fold in folds(model).folds]
+    assert again == [print_forest(fold.model) for fold in found.folds]  # no seed is left to chance
+
+
+def weighted(model):
+    X, y = rows()
+    return clone(model).fit(X, y, sample_weight=np.where(y == 1, 20.0, 1.0))
+
+
+def loaded(tmp_path):
+    X, y = rows()
+    xgboost.XGBClassifier(n_estimators=8, max_depth=2).fit(X, y).save_model(tmp_path / "m.json")
+    model = xgboost.XGBClassifier()
+    model.load_model(tmp_path / "m.json")
+    return model
+
+
+def changed():
+    return clone(FAITHFUL["balanced"]).fit(*rows()).set_params(max_depth=9, n_estimators=30)
+
+
+def warm():
+    model = RandomForestClassifier(10, max_depth=2, warm_start=True).fit(*rows())
+    return model.set_params(n_estimators=20, max_depth=None).fit(*rows())
+
+
+def continued():
+    data = xgboost.DMatrix(rows()[0], label=rows()[1])
+    first = xgboost.train({"objective": "binary:logistic", "max_depth": 1}, data, 8)
+    return xgboost.train({"objective": "binary:logistic", "max_depth": 7}, data, 8, xgb_model=first)
+
+
+UNFAITHFUL = {
+    "weighted forest": lambda _: weighted(RandomForestClassifier(10, max_depth=4)),
+    "weighted xgboost": lambda _: weighted(xgboost.XGBClassifier(n_estimators=8, max_depth=3)),
+    "weighted lightgbm": lambda _: weighted(LGBMClassifier(n_estimators=8, num_leaves=8, verbose=-1)),
+    "loaded": loaded,
+    "changed": lambda _: changed(),
+    "warm start": lambda _: warm(),
+    "continued": lambda _: continued(),
+}
+
+
+@pytest.mark.parametrize("kind", UNFAITHFUL)
+def test_no_folds_are_said_to_be_of_a_training_that_they_are_not_of(kind, tmp_path):
+    with seeded_numpy(0):
+        model = UNFAITHFUL[kind](tmp_path)
+    source = load(model)
+    try:
+        found = folds(model)
+    except ForestcError as error:
+        assert "trained again" in error.what and "--held-out FILE" in str(error)
+        return
+    assert found.how.startswith("ensembles of the model's kind")
+    for fold in found.folds:
+        assert len(fold.model.trees) == len(source.trees)
+        assert fold.model.n_leaves == pytest.approx(source.n_leaves, rel=0.4)
+
+
+def test_all_parameters_of_a_live_booster_are_taken():
+    X, y = rows()
+    data = xgboost.DMatrix(X, label=y)
+    plain = {"objective": "binary:logistic", "max_depth": 4}
+    for more in (
+        {"min_child_weight": 50}, {"scale_pos_weight": 20}, {"alpha": 20}, {"booster": "dart", "rate_drop": 0.5},
+        {"monotone_constraints": "(1,1,1,1,1,1,1,1)"}, {"num_parallel_tree": 2, "colsample_bynode": 0.5},
+        {"base_score": 0.3, "max_bin": 9, "seed": 3, "subsample": 0.5},
+    ):  # fmt: skip
+        settings = plain | more | {"nthread": 1}
+        booster = xgboost.train(settings, data, 6)
+        found = folds(booster)
+        assert found.how == "boosters trained again with the same parameters", more
+        fit = found.folds[0].fit
+        same = xgboost.train(settings, xgboost.DMatrix(fit.X, label=fit.truth), 6)
+        expected, made = load(same), found.folds[0].model
+        assert [tree.values.tolist() for tree in made.trees] == [tree.values.tolist() for tree in expected.trees], more
+
+
+def test_seeds_of_nested_estimators_and_splitters_are_numbers_of_their_own():
+    nested = make_pipeline(MinMaxScaler(), BaggingClassifier(RandomForestClassifier(2), 3, random_state=5))
+    copy = seeded(nested, 0)
+    seeds = {name: value for name, value in copy.get_params().items() if name.endswith("random_state")}
+    assert seeds["baggingclassifier__random_state"] == 5  # the user's
+    assert None not in seeds.values() and len(set(seeds.values())) == len(seeds)
+    assert nested.get_params()["baggingclassifier__estimator__random_state"] is None
+    votes = seeded(FAITHFUL["vote"], 0).get_params()
+    assert votes["a__random_state"] != votes["b__random_state"]
+    other = seeded(nested, 1).get_params()
+    assert all(other[name] != value for name, value in seeds.items())
+    from sklearn.calibration import CalibratedClassifierCV
+
+    shuffled = CalibratedClassifierCV(RandomForestClassifier(2), cv=StratifiedKFold(3, shuffle=True))
+    assert isinstance(seeded(shuffled, 0).cv.random_state, int) and shuffled.cv.random_state is None
+    assert seeded(xgboost.XGBClassifier(n_jobs=4), 0).n_jobs == 1
+    assert seeded(LGBMClassifier(), 0).get_params()["deterministic"] is True
