@@ -16,7 +16,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +61,13 @@ from forestc.checks.vectors import Vectors
 from forestc.commands.measure import measured_inputs
 from forestc.errors import OptionError
 from forestc.toolchain.firmware import CPUS, find_compiler
+from forestc.toolchain.run import together
 
 COMPILES, SEED = 60, 49
 CPU_NAMES = ("cortex-m0plus", "cortex-m4f", "rv32imc", "avr")
 IN_VAIN = 6  # compiles that may be refused though a layout keeps the budget
 ROWS = 150
-FIGURE = {"flash": "flash", "instructions": "taken"}
+PLAIN: dict[str, Any] = {"c_values": "none", "c_quantizer": "none"}
 
 Table = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -203,11 +204,14 @@ def given(name: str) -> tuple[Subject, Vectors]:
 def figures(draw: Draw, known: dict[str, Any]) -> dict[str, dict[str, int]]:
     """By layout, the measured figures of each that holds the forest."""
     subject, inputs = given(draw.model)
-    cpu, found = CPUS[draw.cpu], {}
+    cpu, found = CPUS[draw.cpu], dict[str, dict[str, int]]()
     compiler = find_compiler(cpu, draw.kind)
-    for layout in estimates(subject.forest, "words", "", draw.cpu) if adds(subject.forest) else LAYOUTS[:1]:
-        c = COptions(c_layout=layout, c_values="none", c_quantizer="none")
-        taken = measured(subject, inputs, layout, c, cpu, compiler, known)
+    layouts = list(estimates(subject.forest, "words", "", draw.cpu)) if adds(subject.forest) else [*LAYOUTS[:1]]
+    jobs = [
+        partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN), cpu, compiler, known)
+        for layout in layouts
+    ]
+    for layout, taken in zip(layouts, together(jobs), strict=True):
         found[layout] = {"flash": int(taken["flash"]), "instructions": int(taken["taken"].max())}
     return found
 

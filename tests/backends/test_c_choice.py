@@ -207,6 +207,7 @@ def test_compile_tells_the_estimates(tmp_path):
     output = done.figures["firmware"]
     assert output["cpu"] == "cortex-m4f" and output["layout"] in output["layouts"]
     assert output["layouts"][output["layout"]]["ranges"]["flash"][1] <= 4000 and output["entry"] == "predict"
+    assert "the budgets count predict and what it calls; m_quantize and other" in " ".join(done.figures["notes"])
     assert done.design.c_options == COptions(c_layout=output["layout"], cpu="cortex-m4f", flash=4000)
     assert "C of predict alone, estimated for cortex-m4f" in (tmp_path / "d" / "report.md").read_text()
     assert done.design.path("c").read_text() == emit(done.design.forest, COptions(c_layout=output["layout"]))["m.h"]

@@ -16,6 +16,7 @@ from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
 from forestc.backends.c.raw import parsed
 from forestc.backends.c.types import adds
+from forestc.backends.names import identifier
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
@@ -176,6 +177,12 @@ _WAYS = (
 def entry_of(forest: Forest) -> str:
     """The entry point that estimates and budgets count: with all that it calls, and nothing else of the header."""
     return "predict" if forest.decides else "scores"
+
+
+def budget_note(forest: Forest, options: COptions) -> str:
+    """What users should know of budgets that were kept."""
+    further = f"{identifier(forest.name)}_quantize and other functions" if options.quantizes else "other functions"
+    return f"the budgets count {entry_of(forest)} and what it calls; {further} that a program calls come on top"
 
 
 def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:

@@ -44,7 +44,11 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 
 `mixed` has those of branches and of nodes, and `tops`, the trees that are branches.
 
-All have `one`, `tree`, `output` (scores), `output_bytes` (of the arrays of scores), and `part` (of combined models).
+All have `one`, `tree`, `loop` (more trees than one), `output` (scores), `several` (more scores than one), `score_bytes`
+and `output_bytes` (of the arrays of scores), and of combined models `each`, `vote`, `average` and `median` (parts, by how
+they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and `curve_bytes`.
+
+`width`, `slot_bytes`, `mask_width` and `added_bytes` are bytes of slots, masks and scores, for processors of 8 bits.
 """
 
 from __future__ import annotations
@@ -428,8 +432,9 @@ def _tests(inputs: Inputs) -> Arrays:
 
 
 def _common(forest: Forest, trees: int) -> Amounts:
-    curves = sum(len(part.curves) for part in forest.parts)
+    curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
+    kind = forest.combine.kind if forest.parts else ""
     return {
         "one": 1.0,
         "tree": float(trees),
@@ -437,7 +442,11 @@ def _common(forest: Forest, trees: int) -> Amounts:
         "output": float(forest.n_scores),
         "several": float(forest.n_scores > 1),
         "score_bytes": float(forest.n_scores * size_of(score_type(forest))),
-        "part": float(len(forest.parts)),
+        "each": parts * (kind == "each"),
+        "vote": parts * (kind == "vote"),
+        "average": parts * (kind == "average"),
+        "median": parts * (kind == "median"),
+        "median_pairs": parts**2 * (kind == "median"),
         "curve_bytes": float(curves * forest.steps * size_of(score_type(forest))),
         "level": looked_up * math.log2(forest.steps + 1) if looked_up else 0.0,
     }
