@@ -79,9 +79,10 @@ FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
 ROWS, RANDOM = 40, 40
 MOST_SPLITS = 2500
 CATEGORIES = {"categories": 5, "sets": 3}  # columns of categories, the first
-TOP = 8  # inputs of each build that the worst case is fitted on, the most expensive; more make it looser
-SHARE = 0.95  # of the builds that were left out of the fit, within the ends; more lets lone kinds of models widen them
-MARGIN = 1.03  # beyond the builds that were left out of the fit; more refuses budgets that could be kept
+FOLDS = 12  # of the models; more estimate each build from nearly all others, and take longer
+TOP = 4  # inputs of each build that the worst case is fitted on, the most expensive; more make it looser
+SHARE = 0.9  # of the builds that were left out of the fit, within the ends; more lets lone kinds of models widen them
+MARGIN = 1.02  # beyond the builds that were left out of the fit; more refuses budgets that could be kept
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
 TABLES = ("nodes", "masks")
 ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
@@ -371,38 +372,62 @@ def split_up(features: dict[str, float], costs: dict[str, float]) -> tuple[float
     return exact, sum(costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
 
 
-def fit(samples: Sequence[Sample], layout: str, figure: str, narrow: bool) -> dict[str, float]:
-    """Costs by feature, none negative, such that no build takes more than their sum, with the least sum of what is
-    estimated beyond the builds, relative to these. narrow: on a processor of 8 bits."""
-    rows, actual = zip(*(equation for sample in samples for equation in sample.equations(figure)), strict=True)
-    taken = np.array(actual)
-    unused = EXACT if narrow or figure == "stack" else (*EXACT, *OF_BYTES)
-    names = sorted({name for row in rows for name in nonzero(row) if name not in unused})
-    A = np.array([[row.get(name, 0.0) for name in names] for row in rows])
-    exact = np.array([split_up(row, {})[0] for row in rows])
-    alike = [[names.index(name) for name in group if name in names] for group in ALIKE if layout in TABLES]
-    equal = [(own[0], other) for own in alike for other in own[1:]] if figure == "worst" else []
-    E = np.zeros((len(equal), len(names)))
-    E[np.arange(len(equal)), [first for first, _ in equal]] = 1
-    E[np.arange(len(equal)), [other for _, other in equal]] = -1
-    relative = A / taken[:, None]
-    program = linprog(
-        relative.sum(axis=0), -relative, -(taken - exact) / taken, E if equal else None, [0] * len(equal) or None
-    )
-    return {name: round(float(cost) + 5e-5, 4) for name, cost in zip(names, program.x, strict=True) if cost > 5e-5}
+@dataclass(frozen=True)
+class Equations:
+    """Of a figure of some builds: features by name (equations, names), the costs of EXACT, what was taken, and the
+    build of each equation. narrow: on a processor of 8 bits."""
+
+    names: list[str]
+    amounts: NDArray[np.float64]
+    exact: NDArray[np.float64]
+    taken: NDArray[np.float64]
+    build: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], figure: str, narrow: bool) -> Equations:
+        found = [(place, *equation) for place, sample in enumerate(samples) for equation in sample.equations(figure)]
+        build, rows, taken = zip(*found, strict=True)
+        unused = EXACT if narrow or figure == "stack" else (*EXACT, *OF_BYTES)
+        names = sorted({name for row in rows for name in nonzero(row) if name not in unused})
+        amounts = np.array([[row.get(name, 0.0) for name in names] for row in rows])
+        exact = np.array([split_up(row, {})[0] for row in rows])
+        return cls(names, amounts, exact, np.array(taken), np.array(build))
+
+    def fit(self, alike: Sequence[Sequence[str]], among: NDArray[np.bool_] | None = None) -> dict[str, float]:
+        """Costs by feature, none negative, such that no build takes more than their sum, with the least sum of what is
+        estimated beyond the builds, relative to these. alike: features that cost the same. among: equations."""
+        among = np.ones(len(self.taken), dtype=bool) if among is None else among
+        groups = [[self.names.index(name) for name in group if name in self.names] for group in alike]
+        equal = [(own[0], other) for own in groups for other in own[1:]]
+        E = np.zeros((len(equal), len(self.names)))
+        E[np.arange(len(equal)), [first for first, _ in equal]] = 1
+        E[np.arange(len(equal)), [other for _, other in equal]] = -1
+        taken = self.taken[among]
+        relative = self.amounts[among] / taken[:, None]
+        least = (taken - self.exact[among]) / taken
+        program = linprog(relative.sum(axis=0), -relative, -least, E if equal else None, [0] * len(equal) or None)
+        return {
+            name: round(float(cost) + 5e-5, 4) for name, cost in zip(self.names, program.x, strict=True) if cost > 5e-5
+        }
 
 
-def judged(samples: list[Sample], layout: str, figure: str, narrow: bool) -> NDArray[np.float64]:
-    """What each build took to its estimate from builds of other models. Features that no other model has are left out
-    of this: (builds,), NaN for these builds."""
+def judged(
+    samples: list[Sample], figure: str, equations: Equations, alike: Sequence[Sequence[str]]
+) -> NDArray[np.float64]:
+    """What each build took to its estimate from builds of other models. (builds,), NaN for builds with a feature that
+    no other model has."""
     ratios = np.full(len(samples), np.nan)
-    for left_out in sorted({sample.model for sample in samples}):
-        others = [sample for sample in samples if sample.model != left_out]
-        known = {name for sample in others for features, _ in sample.equations(figure) for name in nonzero(features)}
-        costs = fit(others, layout, figure, narrow)
-        for place, sample in enumerate(samples):
-            if sample.model == left_out and set(nonzero(sample.equations(figure)[0][0])) <= known | set(EXACT):
-                ratios[place] = sample.ratio(figure, costs)
+    models = sorted({sample.model for sample in samples})
+    fold = np.array([models.index(sample.model) % FOLDS for sample in samples])
+    for left_out in range(FOLDS):
+        among = fold[equations.build] != left_out
+        if not among.any():
+            continue
+        unknown = ~(equations.amounts[among] != 0).any(axis=0)
+        costs = equations.fit(alike, among)
+        for place in np.flatnonzero(fold == left_out):
+            if not (equations.amounts[equations.build == place][:, unknown] != 0).any():
+                ratios[place] = samples[place].ratio(figure, costs)
     return ratios
 
 
@@ -489,13 +514,23 @@ def fitted(
         row: dict[str, Any] = {"cpu": cpu, "compiler": kind, "layout": layout, "builds": len(own)}
         figures = entry["layouts"][layout] = {}
         for figure in FIGURES:
-            costs = fit(own, layout, figure, cpu == "avr")
-            left_out = judged(own, layout, figure, cpu == "avr")
+            equations = Equations.of(own, figure, cpu == "avr")
+            alike = ALIKE if layout in TABLES and figure == "worst" else ()
+            costs, left_out = equations.fit(alike), judged(own, figure, equations, alike)
             ratios = np.concatenate([left_out[np.isfinite(left_out)], [sample.ratio(figure, costs) for sample in own]])
             most = max(1.0, float(np.nanquantile(left_out, SHARE)))
             ends = (float(np.quantile(ratios, 1 - SHARE)) / MARGIN, float(np.median(ratios)), most * MARGIN)
             figures[figure] = {
-                "costs": {**costs, **(dict.fromkeys(EXACT, 1.0) if figure == "flash" else {})},
+                "costs": {
+                    **{
+                        name: 0.0
+                        for sample in own
+                        for features, _ in sample.equations(figure)
+                        for name in nonzero(features)
+                    },
+                    **costs,
+                    **(dict.fromkeys(EXACT, 1.0) if figure == "flash" else {}),
+                },
                 "ratios": [round(max(1e-4, float(end)), 4) for end in ends],
             }
             row[f"{figure}_least_to_most"] = f"{ends[0]:.2f}-{ends[2]:.2f}"

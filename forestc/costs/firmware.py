@@ -35,16 +35,20 @@ CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # of processors o
 
 @dataclass(frozen=True)
 class Fit:
-    """costs: by feature, none negative. least, middle, most: ratios of a build's figure to the sum of its features'
-    costs, both without the features of EXACT; no build of the fit and of its check is beyond least and most."""
+    """costs: by feature that builds of the fit had, none negative. least, middle, most: ratios of a build's figure to
+    the sum of its features' costs, both without the features of EXACT."""
 
     costs: Mapping[str, float]
     least: float
     middle: float
     most: float
 
+    def unknown(self, features: Mapping[str, float]) -> str:
+        """A feature that no build of the fit had, so that nothing is known of its cost; "" if there is none."""
+        return next((name for name, amount in features.items() if amount and name not in self.costs), "")
+
     def ends(self, features: Mapping[str, float]) -> tuple[float, float, float]:
-        """The least, middle and most of a figure; what the fit did not know costs nothing."""
+        """The least, middle and most of a figure."""
         exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
         rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
         return exact + self.least * rest, exact + self.middle * rest, exact + self.most * rest

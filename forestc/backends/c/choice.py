@@ -62,7 +62,8 @@ class Estimate:
     """Bytes and instructions of one entry point, for all compilers that `forestc measure` knows of a processor.
 
     flash, ram: bytes. mean: instructions of an average row, by the trees' covers. Each is the middle of its range.
-    worst: no row takes more instructions by any of these compilers. ranges: (least, most) of flash, ram and mean that
+    worst: no row takes more instructions by any of these compilers. dearest: the middle of what the most expensive row
+    takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean that
     held all builds of the fit and of its check. worst_by: as worst, by compiler.
     """
 
@@ -71,6 +72,7 @@ class Estimate:
     ram: int
     mean: int
     worst: int
+    dearest: int
     ranges: Mapping[str, tuple[int, int]]
     worst_by: Mapping[str, int]
 
@@ -100,17 +102,26 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
+    """Raises OptionError for a forest that the layout does not hold, or whose like was not among the builds."""
     demand = DEMANDS[layout](inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
     amounts["mean"] = ("mean", demand.mean(inputs.forest))
+    for fit in fits.values():
+        if unknown := next(filter(None, (fit[figure].unknown(own) for figure, own in amounts.values())), ""):
+            raise OptionError(
+                f"c: no estimates of layout={layout} for a forest like this ({unknown})",
+                do="use another layout, or leave the budget out and let forestc measure tell the figures",
+            )
     middle, ends = {}, {}
     for name, (figure, features) in amounts.items():
         least, middles, most = zip(*(fit[figure].ends(features) for fit in fits.values()), strict=True)
         middle[name] = round(sum(middles) / len(fits))
         ends[name] = (max(1, math.floor(min(least))), math.ceil(max(most)))
-    worst = {kind: math.ceil(fit["worst"].most * demand.worst(fit["worst"].costs)) for kind, fit in fits.items()}
-    return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), ends, worst)
+    bounds = {kind: demand.worst(fit["worst"].costs) for kind, fit in fits.items()}
+    worst = {kind: math.ceil(fits[kind]["worst"].most * bound) for kind, bound in bounds.items()}
+    dearest = round(sum(fits[kind]["worst"].middle * bound for kind, bound in bounds.items()) / len(fits))
+    return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), dearest, ends, worst)
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
@@ -143,7 +154,9 @@ def chosen_layout(forest: Forest, options: COptions) -> Layout:
     cpu = options.cpu or DEFAULT_CPU
     known = estimates(forest, form, types, cpu, layout)
     costs = [known[name] for name in among if name in known]
-    if not costs:  # raises: tables of the layout that the user wants do not hold the forest, or nothing is to be mixed
+    if not costs and not options.limits:
+        return among[0]
+    if not costs:  # raises: the layout that the user wants does not hold the forest, or has no estimates for it
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:
@@ -159,13 +172,13 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """The estimate that a goal takes of several."""
+    """The estimate that a goal takes of several, by the middles of the ranges."""
     if goal == "fastest":
-        return min(costs, key=lambda cost: (cost.worst, cost.flash))
+        return min(costs, key=lambda cost: (cost.dearest, cost.flash))
     if goal == "balanced":
-        most = SLOWDOWN * min(cost.worst for cost in costs)
-        costs = [cost for cost in costs if cost.worst <= most]
-    return min(costs, key=lambda cost: (cost.flash, cost.worst))
+        most = SLOWDOWN * min(cost.dearest for cost in costs)
+        costs = [cost for cost in costs if cost.dearest <= most]
+    return min(costs, key=lambda cost: (cost.flash, cost.dearest))
 
 
 _WAYS = (

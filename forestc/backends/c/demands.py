@@ -42,11 +42,11 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | fails, entry          | conditions that do not hold; trees whose leaves they clear                          |
 | value, rows, bits, pairs | as above                                                                         |
 
-`mixed` has those of branches and of nodes, and `tops`, the trees that are branches.
+`mixed` has those of branches and of nodes (its `long` as `long_number`), and `tops`, the trees that are branches.
 
 All have `one`, `tree`, `loop` (more trees than one), `output` (scores), `several` (more scores than one), `score_bytes`
-and `output_bytes` (of the arrays of scores), and of combined models `each`, `vote`, `average` and `median` (parts, by how
-they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and `curve_bytes`.
+and `output_bytes` (of the arrays of scores), and of combined models `each`, `vote`, `average` and `median` (parts, by
+how they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and `curve_bytes`.
 
 `width`, `slot_bytes`, `mask_width` and `added_bytes` are bytes of slots, masks and scores, for processors of 8 bits.
 """
@@ -354,7 +354,8 @@ def mixed(inputs: Inputs) -> Demand:
         for place, amounts in part.trees.items()
     }
     apart = {"tops": above.row["tree"]}  # calls of branches; the loop over tables has its own price
-    return Demand(above.flash | below.flash | apart, above.stack | below.stack, above.row | below.row | apart, trees)
+    tables = {"long_number" if name == "long" else name: amount for name, amount in below.flash.items()}
+    return Demand(above.flash | tables | apart, above.stack | below.stack, above.row | below.row | apart, trees)
 
 
 def _slots(inputs: Inputs, slots: Slots) -> Amounts:
