@@ -33,7 +33,9 @@ from sklearn.datasets import (
     load_digits,
     load_iris,
     load_wine,
+    make_circles,
     make_classification,
+    make_friedman2,
     make_regression,
 )
 from sklearn.ensemble import (
@@ -81,8 +83,8 @@ MOST_SPLITS = 2500
 CATEGORIES = {"categories": 5, "sets": 3}  # columns of categories, the first
 FOLDS = 12  # of the models; more estimate each build from nearly all others, and take longer
 TOP = 4  # inputs of each build that the worst case is fitted on, the most expensive; more make it looser
-SHARE = 0.9  # of the builds that were left out of the fit, within the ends; more lets lone kinds of models widen them
-MARGIN = 1.02  # beyond the builds that were left out of the fit; more refuses budgets that could be kept
+SHARE = 0.95  # of the builds that were left out of the fit, within the ends; more lets lone kinds of models widen them
+MARGIN = 1.03  # beyond the builds that were left out of the fit; more refuses budgets that could be kept
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
 TABLES = ("nodes", "masks")
 ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
@@ -107,6 +109,10 @@ def data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
         X = random.integers(0, [12, 12, 60, 60, 12, 100], (1500, 6)).astype(np.float64)
         secret = random.normal(size=(6, 100))
         return X, (sum(secret[k, X[:, k].astype(int)] for k in range(6)) > 0).astype(int)
+    if name == "moon":  # two features
+        return make_circles(600, noise=0.2, factor=0.5, random_state=15)  # type: ignore[no-any-return]
+    if name == "friedman":
+        return make_friedman2(500, noise=20.0, random_state=16)  # type: ignore[no-any-return]
     if name == "sets":  # small sets beside numbers
         random = np.random.default_rng(3)
         X = np.column_stack([random.integers(0, [6, 20, 8], (800, 3)), random.normal(size=(800, 3)).round(2)])
@@ -197,6 +203,11 @@ MODELS: dict[str, tuple[str, Any]] = {
             voting="soft",
         ),
     ),
+    "moon_xgb": ("moon", _xgb(n_estimators=14, max_depth=4)),
+    "moon_rf": ("moon", RandomForestClassifier(8, max_depth=6, random_state=0)),
+    "friedman_gb": ("friedman", GradientBoostingRegressor(n_estimators=25, max_depth=3, random_state=0)),
+    "friedman_rf": ("friedman", RandomForestRegressor(7, max_depth=5, random_state=0)),
+    "made3_et9": ("made3", ExtraTreesClassifier(9, max_depth=6, random_state=0)),
     "vote_made4": (
         "made4",
         VotingClassifier(

@@ -52,7 +52,7 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
             better = total.max(axis=1) > taken[of_feature[feature]].sum(axis=0)
             at = (np.arange(len(words)) * len(tried) + best)[better]
             words[better, feature] = varied[at, feature]
-            taken[np.ix_(of_feature[feature], np.flatnonzero(better))] = longer[:, at]
+            taken[np.ix_(np.array(of_feature[feature]), np.flatnonzero(better))] = longer[:, at]
         if taken.sum() == before:
             break
     return words

@@ -14,7 +14,8 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | long                  | of leaf and add, those with a value beyond 255                                      |
 | load                  | splits on a feature that no split above has read                                    |
 | flat, written         | of forests without a split, instead of all others: 1, and the scores that are written |
-| dense                 | splits for each feature: GCC follows what it knows of few features from tree to tree |
+| dense, threaded       | splits for each feature, and times all splits: GCC follows what it knows of few       |
+|                       | features from tree to tree, by copies of trees                                      |
 
 | feature of `ranked`   | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -207,7 +208,9 @@ def branches(inputs: Inputs) -> Demand:
         return _constant(forest)
     common = _common(forest, len(trees))
     used = float(len(forest.features_used()))
-    flash["dense"] = (flash["split"] + flash["again"]) / max(1.0, used)
+    splits = flash["split"] + flash["again"]
+    flash["dense"] = splits / max(1.0, used)
+    flash["threaded"] = splits * flash["dense"]
     return Demand({**flash, **common}, _stack(forest) | {"used": used, "tree": common["tree"]}, common, trees)
 
 
@@ -216,7 +219,7 @@ def calls(inputs: Inputs) -> Demand:
     demand = branches(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
-        own = {name: amount for name, amount in amounts.items() if name not in ("again", "dense")}
+        own = {name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded")}
         return own | ({"split": own["split"] + amounts["again"]} if "again" in amounts else {})
 
     trees = {index: joined(amounts) for index, amounts in demand.trees.items()}
