@@ -6,7 +6,7 @@ words, and raw floats of a fifth) become C in each layout, are compiled for each
 ziglang, where `forestc measure` knows both, and run in the emulator on rows, random words and inputs of long paths.
 --cache FILE keeps the figures by the SHA-256 of the header, so that a run continues where the last one ended
 (`--minutes N` ends it early). The costs of each compiler are then fitted such that no build takes more, with the least
-excess. The ends of the ranges hold all builds, estimated with and without the builds of the same model. --write writes
+excess. The upper ends hold all builds of the fit, and nine of ten builds of models that were left out of it. --write writes
 forestc/costs/firmware.json. benchmarks/budgets.py judges it on other models.
 """
 
@@ -83,8 +83,8 @@ MOST_SPLITS = 2500
 CATEGORIES = {"categories": 5, "sets": 3}  # columns of categories, the first
 FOLDS = 12  # of the models; more estimate each build from nearly all others, and take longer
 TOP = 4  # inputs of each build that the worst case is fitted on, the most expensive; more make it looser
-SHARE = 0.95  # of the builds that were left out of the fit, within the ends; more lets lone kinds of models widen them
-MARGIN = 1.03  # beyond the builds that were left out of the fit; more refuses budgets that could be kept
+SHARE = 0.9  # of the builds of models left out of the fit, within each end; more refuses budgets that could be kept
+MARGIN = 1.02  # beyond these and all builds of the fit, for models of other kinds
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
 TABLES = ("nodes", "masks")
 ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))

@@ -117,9 +117,9 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     for name, (figure, features) in amounts.items():
         least, middles, most = zip(*(fit[figure].ends(features) for fit in fits.values()), strict=True)
         middle[name] = round(sum(middles) / len(fits))
-        ends[name] = (max(1, math.floor(min(least))), math.ceil(max(most)))
+        ends[name] = (max(1, math.floor(min(least))), max(1, round(max(most))))
     bounds = {kind: demand.worst(fit["worst"].costs) for kind, fit in fits.items()}
-    worst = {kind: math.ceil(fits[kind]["worst"].most * bound) for kind, bound in bounds.items()}
+    worst = {kind: round(fits[kind]["worst"].most * bound) for kind, bound in bounds.items()}
     dearest = round(sum(fits[kind]["worst"].middle * bound for kind, bound in bounds.items()) / len(fits))
     return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), dearest, ends, worst)
 
