@@ -4,11 +4,12 @@ compiler and GCC.
 The models trained nothing of forestc/costs/firmware.json: other data, other seeds, other libraries. For each compile a
 model, a processor, a compiler and a budget are drawn (fixed seed): 0.5 to 2 times what the smallest layout takes when
 it is built and run. `strict` are the same compiles with budgets around the least figure of any layout, which for
-instructions is that of the fastest. The choice never sees the compiler. A compile is kept if what it chose keeps the
-budget as `forestc measure` counts it: the flash of predict (of regressions scores), and the most instructions (cycles on AVR) of
-rows, inputs beside thresholds, random ones and those of the longest paths. It is refused in vain if a layout would have
-kept the budget. --cache FILE keeps the figures by the SHA-256 of the header. The status is 1 if a budget is not kept,
-or more than a tenth is refused in vain.
+instructions is that of the fastest. The choice never sees the compiler.
+
+A compile is kept if what it chose keeps the budget as `forestc measure` counts it: the flash of predict (of regressions
+scores), and the most instructions (cycles on AVR) of rows, inputs beside thresholds, random ones and those of the
+longest paths. It is refused in vain if a layout would have kept the budget. --cache FILE keeps the figures by the
+SHA-256 of the header. The status is 1 if a budget is not kept, or more than a tenth is refused in vain.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ words, and raw floats of a fifth) become C in each layout, are compiled for each
 ziglang, where `forestc measure` knows both, and run in the emulator on rows, random words and inputs of long paths.
 --cache FILE keeps the figures by the SHA-256 of the header, so that a run continues where the last one ended
 (`--minutes N` ends it early). The costs of each compiler are then fitted such that no build takes more, with the least
-excess. The upper ends hold all builds of the fit, and nine of ten builds of models that were left out of it. --write writes
-forestc/costs/firmware.json. benchmarks/budgets.py judges it on other models.
+excess. The upper ends hold all builds of the fit, and nine of ten builds of models that were left out of it.
+--write writes forestc/costs/firmware.json. benchmarks/budgets.py judges it on other models.
 """
 
 from __future__ import annotations
