@@ -125,7 +125,8 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         measured[name]["worst_case"] = bound
         if bound is not None and taken is not None and taken["max_of_all"] > bound:
             notes.append(
-                f"{name}: {taken['max_of_all']} instructions are above the computed worst case: report this bug"
+                f"{name}: {taken['max_of_all']} instructions are above the computed worst case, which is "
+                "fitted on other builds: report the model"
             )
     budget, counted = _budget(design, cpu, measured), entry_of(design.forest)
     if design.c_options.limits and design.c_options.cpu == cpu and not budget:

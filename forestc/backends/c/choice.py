@@ -63,8 +63,8 @@ class Estimate:
 
     flash, ram: bytes. mean: instructions of an average row, by the trees' covers. Each is the middle of its range.
     worst: no row takes more instructions by any of these compilers. dearest: the middle of what the most expensive row
-    takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean that
-    held all builds of the fit and of its check. worst_by: as worst, by compiler.
+    takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean; most
+    held all builds of the fit. worst_by: as worst, by compiler.
     """
 
     layout: Layout
