@@ -385,7 +385,7 @@ def split_up(features: dict[str, float], costs: dict[str, float]) -> tuple[float
 
 @dataclass(frozen=True)
 class Equations:
-    """Of a figure of some builds: features by name (equations, names), the costs of EXACT, what was taken, and the
+    """Equations of a figure of some builds: features by name (equations, names), the costs of EXACT, what was taken, and the
     build of each equation. narrow: on a processor of 8 bits."""
 
     names: list[str]

@@ -452,7 +452,7 @@ def test_costly_inputs_have_paths_no_shorter_than_where_they_start(seed):
 
 
 def test_the_longest_paths_are_measured():
-    """Of a forest of 15 trees nearly all reach their deepest leaves in one input, as no row does."""
+    """In a forest of 15 trees nearly all reach their deepest leaves in one input, as no row does."""
     X, y = load_breast_cancer(return_X_y=True)
     forest = forestc.quantize(RandomForestClassifier(15, max_depth=6, random_state=3).fit(X, y), X, y)
     batches = list(measured_inputs(forest, X[:50]))

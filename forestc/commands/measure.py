@@ -25,7 +25,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import MissingToolError, OptionError, known_names
 from forestc.firmware import avr
-from forestc.firmware.costly import costly_words
+from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, made_entry
 from forestc.firmware.image import Image, StackUse, read_image, static_stack
@@ -208,7 +208,7 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
     words = [np.zeros((1, len(forest.features)), dtype=np.int64)]
     for batch in vectors(forest, ArrayRows(sample), RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
         if len(batch.words):
-            words.append(batch.words)
+            words.append(batch.words[:MOST_TRIED])
             yield batch
     if len(costly := costly_words(forest, np.concatenate(words))):
         yield with_raw(forest, costly, COSTLY)

@@ -11,6 +11,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import WordArray, word_range
 
 STARTS = 4  # inputs that are improved; more find longer paths in more time
+MOST_TRIED = 2000  # inputs of which those with the longest paths are improved; more take more memory
 SWEEPS = 3  # times that all features are tried; most inputs stop improving after two
 MOST_VALUES = 48  # values tried of a feature; more find longer paths where a feature has many thresholds
 MOST_STEPS = 20_000_000  # rows times trees that are evaluated in all; less leaves large forests with what was found
@@ -29,10 +30,10 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
     def lengths(index: int, words: WordArray) -> NDArray[np.int64]:
         return depths[index][leaf_nodes(forest, trees[index], words, missing)]
 
-    found = np.stack([lengths(index, starts) for index in range(len(trees))])
-    first = np.argsort(-found.sum(axis=0), kind="stable")[:STARTS]
-    words, steps = starts[first].copy(), found.size
-    taken = found[:, first]
+    starts = starts[:: -(-len(starts) // MOST_TRIED)]
+    taken = np.stack([lengths(index, starts) for index in range(len(trees))])
+    first = np.argsort(-taken.sum(axis=0), kind="stable")[:STARTS]
+    words, steps, taken = starts[first].copy(), taken.size, taken[:, first]
     of_feature = [
         [i for i, tree in enumerate(trees) if (tree.feature[tree.inner] == f).any()]
         for f in range(len(forest.features))
@@ -70,7 +71,7 @@ def _depths(left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
     """For each feature, words between which its conditions change, at most MOST_VALUES."""
-    found: list[set[int]] = [set() for _ in forest.features]
+    places: list[set[int]] = [set() for _ in forest.features]
     for place in range(len(forest.conditions)):
         condition = forest.conditions[place]
         match condition.test:
@@ -80,9 +81,9 @@ def _values(forest: Forest) -> list[NDArray[np.int64]]:
                 beside = {int(code) for code in codes}
             case Within(cuts):
                 beside = {int(cut) - step for cut in cuts for step in (0, 1)}
-        found[condition.feature] |= beside
+        places[condition.feature] |= beside
     values = []
-    for feature, own in zip(forest.features, found, strict=True):
+    for feature, own in zip(forest.features, places, strict=True):
         span = word_range(feature.number, feature.missing)
         inside = sorted({min(max(value, span.low), span.high) for value in own} | {span.low, span.high})
         step = -(-len(inside) // MOST_VALUES)

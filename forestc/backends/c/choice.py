@@ -62,9 +62,9 @@ class Estimate:
     """Bytes and instructions of one entry point, for all compilers that `forestc measure` knows of a processor.
 
     flash, ram: bytes. mean: instructions of an average row, by the trees' covers. Each is the middle of its range.
-    worst: no row takes more instructions by any of these compilers. dearest: the middle of what the most expensive row
-    takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean; most
-    held all builds of the fit. worst_by: as worst, by compiler.
+    worst: the upper estimate of what any row takes by any of these compilers. peak: the middle of what the most
+    expensive row takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean; `most` held all
+    builds of the fit. worst_by: as worst, by compiler.
     """
 
     layout: Layout
@@ -72,7 +72,7 @@ class Estimate:
     ram: int
     mean: int
     worst: int
-    dearest: int
+    peak: int
     ranges: Mapping[str, tuple[int, int]]
     worst_by: Mapping[str, int]
 
@@ -120,8 +120,8 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
         ends[name] = (max(1, math.floor(min(least))), max(1, round(max(most))))
     bounds = {kind: demand.worst(fit["worst"].costs) for kind, fit in fits.items()}
     worst = {kind: round(fits[kind]["worst"].most * bound) for kind, bound in bounds.items()}
-    dearest = round(sum(fits[kind]["worst"].middle * bound for kind, bound in bounds.items()) / len(fits))
-    return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), dearest, ends, worst)
+    peak = round(sum(fits[kind]["worst"].middle * bound for kind, bound in bounds.items()) / len(fits))
+    return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), peak, ends, worst)
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
@@ -174,11 +174,11 @@ def _goal(options: COptions) -> CLayout:
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
     """The estimate that a goal takes of several, by the middles of the ranges."""
     if goal == "fastest":
-        return min(costs, key=lambda cost: (cost.dearest, cost.flash))
+        return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":
-        most = SLOWDOWN * min(cost.dearest for cost in costs)
-        costs = [cost for cost in costs if cost.dearest <= most]
-    return min(costs, key=lambda cost: (cost.flash, cost.dearest))
+        most = SLOWDOWN * min(cost.peak for cost in costs)
+        costs = [cost for cost in costs if cost.peak <= most]
+    return min(costs, key=lambda cost: (cost.flash, cost.peak))
 
 
 _WAYS = (
