@@ -385,8 +385,8 @@ def split_up(features: dict[str, float], costs: dict[str, float]) -> tuple[float
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations of a figure of some builds: features by name (equations, names), the costs of EXACT, what was taken, and the
-    build of each equation. narrow: on a processor of 8 bits."""
+    """Equations of a figure of some builds: features by name (equations, names), the costs of EXACT, what was taken,
+    and the build of each equation."""
 
     names: list[str]
     amounts: NDArray[np.float64]
@@ -396,6 +396,7 @@ class Equations:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], figure: str, narrow: bool) -> Equations:
+        """The equations of builds. narrow: on a processor of 8 bits."""
         found = [(place, *equation) for place, sample in enumerate(samples) for equation in sample.equations(figure)]
         build, rows, taken = zip(*found, strict=True)
         unused = EXACT if narrow or figure == "stack" else (*EXACT, *OF_BYTES)
