@@ -5,23 +5,33 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
 from models import trained
+from random_forests import random_forest, troublesome_rows
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 from thinned import thinned
 
 import forestc
-from forestc.backends.c import estimated
+from forestc.backends.c import COptions, chosen_layout, emit, estimated
+from forestc.backends.c.types import word_type
 from forestc.cli import main
-from forestc.commands.measure import spread
+from forestc.commands.measure import measured_inputs, spread
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
 from forestc.firmware import avr, emulator
+from forestc.firmware.costly import costly_words
 from forestc.firmware.emulator import Emulator, riscv_instructions, thumb_instructions
 from forestc.firmware.image import read_image, static_stack
+from forestc.forest.evaluate import leaf_nodes, missing_words
+from forestc.forest.ir import LEAF
+from forestc.forest.numbers import word_range
 from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
 from forestc.toolchain import firmware
 from forestc.toolchain.firmware import CPUS, build, find_compiler
 from forestc.toolchain.run import find
@@ -362,7 +372,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
     ),
 )
 def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, layout, cpu, compiler):
-    """A boosted model that the costs were not fitted on. Its estimate is in the range of most builds, and more."""
+    """A boosted model that the costs were not fitted on: its figures are within the ranges, by each compiler."""
     need(compiler)
     model, X, y = trained("xgboost-multi")
     design = forestc.compile(model, X, tmp_path / "d", label=y, targets="c", c_layout=layout, cpu=cpu, name="m").design
@@ -370,20 +380,83 @@ def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, layout
     output = figures["instructions"]
     assert figures["differences"] == 0 and output["max_of_all"] <= figures["worst_case"] < 12 * output["max_of_all"]
     estimate = estimated(design.forest, design.c_options, cpu)[layout]
-    assert 0.4 < figures["flash"] / estimate.flash < 2.5 and 0.4 < output["mean"] / estimate.mean < 2.5
+    assert estimate.ranges["flash"][0] <= figures["flash"] <= estimate.most("flash")
+    assert 0.4 < output["mean"] / estimate.mean < 2.5
     assert figures["over_budget"] == ""
+
+
+@pytest.mark.parametrize("compiler", ["ziglang", "gcc"])
+def test_a_budget_of_flash_is_kept_by_every_compiler(tmp_path, need, compiler):
+    """The least that is accepted, of each layout, is no less than what is measured."""
+    need(compiler)
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = forestc.quantize(RandomForestClassifier(15, max_depth=6, random_state=3).fit(X, y), X, y)
+    cpu = CPUS["cortex-m0plus"]
+    for layout in ("branches", "nodes"):
+        with pytest.raises(OptionError, match="can't be kept for certain") as refused:
+            chosen_layout(forest, COptions(c_layout=layout, cpu=cpu.name, flash=100))
+        least = int(str(refused.value).split(" to ")[1].split(";")[0].replace(",", ""))
+        assert chosen_layout(forest, COptions(c_layout=layout, cpu=cpu.name, flash=least)) == layout
+        (tmp_path / "m.h").write_text(emit(replace(forest, name="m"), COptions(c_layout=layout))["m.h"])
+        entry = f"int forestc_entry(const {word_type(forest)} *x)"
+        (tmp_path / "e.c").write_text(f'#include "m.h"\n{entry};\n{entry} {{ return m_predict(x); }}\n')
+        made = build(cpu, find_compiler(cpu, compiler), "e.c", tmp_path, "s")
+        assert read_image(made.image).flash <= least
 
 
 def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, capsys):
     need("gcc")
     model, X, y = trained("forest-text-labels")
-    monkeypatch.setattr("forestc.backends.c.choice.Estimate.figure", lambda *_: 1)  # nothing is refused
+    monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)  # nothing is refused
     folder = tmp_path / "d"
     forestc.compile(model, X, folder, label=y, targets="c", cpu="cortex-m4f", flash=300, instructions=20, name="m")
     figures = forestc.measure(folder, "cortex-m4f", entries=["predict"])
-    assert f"flash {figures['flash']:,} of 300, instructions " in figures["over_budget"]
+    assert f"flash of predict, {figures['flash']:,} of 300, instructions of predict, " in figures["over_budget"]
+    other = forestc.measure(folder, "cortex-m4f", entries=["scores", "predict"])
+    assert other["over_budget"] == figures["over_budget"]
+    other = forestc.measure(folder, "cortex-m4f", entries=["scores"])
+    assert other["over_budget"] == "" and any("the budgets count predict" in note for note in other["notes"])
     assert forestc.measure(folder, "cortex-m0plus", entries=["predict"])["over_budget"] == ""
     with pytest.raises(SystemExit) as ended:
         main(["measure", str(folder), "--cpu", "cortex-m4f", "--entry", "predict"])
     assert ended.value.code == 3
-    assert "over the budget of the design: flash" in capsys.readouterr().err
+    assert "over the budget of the design: flash of predict" in capsys.readouterr().err
+
+
+def splits_of(forest, words):
+    """(rows,) Splits that the rows come to, counted one by one."""
+    missing, counts = missing_words(forest), []
+    for tree in forest.trees:
+        above = {0: 0}
+        for node in range(tree.size):
+            for child in (tree.left[node], tree.right[node]):
+                if tree.left[node] != LEAF:
+                    above[int(child)] = above[node] + 1
+        counts.append([above[node] for node in leaf_nodes(forest, tree, words, missing).tolist()])
+    return np.sum(counts, axis=0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_costly_inputs_have_paths_no_shorter_than_where_they_start(seed):
+    forest = random_forest(seed, True)
+    starts = encode(forest, troublesome_rows(forest, seed, 30))
+    found = costly_words(forest, starts)
+    if any(len(tree.inner) for tree in forest.trees):
+        assert splits_of(forest, found).max() >= splits_of(forest, starts).max()
+    else:
+        assert not len(found)
+    for column, feature in zip(found.T, forest.features, strict=True):
+        span = word_range(feature.number, feature.missing)
+        assert ((column >= span.low) & (column <= span.top) | (column == span.missing)).all()
+    assert np.array_equal(found, costly_words(forest, starts))
+
+
+def test_the_longest_paths_are_measured():
+    """In a forest of 15 trees nearly all reach their deepest leaves in one input, as no row does."""
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = forestc.quantize(RandomForestClassifier(15, max_depth=6, random_state=3).fit(X, y), X, y)
+    batches = list(measured_inputs(forest, X[:50]))
+    assert [batch.origin for batch in batches] == ["rows", "boundary", "random", "costly"]
+    deepest = sum(len(tree.levels) - 1 for tree in forest.trees)
+    of_rows, of_costly = (splits_of(forest, batches[place].words).max() for place in (0, 3))
+    assert of_rows < of_costly <= deepest and of_costly >= 0.9 * deepest

@@ -21,13 +21,14 @@ from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 
 LEAST_BOUNDARY, MOST_BOUNDARY = 20_000, 60_000  # bounds of the number of words on thresholds and beside them
+COSTLY = "costly"  # origin of inputs that were made for their long paths
 BASE_ROWS = 1024  # rows from which these words start
 
 
 @dataclass(frozen=True)
 class Vectors:
     """words: (n, features) int64. raw: (n, columns) float64 rows that encode to them. origin: rows, inputs (drawn from
-    an input model), boundary, ties or random."""
+    an input model), boundary, ties, random or costly."""
 
     words: WordArray
     raw: NDArray[np.float64]
@@ -66,14 +67,14 @@ def vectors(
         every_node = 3 * sum(len(tree.inner) for tree in forest.trees)
         boundary = min(max(LEAST_BOUNDARY, every_node), MOST_BOUNDARY)
     for words in boundary_inputs(forest, base, seed, boundary):
-        yield _with_raw(forest, words, "boundary")
+        yield with_raw(forest, words, "boundary")
     if inputs is not None:
         for words in near_ties(forest, base, seed):
-            yield _with_raw(forest, words, "ties")
+            yield with_raw(forest, words, "ties")
     random = np.random.default_rng(seed)
     for start in range(0, random_rows, 8192):
         count = min(8192, random_rows - start)
-        yield _with_raw(forest, random_words(forest, base, count, random), "random")
+        yield with_raw(forest, random_words(forest, base, count, random), "random")
 
 
 def random_words(forest: Forest, base: WordArray, count: int, random: np.random.Generator) -> WordArray:
@@ -87,7 +88,7 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
     return words
 
 
-def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
+def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
     """Vectors of words, with raw rows that encode to them. A word without a raw value (the key of a NaN, a fixed-point
     number beyond the raw float's precision) is replaced by the word of the nearest value."""
     raw = np.zeros((len(words), forest.width))
@@ -142,7 +143,7 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
     floats are rounded; the vectors that were made are first disturbed. Given rows that do not fit are left out: the
     first as text, and their number. start: as for `unfit`."""
     if vectors.origin not in ("rows", "inputs"):
-        raw = inputs.fitted(disturbed(forest, vectors.raw))
+        raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
     kept = fits(forest, inputs.types, vectors.raw).all(axis=1)
     raw = inputs.fitted(vectors.raw[kept])

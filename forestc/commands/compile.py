@@ -15,6 +15,7 @@ from forestc.backends import axi_stream
 from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_record
 from forestc.backends.c import types as c_types
+from forestc.backends.c.choice import budget_note
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier
@@ -208,6 +209,7 @@ def compile(options: CompileOptions) -> Compiled:
         notes.append(aside)
         level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
     notes += [] if capacity is None else [_engine_note(passed.forest, capacity)]
+    notes += [budget_note(passed.forest, c)] if c.limits else []
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,

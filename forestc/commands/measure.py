@@ -16,19 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import chosen_layout, estimated
-from forestc.backends.c.choice import LAYOUTS
+from forestc.backends.c.choice import LAYOUTS, entry_of
 from forestc.backends.c.inputs import fits, inputs_of
 from forestc.checks.engines import Difference
-from forestc.checks.vectors import Vectors, unfit, vectors
+from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.drawn import rows_or_drawn
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import MissingToolError, OptionError, known_names
 from forestc.firmware import avr
+from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, made_entry
 from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Forest
 from forestc.manifest.design import Design, open_design
 from forestc.options.commands import MeasureOptions
 from forestc.options.fields import takes
@@ -91,7 +93,8 @@ def measure(options: MeasureOptions) -> Shown:
             f"left out {(~kept).sum()} of {len(sample)} rows that the types of the inputs do not hold: {first}"
         )
         sample = sample[kept]
-    inputs = list(_inputs(design, sample))
+    empty = np.empty((0, design.model.width))
+    inputs = list(measured_inputs(design.forest, empty if sample is None else sample))
     if drawn is not None:
         likely, _ = spread(rows_from(drawn, design.model), most)
         likely = likely[fits(design.forest, types, likely).all(axis=1)] if types else likely
@@ -123,10 +126,13 @@ def measure(options: MeasureOptions) -> Shown:
         measured[name]["worst_case"] = bound
         if bound is not None and taken is not None and taken["max_of_all"] > bound:
             notes.append(
-                f"{name}: {taken['max_of_all']} instructions are above the computed worst case: report this bug"
+                f"{name}: {taken['max_of_all']} instructions are above the computed worst case, which is "
+                "fitted on other builds: report the model"
             )
-    budget = _budget(design, cpu, main)
-    over = [f"{name} {used:,} of {most:,}" for name, (used, most) in budget.items() if used > most]
+    budget, counted = _budget(design, cpu, measured), entry_of(design.forest)
+    if design.c_options.limits and design.c_options.cpu == cpu and not budget:
+        notes.append(f"the budgets count {counted}, which was not measured: add it to --entry")
+    over = [f"{name} of {counted}, {used:,} of {most:,}" for name, (used, most) in budget.items() if used > most]
     figures = {
         "cpu": cpu,
         "entry": wanted[0].name,
@@ -152,17 +158,18 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
     """The most instructions (cycles on AVR) of a prediction, computed from the forest; None for a compiler or a level
     whose costs are not known."""
     known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
-    if known is None or optimize != "s" or known.tool.split()[0] != tool.version.split()[0]:
+    if known is None or optimize != "s" or tool.kind not in known.compilers:
         return None
     layout = next((name for name in LAYOUTS if name == options.c_layout), None) or chosen_layout(forest, options)
     estimate = estimated(forest, options, cpu).get(layout)
-    return None if estimate is None else estimate.worst
+    return None if estimate is None else estimate.worst_by[tool.kind]
 
 
-def _budget(design: Design, cpu: str, figures: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """By name, what the first entry takes of each budget that the design was compiled with, and the budget."""
-    options = design.c_options
-    if options.cpu != cpu:
+def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """By name, what the entry that budgets count takes of each budget that the design was compiled with, and the
+    budget; empty if another processor or other entries are measured."""
+    options, figures = design.c_options, entries.get(entry_of(design.forest))
+    if options.cpu != cpu or figures is None:
         return {}
     taken = figures["cycles"] or figures["instructions"]
     used = {
@@ -198,12 +205,15 @@ def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
     return sample[places], total
 
 
-def _inputs(design: Design, sample: NDArray[np.float64] | None) -> Iterator[Vectors]:
-    """The rows, and vectors made from them."""
-    rows = ArrayRows(np.empty((0, design.model.width)) if sample is None else sample)
-    for batch in vectors(design.forest, rows, RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
+def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vectors]:
+    """The rows, and inputs made from them: on thresholds and beside them, random, and those of the longest paths."""
+    words = [np.zeros((1, len(forest.features)), dtype=np.int64)]
+    for batch in vectors(forest, ArrayRows(sample), RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
         if len(batch.words):
+            words.append(batch.words[:MOST_TRIED])
             yield batch
+    if len(costly := costly_words(forest, np.concatenate(words))):
+        yield with_raw(forest, costly, COSTLY)
 
 
 @dataclass(frozen=True)

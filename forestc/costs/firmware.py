@@ -1,8 +1,8 @@
 """What parts of a forest take on a microcontroller: costs that benchmarks/firmware_costs.py fitted on real builds.
 
-`firmware.json` holds, by processor and layout, one object for each of FIGURES: its amount per unit of each feature.
-`nine_of_ten` has the range of actual to estimated values of nine of ten builds that were not in the fit, and `tool` the
-compiler. Features are counted by `forestc.backends.c.demands`.
+`firmware.json` holds, by processor, `compilers`: for each that `forestc measure` knows its version (`tool`) and, by
+layout and figure, a `Fit`. `prices` are what passes pay for parts of a forest. Features are counted by
+`forestc.backends.c.demands`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from forestc.costs.fitted import is_number, is_range, json_of, text_of
+from forestc.costs.fitted import is_number, json_of, text_of
 from forestc.errors import ForestcError
 
 FILE = files("forestc.costs") / "firmware.json"
@@ -23,33 +23,56 @@ DEFAULT_CPU = "cortex-m4f"  # where the user names none
 # Processors that take those of another: the same Thumb-2 code, as headers compute with integers alone.
 LIKE = {"cortex-m4": "cortex-m4f", "cortex-m7": "cortex-m4f"}
 
-# flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the same, at least that of any row
+# flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the most of any row
 FIGURES = ("flash", "stack", "mean", "worst")
+EXACT = ("table", "curve_bytes")  # features in bytes that every compiler keeps as they are
+PRICES = ("table", "split", "tree")  # bytes of a byte of tables; instructions of a split and of a tree
 # Least costs of a code of a set: a load, a comparison and a branch, of numbers of four bytes. No model of the fit has
 # long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
 CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # of processors of 8 bits
-# of the three features that are judged by range; a bound has none
-RANGED = ("flash", "stack", "mean")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """costs: by feature that builds of the fit had, none negative. least, middle, most: ratios of a build's figure to
+    the sum of its features' costs, both without the features of EXACT."""
+
+    costs: Mapping[str, float]
+    least: float
+    middle: float
+    most: float
+
+    def unknown(self, features: Mapping[str, float]) -> str:
+        """A feature that no build of the fit had, so that nothing is known of its cost; "" if there is none."""
+        return next((name for name, amount in features.items() if amount and name not in self.costs), "")
+
+    def ends(self, features: Mapping[str, float]) -> tuple[float, float, float]:
+        """The least, middle and most of a figure."""
+        exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
+        rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
+        return exact + self.least * rest, exact + self.middle * rest, exact + self.most * rest
+
+
+@dataclass(frozen=True)
+class CompilerCosts:
+    """tool: the compiler's version. layouts: a fit by layout and figure."""
+
+    tool: str
+    layouts: Mapping[str, Mapping[str, Fit]]
 
 
 @dataclass(frozen=True)
 class FirmwareCosts:
-    """tool: the compiler. costs: by layout, figure and feature. nine_of_ten: (least, most) by layout and figure."""
+    """Costs on a processor. compilers: by kind, gcc or ziglang. prices: by `PRICES`."""
 
-    tool: str
-    costs: Mapping[str, Mapping[str, Mapping[str, float]]]
-    nine_of_ten: Mapping[str, Mapping[str, tuple[float, float]]]
+    compilers: Mapping[str, CompilerCosts]
+    prices: Mapping[str, float]
 
-    def total(self, layout: str, figure: str, features: Mapping[str, float]) -> float:
-        """The sum of the features' costs; what the fit did not know costs nothing."""
-        costs = self.of(layout, figure)
-        return sum(costs.get(name, 0.0) * amount for name, amount in features.items())
-
-    def of(self, layout: str, figure: str) -> Mapping[str, float]:
-        """The costs of a figure, by feature."""
-        costs, least = self.costs[layout][figure], CODES_OF_BYTES if self.tool.startswith("avr") else CODES
-        return {**costs, "codes": max(costs.get("codes", 0.0), least.get(figure, 0.0))}
+    @property
+    def layouts(self) -> frozenset[str]:
+        """Those that are fitted for every compiler."""
+        return frozenset.intersection(*(frozenset(costs.layouts) for costs in self.compilers.values()))
 
 
 @cache
@@ -63,27 +86,43 @@ def parsed(text: str) -> Mapping[str, FirmwareCosts]:
     """The costs in a JSON text. Raises ForestcError that names the first fault."""
     by_cpu = {}
     for cpu, entry in _object("it", json_of(text, _damaged)).items():
-        _has(cpu, entry, ("tool", "costs", "nine_of_ten"))
-        costs, ranges = _object(f"{cpu}: costs", entry["costs"]), {}
-        for layout, figures in costs.items():
-            _has(f"{cpu}, {layout}", figures, FIGURES)
-            for figure in FIGURES:
-                for name, cost in _object(f"{cpu}, {layout}, {figure}", figures[figure]).items():
-                    if not is_number(cost) or cost < 0:
-                        raise _damaged(f"{cpu}, {layout}, {figure}: {name} costs {cost!r}")
-            ranges[layout] = _ranges(f"{cpu}, {layout}", entry["nine_of_ten"], layout)
-        by_cpu[cpu] = FirmwareCosts(str(entry["tool"]), costs, ranges)
+        _has(cpu, entry, ("compilers", "prices"))
+        _has(f"{cpu}: prices", entry["prices"], PRICES)
+        _check_costs(f"{cpu}: prices", entry["prices"])
+        if not (compilers := _object(f"{cpu}: compilers", entry["compilers"])):
+            raise _damaged(f"{cpu} has no compiler")
+        by_cpu[cpu] = FirmwareCosts(
+            {kind: _compiler(f"{cpu}, {kind}", own) for kind, own in compilers.items()}, entry["prices"]
+        )
     return by_cpu
 
 
-def _ranges(where: str, table: object, layout: str) -> dict[str, tuple[float, float]]:
-    ranges: Any = _object(where, table).get(layout)
-    _has(f"{where}: nine_of_ten", ranges, RANGED)
-    for figure in RANGED:
-        pair = ranges[figure]
-        if not is_range(pair):
-            raise _damaged(f"{where}: the range of {figure} is {pair!r}")
-    return {figure: (ranges[figure][0], ranges[figure][1]) for figure in RANGED}
+def _compiler(where: str, entry: Any) -> CompilerCosts:
+    _has(where, entry, ("tool", "layouts"))
+    least = CODES_OF_BYTES if str(entry["tool"]).startswith("avr") else CODES
+    layouts = {}
+    for layout, figures in _object(f"{where}: layouts", entry["layouts"]).items():
+        _has(f"{where}, {layout}", figures, FIGURES)
+        layouts[layout] = {
+            figure: _fit(f"{where}, {layout}, {figure}", figures[figure], least.get(figure, 0.0)) for figure in FIGURES
+        }
+    return CompilerCosts(str(entry["tool"]), layouts)
+
+
+def _fit(where: str, entry: Any, codes: float) -> Fit:
+    _has(where, entry, ("costs", "ratios"))
+    costs, ratios = _object(f"{where}: costs", entry["costs"]), entry["ratios"]
+    _check_costs(where, costs)
+    whole = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
+    if not whole or not 0 < ratios[0] <= ratios[1] <= ratios[2]:
+        raise _damaged(f"{where}: the ratios are {ratios!r}")
+    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, *ratios)
+
+
+def _check_costs(where: str, costs: Mapping[str, Any]) -> None:
+    for name, cost in costs.items():
+        if not is_number(cost) or cost < 0:
+            raise _damaged(f"{where}: {name} costs {cost!r}")
 
 
 def _object(what: str, value: object) -> Mapping[str, Any]:

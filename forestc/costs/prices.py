@@ -71,9 +71,9 @@ FIGURES = ("flash", "instructions")
 
 def _firmware(figure: str, cpu: str) -> Prices:
     """Prices of C on a processor: bytes of `nodes`, the smallest layout, or instructions of `branches`, the fastest."""
-    known = firmware_costs()[cpu]
+    known = firmware_costs()[cpu].prices
     if figure == "flash":
-        table = known.total("nodes", "flash", {"table": 1.0}) / UNIT
+        table = known["table"] / UNIT
         return Prices(
             (_SHARED + _CONDITION_BYTES * table,) * _MOST_BITS,
             _MOST_BITS,
@@ -82,12 +82,11 @@ def _firmware(figure: str, cpu: str) -> Prices:
             per_bit=False,
             firmware=True,
         )
-    of_split = {"split": 1.0, "test": 1.0, "wide": 1.0, "bytes": 2.0, "load": 1.0}
     return Prices(
         (_SHARED,) * _MOST_BITS,
         _MOST_BITS,
-        split=known.total("branches", "mean", of_split) / UNIT / 2,  # half of the rows come to it
-        tree=known.total("branches", "mean", {"tree": 1.0, "add": 1.0, "add_bytes": 2.0}) / UNIT,
+        split=known["split"] / UNIT / 2,  # half of the rows come to it
+        tree=known["tree"] / UNIT,
         per_bit=False,
         firmware=True,
     )

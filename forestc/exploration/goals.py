@@ -10,6 +10,8 @@ from typing import Literal
 
 from forestc.errors import OptionError, known_names
 from forestc.exploration.study import Goal, Limit
+from forestc.options.amounts import amount
+from forestc.options.c import UNITS
 
 Needs = Literal["", "device", "cpu"]
 
@@ -37,7 +39,7 @@ FIGURES: dict[str, Figure] = {
 }
 ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}  # the names that messages and pages show
 PLURALS = {"luts": "lut", "ffs": "ff"}  # read, and never shown
-_LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*")
+_LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)(.+)")
 
 
 def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | None) -> tuple[Goal, ...]:
@@ -66,10 +68,7 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
             limits.append(replace(text, figure=_figure(text.figure, "limit", device, cpu)))
             continue
         parts = _LIMIT.fullmatch(text)
-        try:
-            value = float(parts[3]) if parts else float("nan")
-        except ValueError:
-            value = float("nan")
+        value = _value(parts[1], parts[3]) if parts else math.nan
         if parts is None or not math.isfinite(value):
             raise OptionError(f"can't read the limit {text!r}", do="write figure>=number or figure<=number")
         limits.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
@@ -77,6 +76,15 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
         if limit.figure == "accuracy" and limit.value > 1:
             raise OptionError(f"accuracy is a share, at most 1: {spelled(limit)}", do="write it as in accuracy>=0.95")
     return tuple(limits)
+
+
+def _value(name: str, text: str) -> float:
+    """The number in a limit; those of firmware are read as budgets are, such as 4KiB. NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        read = amount(text, UNITS[name]) if name in UNITS else None
+        return math.nan if read is None else float(read)
 
 
 def spelled(limit: Limit) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from forestc.errors import OptionError
+from forestc.options.amounts import amount, forms
 from forestc.options.fields import option
 
 CInputs = Literal["words", "struct", "float", "raw"]
@@ -14,6 +16,12 @@ CValues = Literal["none", "q15", "q31", "float"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "ranked", "nodes", "masks", "mixed"]
 
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # of the budgets
+
+
+def _budget(flags: str, help: str, metavar: str) -> Any:
+    """A field of an amount: a text is read once, when the options are made."""
+    kept = {"type": ["integer", "null"]}
+    return option(None, flags, help, metavar, kind=str, schema=kept)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +43,8 @@ class COptions:
     one of instructions alone, else as `balanced`. c_project: files beside the header for build systems, a list of
     selftest, cmake, platformio, arduino and zephyr, or `all`; each comes with a self-test, NAME_selftest.h. cpu: the
     processor for which `auto` chooses. flash, ram, instructions: the most bytes, bytes of stack, and instructions of
-    any prediction (cycles on AVR), as estimated for it.
+    any prediction (cycles on AVR) that `predict` (of regressions `scores`) may take there by any compiler that
+    `measure` knows, by the upper ends of estimates; a number, or a text such as 4k, 4kB or 4KiB.
     """
 
     c_inputs: CInputs = option(
@@ -63,11 +72,21 @@ class COptions:
     )
     c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
     cpu: str = option("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
-    flash: int | None = option(None, "--flash", "most flash that C may take", "BYTES")
-    ram: int | None = option(None, "--ram", "most stack that C may take", "BYTES")
-    instructions: int | None = option(
-        None, "--instructions", "most instructions of any prediction in C (AVR: cycles)", "N"
+    flash: int | str | None = _budget(
+        "--flash", "most flash that a prediction in C may take, as in 4000 or 4KiB", "BYTES"
     )
+    ram: int | str | None = _budget("--ram", "most stack that a prediction in C may take", "BYTES")
+    instructions: int | str | None = _budget(
+        "--instructions", "most instructions of any prediction in C (AVR: cycles)", "N"
+    )
+
+    def __post_init__(self) -> None:
+        for name, unit in UNITS.items():
+            if isinstance(text := getattr(self, name), str):
+                value = amount(text, unit)
+                if value is None:
+                    raise OptionError(f"{name}={text!r} is no number of {unit}", do=f"write it as {forms(unit)}")
+                object.__setattr__(self, name, value)
 
     @property
     def raw(self) -> bool:
@@ -82,7 +101,7 @@ class COptions:
     @property
     def limits(self) -> dict[str, int]:
         """The budgets that are set, by name."""
-        limits = {name: getattr(self, name) for name in UNITS}
+        limits: dict[str, int | None] = {name: getattr(self, name) for name in UNITS}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def c_record(self) -> dict[str, Any]:

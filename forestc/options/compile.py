@@ -164,6 +164,7 @@ class CompileOptions(COptions, _ModelAndHardware):
     progress: Progress = quiet
 
     def __post_init__(self) -> None:
+        COptions.__post_init__(self)
         if not isinstance(self.out, str | PathLike | None):
             given = type(self.out).__name__
             raise OptionError(

@@ -207,7 +207,10 @@ def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T], 
         )
         for name, figures in firmware["layouts"].items()
     ]
-    title = f"C estimated for {firmware['cpu']} (the range of nine in ten headers)"
+    entry = firmware.get("entry", "predict")
+    title = (
+        f"C of {entry} alone, estimated for {firmware['cpu']} (the range of all compilers; budgets count its upper end)"
+    )
     title += "" if measured else "; exact: forestc measure"
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
     return [made(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]

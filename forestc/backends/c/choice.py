@@ -1,10 +1,12 @@
 """Which layout of C a forest gets: estimates for a processor, budgets, and the choice.
 
-Estimates are of one entry point, `predict` (of regressions `scores`), compiled with -Os.
+Estimates are of one entry point, `predict` (of regressions `scores`), compiled with -Os by any compiler that `forestc
+measure` knows. Budgets are compared with their upper ends.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +16,7 @@ from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
 from forestc.backends.c.raw import parsed
 from forestc.backends.c.types import adds
+from forestc.backends.names import identifier
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
@@ -56,19 +59,26 @@ def _check_budget(options: COptions) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """flash, ram: bytes. mean: instructions of an average row, by the trees' covers. worst: at least those of any row.
-    ranges: (least, most) of flash, ram and mean, as in nine of ten builds that were not in the fit."""
+    """Bytes and instructions of one entry point, for all compilers that `forestc measure` knows of a processor.
+
+    flash, ram: bytes. mean: instructions of an average row, by the trees' covers. Each is the middle of its range.
+    worst: the upper estimate of what any row takes by any of these compilers. peak: the middle of what the most
+    expensive row takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean; `most` held all
+    builds of the fit. worst_by: as worst, by compiler.
+    """
 
     layout: Layout
     flash: int
     ram: int
     mean: int
     worst: int
+    peak: int
     ranges: Mapping[str, tuple[int, int]]
+    worst_by: Mapping[str, int]
 
-    def figure(self, limit: str) -> int:
-        """What a limit is compared with."""
-        return self.worst if limit == "instructions" else int(getattr(self, limit))
+    def most(self, limit: str) -> int:
+        """What a limit is compared with: the upper end."""
+        return self.worst if limit == "instructions" else self.ranges[limit][1]
 
     def as_dict(self) -> dict[str, Any]:
         ranges = {name: list(ends) for name, ends in self.ranges.items()}
@@ -83,7 +93,7 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
     by_layout: dict[Layout, Estimate] = {}
     wanted = tuple(name for name in LAYOUTS if name == layout)
     for kind in dict.fromkeys((*possible(forest), *wanted)):
-        if kind in costs.costs:
+        if kind in costs.layouts:
             try:
                 by_layout[kind] = _estimate(inputs, kind, costs)
             except OptionError:  # a forest that tables of this layout do not hold
@@ -92,16 +102,26 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
+    """Raises OptionError for a forest that the layout does not hold, or whose like was not among the builds."""
     demand = DEMANDS[layout](inputs)
-    flash, ram = (costs.total(layout, name, getattr(demand, name)) for name in ("flash", "stack"))
-    mean = costs.total(layout, "mean", demand.mean(inputs.forest))
-    worst = demand.worst(costs.of(layout, "worst"))
-    figures = {"flash": ("flash", flash), "ram": ("stack", ram), "mean": ("mean", mean)}
-    ends = {
-        name: (round(value * costs.nine_of_ten[layout][key][0]), round(value * costs.nine_of_ten[layout][key][1]))
-        for name, (key, value) in figures.items()
-    }
-    return Estimate(layout, round(flash), round(ram), round(mean), round(worst), ends)
+    fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
+    amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
+    amounts["mean"] = ("mean", demand.mean(inputs.forest))
+    for fit in fits.values():
+        if unknown := next(filter(None, (fit[figure].unknown(own) for figure, own in amounts.values())), ""):
+            raise OptionError(
+                f"c: no estimates of layout={layout} for a forest like this ({unknown})",
+                do="use another layout, or leave the budget out and let forestc measure tell the figures",
+            )
+    middle, ends = {}, {}
+    for name, (figure, features) in amounts.items():
+        least, middles, most = zip(*(fit[figure].ends(features) for fit in fits.values()), strict=True)
+        middle[name] = round(sum(middles) / len(fits))
+        ends[name] = (max(1, math.floor(min(least))), max(1, round(max(most))))
+    bounds = {kind: demand.worst(fit["worst"].costs) for kind, fit in fits.items()}
+    worst = {kind: round(fits[kind]["worst"].most * bound) for kind, bound in bounds.items()}
+    peak = round(sum(fits[kind]["worst"].middle * bound for kind, bound in bounds.items()) / len(fits))
+    return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), peak, ends, worst)
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
@@ -116,10 +136,10 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions) -> Layout:
-    """The layout: as given, or chosen among those that keep the budget: for `smallest` that of the fewest bytes, for
-    `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose worst case has at
-    most SLOWDOWN times those, for `auto` what the budget asks for: without instructions in it and with flash, the
-    fastest, with instructions alone, the smallest, else as `balanced`.
+    """The layout: as given, or chosen among those that keep the budget by every compiler: for `smallest` that of the
+    fewest bytes, for `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose
+    worst case has at most SLOWDOWN times those, for `auto` what the budget asks for: without instructions in it and
+    with flash, the fastest, with instructions alone, the smallest, else as `balanced`.
 
     Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
     could."""
@@ -134,11 +154,13 @@ def chosen_layout(forest: Forest, options: COptions) -> Layout:
     cpu = options.cpu or DEFAULT_CPU
     known = estimates(forest, form, types, cpu, layout)
     costs = [known[name] for name in among if name in known]
-    if not costs:  # raises: tables of the layout that the user wants do not hold the forest, or nothing is to be mixed
+    if not costs and not options.limits:
+        return among[0]
+    if not costs:  # raises: the layout that the user wants does not hold the forest, or has no estimates for it
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
-    fitting = [cost for cost in costs if all(cost.figure(name) <= most for name, most in options.limits.items())]
+    fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(costs, options), do=_WAYS)
+        raise OptionError(_refusal(costs, options, entry_of(forest)), do=_WAYS)
     return _best(fitting, _goal(options) if layout == "auto" else layout).layout
 
 
@@ -150,28 +172,48 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """The estimate that a goal takes of several."""
+    """The estimate that a goal takes of several, by the middles of the ranges."""
     if goal == "fastest":
-        return min(costs, key=lambda cost: (cost.worst, cost.flash))
+        return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":
-        most = SLOWDOWN * min(cost.worst for cost in costs)
-        costs = [cost for cost in costs if cost.worst <= most]
-    return min(costs, key=lambda cost: (cost.flash, cost.worst))
+        most = SLOWDOWN * min(cost.peak for cost in costs)
+        costs = [cost for cost in costs if cost.peak <= most]
+    return min(costs, key=lambda cost: (cost.flash, cost.peak))
 
 
-_WAYS = "raise the budget, or make the forest smaller: -O2, -O3, prune-trees; forestc measure tells the exact figures"
+_WAYS = (
+    "raise the budget to that, or make the forest smaller: -O2, -O3, prune-trees; without a budget forestc measure "
+    "tells the figures by your compiler"
+)
 
 
-def _refusal(costs: list[Estimate], options: COptions) -> str:
+def entry_of(forest: Forest) -> str:
+    """The entry point that estimates and budgets count: with all that it calls, and nothing else of the header."""
+    return "predict" if forest.decides else "scores"
+
+
+def budget_note(forest: Forest, options: COptions) -> str:
+    """What users should know of budgets that were kept."""
+    further = f"{identifier(forest.name)}_quantize and other functions" if options.quantizes else "other functions"
+    return f"the budgets count {entry_of(forest)} and what it calls; {further} that a program calls come on top"
+
+
+def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
     """What can't be kept: a single limit that no layout keeps, else all limits together."""
     for name, limit in options.limits.items():
-        best = min(costs, key=lambda cost: cost.figure(name))
-        if best.figure(name) > limit:
-            ends = best.ranges.get(name)
-            near = f" ({ends[0]:,} to {ends[1]:,})" if ends else ""
-            what = f"{name} budget of {limit:,} {UNITS[name]} on {options.cpu}"
-            return f"c: the {what} can't be kept: the least is about {best.figure(name):,}{near}, as {best.layout}"
+        best = min(costs, key=lambda cost: cost.most(name))
+        if best.most(name) > limit:
+            what = f"{name} budget of {limit:,} {UNITS[name]} for {entry} on {options.cpu}"
+            return f"c: the {what} can't be kept for certain: {best.layout} needs the least, {_range(best, name)}"
     figures = "; ".join(
-        f"{cost.layout}: {', '.join(f'{name} {cost.figure(name):,}' for name in options.limits)}" for cost in costs
+        f"{cost.layout}: {', '.join(f'{name} {_range(cost, name)}' for name in options.limits)}" for cost in costs
     )
-    return f"c: no layout keeps all budgets on {options.cpu}: {figures}"
+    return f"c: no layout keeps all budgets for {entry} on {options.cpu} for certain: {figures}"
+
+
+def _range(cost: Estimate, name: str) -> str:
+    """A figure's range as text; its upper end is compared with the budget."""
+    if name == "instructions":
+        return f"at most {cost.worst:,}"
+    least, most = cost.ranges[name]
+    return f"{least:,} to {most:,}"

@@ -7,13 +7,15 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 |-----------------------|-------------------------------------------------------------------------------------|
 | split, again          | splits whose condition no earlier tree has; other splits, which GCC may know        |
 | test                  | elementary comparisons of their conditions                                          |
-| wide, raw             | comparisons with a constant above 255; with the bits of a float                     |
+| wide, raw, double     | comparisons with a constant above 255; with the bits of a float; of eight bytes     |
 | bytes                 | bytes of the compared words                                                         |
 | leaf, equal           | distinct leaves of trees of one output; other leaves that return                    |
 | add, add_bytes        | additions to an output by leaves of trees of several outputs, and their bytes       |
 | long                  | of leaf and add, those with a value beyond 255                                      |
 | load                  | splits on a feature that no split above has read                                    |
-| dense                 | splits for each feature: GCC follows what it knows of few features from tree to tree |
+| flat, written         | of forests without a split, instead of all others: 1, and the scores that are written |
+| dense, threaded       | splits for each feature, and times all splits: GCC follows what it knows of few       |
+|                       | features from tree to tree, by copies of trees                                      |
 
 | feature of `ranked`   | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -41,9 +43,13 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | fails, entry          | conditions that do not hold; trees whose leaves they clear                          |
 | value, rows, bits, pairs | as above                                                                         |
 
-`mixed` has those of branches and of nodes, and `tops`, the trees that are branches.
+`mixed` has those of branches and of nodes (its `long` as `long_number`), and `tops`, the trees that are branches.
 
-All have `one`, `tree`, `output` (scores), `output_bytes` (of the arrays of scores), and `part` (of combined models).
+All have `one`, `tree`, `loop` (more trees than one), `output` (scores), `several` (more scores than one), `score_bytes`
+and `output_bytes` (of the arrays of scores), and of combined models `each`, `vote`, `average` and `median` (parts, by
+how they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and `curve_bytes`.
+
+`width`, `slot_bytes`, `mask_width` and `added_bytes` are bytes of slots, masks and scores, for processors of 8 bits.
 """
 
 from __future__ import annotations
@@ -68,7 +74,21 @@ from forestc.layouts.nodes import nodes_of
 from forestc.layouts.ranks import ranks_of
 from forestc.layouts.slots import APART, Slots, width_of
 
-BRANCHES = ("split", "again", "test", "wide", "raw", "bytes", "load", "leaf", "equal", "add", "add_bytes", "long")
+BRANCHES = (
+    "split",
+    "again",
+    "test",
+    "wide",
+    "raw",
+    "double",
+    "bytes",
+    "load",
+    "leaf",
+    "equal",
+    "add",
+    "add_bytes",
+    "long",
+)
 Amounts = dict[str, float]
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -154,7 +174,7 @@ def failing(forest: Forest) -> NDArray[np.float64]:
 
 
 def branches(inputs: Inputs) -> Demand:
-    """The demand of the layouts `branches` and `calls`."""
+    """The demand of the layout `branches`."""
     forest, of_condition = inputs.forest, _tests(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -184,10 +204,33 @@ def branches(inputs: Inputs) -> Demand:
             flash["long"] += float((np.abs(tree.values[tree.leaf[~inner]]) > 255).sum())
             paths |= {"add": adds, "add_bytes": score * adds}
         trees[index] = paths
+    if not trees:
+        return _constant(forest)
     common = _common(forest, len(trees))
     used = float(len(forest.features_used()))
-    flash["dense"] = (flash["split"] + flash["again"]) / max(1.0, used)
+    splits = flash["split"] + flash["again"]
+    flash["dense"] = splits / max(1.0, used)
+    flash["threaded"] = splits * flash["dense"]
     return Demand({**flash, **common}, _stack(forest) | {"used": used, "tree": common["tree"]}, common, trees)
+
+
+def calls(inputs: Inputs) -> Demand:
+    """The demand of the layout `calls`: as of `branches`, but no tree knows what an earlier one has compared."""
+    demand = branches(inputs)
+
+    def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
+        own = {name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded")}
+        return own | ({"split": own["split"] + amounts["again"]} if "again" in amounts else {})
+
+    trees = {index: joined(amounts) for index, amounts in demand.trees.items()}
+    return replace(demand, flash=joined(demand.flash), trees=trees)
+
+
+def _constant(forest: Forest) -> Demand:
+    """The demand of a forest without a split: compilers return what it says, or write its scores."""
+    written = 0.0 if forest.decides and not forest.parts else float(forest.n_scores + forest.n_outputs)
+    amounts = {"flat": 1.0, "written": written}
+    return Demand(amounts, amounts, amounts, {})
 
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
@@ -229,6 +272,7 @@ def ranked(inputs: Inputs) -> Demand:
         trees[index] = {**paths, "long": long}
         if numbered:
             trees[index]["added"] = _added(forest, index, leaves)[leaves.kind]
+            trees[index]["added_bytes"] = size_of(score_type(forest)) * trees[index]["added"]
     table = slots.rank_bytes + (leaves.bytes if numbered else 0)
     flash |= {"table": float(table), "ranked": float(prepared["ranks"] > 0), "numbered": float(numbered), **common}
     stack = _stack(forest) | {"slot_bytes": prepared["slot"] * _slot_bytes(slots, forest)}
@@ -242,22 +286,21 @@ def nodes(inputs: Inputs) -> Demand:
     leaves, many = laid.leaves, len(laid.leaves.trees)
     common = _common(forest, many)
     far, long = float(laid.jumps > 0), float(laid.single < leaves.count + laid.jumps)
-    slots = _slots(inputs, laid.slots)
+    slots, width = _slots(inputs, laid.slots), float(_slot_bytes(laid.slots, forest))
     row = {**common, **slots, "far": far * many, "long": long * many}
     trees = {}
     for index in leaves.trees:
         tree = forest.trees[index]
-        trees[index] = {
-            f"by_{laid.code}": along(tree, (tree.left != LEAF).astype(np.float64)),
-            **_added(forest, index, leaves),
-        }
+        splits = along(tree, (tree.left != LEAF).astype(np.float64))
+        trees[index] = {f"by_{laid.code}": splits, "width": width * splits, **_added(forest, index, leaves)}
     flash = {
         "table": float(laid.bytes),
         f"by_{laid.code}": 1.0,
         leaves.kind: 1.0,
         "far": far,
         "long": long,
-        **_slots_flash(slots),
+        "width": width,
+        **_slots_flash(slots, width),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
     return Demand(flash, _stack(forest) | {"slot_bytes": slots["slot"] * _slot_bytes(laid.slots, forest)}, row, trees)
@@ -282,7 +325,8 @@ def masks(inputs: Inputs) -> Demand:
     flash = {
         "table": float(table),
         leaves.kind: 1.0,
-        **_slots_flash(slots),
+        "mask_width": float(mask),
+        **_slots_flash(slots, float(_slot_bytes(laid.slots, forest))),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
     stack = _stack(forest) | {
@@ -313,7 +357,8 @@ def mixed(inputs: Inputs) -> Demand:
         for place, amounts in part.trees.items()
     }
     apart = {"tops": above.row["tree"]}  # calls of branches; the loop over tables has its own price
-    return Demand(above.flash | below.flash | apart, above.stack | below.stack, above.row | below.row | apart, trees)
+    tables = {"long_number" if name == "long" else name: amount for name, amount in below.flash.items()}
+    return Demand(above.flash | tables | apart, above.stack | below.stack, above.row | below.row | apart, trees)
 
 
 def _slots(inputs: Inputs, slots: Slots) -> Amounts:
@@ -329,11 +374,13 @@ def _slots(inputs: Inputs, slots: Slots) -> Amounts:
     }
 
 
-def _slots_flash(slots: Amounts) -> Amounts:
-    """The same in flash: ranks are made in a loop."""
+def _slots_flash(slots: Amounts, width: float) -> Amounts:
+    """The same in flash: ranks are made in a loop. width: bytes of a slot."""
+    filled = 0.0 if slots["rank"] else slots["slot"]
     return {
         "ranked": float(slots["rank"] > 0),
-        "slot": 0.0 if slots["rank"] else slots["slot"],
+        "slot": filled,
+        "slot_bytes": filled * width,
         "codes": slots["codes"],
     }
 
@@ -358,14 +405,15 @@ def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
         additions = counts[leaves.number[index]]
     else:
         additions = np.ones(tree.size)
-    return {leaves.kind: np.where(at_leaf, additions, 0.0)}
+    added = np.where(at_leaf, additions, 0.0)
+    return {leaves.kind: added, "added_bytes": size_of(score_type(forest)) * added}
 
 
 def _tests(inputs: Inputs) -> Arrays:
     """Counts for each condition, and 0 for none at the end: comparisons; those of integers with a constant above 255,
     and those of floats; and the bytes that they compare."""
     forest, many = inputs.forest, len(inputs.forest.conditions)
-    counts = {name: np.zeros(many + 1) for name in ("test", "wide", "raw", "bytes")}
+    counts = {name: np.zeros(many + 1) for name in ("test", "wide", "raw", "double", "bytes")}
     for place in range(many):
         condition = forest.conditions[place]
         match condition.test:
@@ -379,6 +427,7 @@ def _tests(inputs: Inputs) -> Arrays:
         tests = len(known) + (condition.missing_left and forest.features[condition.feature].missing)
         counts["test"][place] = tests
         counts["bytes"][place] = tests * (FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind))
+        counts["double"][place] = tests * (counts["bytes"][place] == 8 * tests)
         if kind in FLOATS:
             counts["raw"][place] = tests
         else:
@@ -387,7 +436,24 @@ def _tests(inputs: Inputs) -> Arrays:
 
 
 def _common(forest: Forest, trees: int) -> Amounts:
-    return {"one": 1.0, "tree": float(trees), "output": float(forest.n_scores), "part": float(len(forest.parts))}
+    curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
+    looked_up = sum(part.width for part in forest.parts if part.curves)
+    kind = forest.combine.kind if forest.parts else ""
+    return {
+        "one": 1.0,
+        "tree": float(trees),
+        "loop": float(trees > 1),
+        "output": float(forest.n_scores),
+        "several": float(forest.n_scores > 1),
+        "score_bytes": float(forest.n_scores * size_of(score_type(forest))),
+        "each": parts * (kind == "each"),
+        "vote": parts * (kind == "vote"),
+        "average": parts * (kind == "average"),
+        "median": parts * (kind == "median"),
+        "median_pairs": parts**2 * (kind == "median"),
+        "curve_bytes": float(curves * forest.steps * size_of(score_type(forest))),
+        "level": looked_up * math.log2(forest.steps + 1) if looked_up else 0.0,
+    }
 
 
 def _stack(forest: Forest) -> Amounts:
@@ -395,4 +461,4 @@ def _stack(forest: Forest) -> Amounts:
     return {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
 
 
-DEMANDS = {"branches": branches, "calls": branches, "ranked": ranked, "nodes": nodes, "masks": masks, "mixed": mixed}
+DEMANDS = {"branches": branches, "calls": calls, "ranked": ranked, "nodes": nodes, "masks": masks, "mixed": mixed}

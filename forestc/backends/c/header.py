@@ -56,7 +56,7 @@ def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
     if not options.cpu:
         return None
     layouts = {name: estimate.as_dict() for name, estimate in estimated(forest, options, options.cpu).items()}
-    return {"cpu": options.cpu, "layout": options.c_layout, "layouts": layouts}
+    return {"cpu": options.cpu, "entry": choice.entry_of(forest), "layout": options.c_layout, "layouts": layouts}
 
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[choice.Layout, Estimate]:

@@ -217,5 +217,5 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
     words = f"Points: {len(rows)} layouts of C by flash and mean {count}; chosen: {firmware['layout']}."
     return finished(
         f"Layouts of C on {firmware['cpu']}", words, marks.properties(width=WIDTH - 80, height=300), rows,
-        "Lines hold nine in ten designs that were not in the fit. The chosen layout is red.",
+        "Lines hold all builds that were tried, by every compiler. The chosen layout is red.",
     )  # fmt: skip

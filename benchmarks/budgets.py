@@ -1,0 +1,279 @@
+"""Budgets of C kept by the measured figure: 60 compiles with --flash and --instructions, on four processors, with pip's
+compiler and GCC.
+
+The models trained nothing of forestc/costs/firmware.json: other data, other seeds, other libraries. For each compile a
+model, a processor, a compiler and a budget are drawn (fixed seed): 0.5 to 2 times what the smallest layout takes when
+it is built and run. `strict` are the same compiles with budgets around the least figure of any layout, which for
+instructions is that of the fastest. The choice never sees the compiler.
+
+A compile is kept if what it chose keeps the budget as `forestc measure` counts it: the flash of predict (of regressions
+scores), and the most instructions (cycles on AVR) of rows, inputs beside thresholds, random ones and those of the
+longest paths. It is refused in vain if a layout would have kept the budget. --cache FILE keeps the figures by the
+SHA-256 of the header. The status is 1 if a budget is not kept, or more than a tenth is refused in vain.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import catboost
+import lightgbm
+import numpy as np
+import xgboost
+from firmware_costs import Subject, measured
+from numpy.typing import NDArray
+from sklearn.datasets import (
+    load_digits,
+    make_blobs,
+    make_classification,
+    make_friedman1,
+    make_friedman3,
+    make_gaussian_quantiles,
+    make_hastie_10_2,
+    make_moons,
+    make_regression,
+)
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
+from sklearn.tree import DecisionTreeClassifier
+from tools import arguments, show
+
+import forestc
+from forestc.backends.c import COptions, chosen_layout
+from forestc.backends.c.choice import LAYOUTS, estimates
+from forestc.backends.c.types import adds
+from forestc.checks.vectors import Vectors
+from forestc.commands.measure import measured_inputs
+from forestc.errors import CheckError, OptionError
+from forestc.toolchain.firmware import CPUS, find_compiler
+from forestc.toolchain.run import together
+
+COMPILES, SEED = 60, 49
+CPU_NAMES = ("cortex-m0plus", "cortex-m4f", "rv32imc", "avr")
+IN_VAIN = 6  # compiles that may be refused though a layout keeps the budget
+ROWS = 150
+PLAIN: dict[str, Any] = {"c_values": "none", "c_quantizer": "none"}
+
+Table = tuple[NDArray[np.float64], NDArray[Any]]
+
+
+def _categories() -> Table:
+    random = np.random.default_rng(77)
+    X = random.integers(0, [9, 30, 9, 5], (900, 4)).astype(np.float64)
+    secret = random.normal(size=(4, 30))
+    return X, (sum(secret[k, X[:, k].astype(int)] for k in range(4)) > 0).astype(int)
+
+
+def _missing() -> Table:
+    X, y = make_classification(700, 9, n_informative=7, n_classes=4, random_state=303)
+    return np.where(np.random.default_rng(78).random(X.shape) < 0.15, np.nan, X), y
+
+
+def _targets() -> Table:
+    return make_regression(500, 7, n_informative=5, n_targets=2, noise=3.0, random_state=304)  # type: ignore[return-value]
+
+
+def _even() -> Table:
+    X, y = load_digits(return_X_y=True)
+    return X, y % 2
+
+
+def _flat() -> Table:
+    return np.ones((80, 3)), np.arange(80) % 2
+
+
+DATA: dict[str, Callable[[], Table]] = {
+    "moons": lambda: make_moons(700, noise=0.25, random_state=31),
+    "friedman1": lambda: make_friedman1(700, 9, noise=1.0, random_state=32),
+    "friedman3": lambda: make_friedman3(600, noise=0.1, random_state=33),
+    "quantiles": lambda: make_gaussian_quantiles(n_samples=800, n_features=6, n_classes=3, random_state=34),
+    "hastie": lambda: make_hastie_10_2(900, random_state=35),
+    "blobs12": lambda: make_blobs(900, 5, centers=12, cluster_std=2.5, random_state=36)[:2],
+    "made6": lambda: make_classification(900, 20, n_informative=12, n_classes=6, random_state=37),
+    "made2b": lambda: make_classification(900, 30, n_informative=9, n_classes=2, random_state=38),
+    "categories": _categories,
+    "missing": _missing,
+    "targets": _targets,
+    "even": _even,
+    "flat": _flat,
+}
+MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "moons, forest of 12": ("moons", lambda: RandomForestClassifier(12, max_depth=6, random_state=9)),
+    "moons, XGBoost": ("moons", lambda: xgboost.XGBClassifier(n_estimators=18, max_depth=4, n_jobs=1, random_state=9)),
+    "friedman1, forest": ("friedman1", lambda: RandomForestRegressor(9, max_depth=5, random_state=9)),
+    "friedman1, boosting": (
+        "friedman1",
+        lambda: GradientBoostingRegressor(n_estimators=35, max_depth=3, random_state=9),
+    ),
+    "friedman3, extra trees": ("friedman3", lambda: ExtraTreesRegressor(14, max_depth=5, random_state=9)),
+    "friedman3, hist": (
+        "friedman3",
+        lambda: HistGradientBoostingRegressor(max_iter=12, max_leaf_nodes=10, random_state=9),
+    ),
+    "quantiles, extra trees": ("quantiles", lambda: ExtraTreesClassifier(16, max_depth=7, random_state=9)),
+    "quantiles, tree": ("quantiles", lambda: DecisionTreeClassifier(max_depth=6, random_state=9)),
+    "hastie, stumps": ("hastie", lambda: GradientBoostingClassifier(n_estimators=45, max_depth=1, random_state=9)),
+    "hastie, LightGBM": (
+        "hastie",
+        lambda: lightgbm.LGBMClassifier(n_estimators=20, num_leaves=10, verbose=-1, n_jobs=1),
+    ),
+    "blobs12, forest": ("blobs12", lambda: RandomForestClassifier(10, max_depth=6, random_state=9)),
+    "blobs12, XGBoost": ("blobs12", lambda: xgboost.XGBClassifier(n_estimators=4, max_depth=3, n_jobs=1)),
+    "made6, forest": ("made6", lambda: RandomForestClassifier(25, max_depth=6, random_state=9)),
+    "made2b, CatBoost": (
+        "made2b",
+        lambda: catboost.CatBoostClassifier(
+            iterations=15, depth=4, verbose=False, thread_count=1, random_seed=9, allow_writing_files=False
+        ),
+    ),
+    "made2b, bagging": ("made2b", lambda: BaggingClassifier(DecisionTreeClassifier(max_depth=5), 12, random_state=9)),
+    "categories, LightGBM": (
+        "categories",
+        lambda: lightgbm.LGBMClassifier(
+            n_estimators=10, num_leaves=8, min_data_per_group=5, max_cat_to_onehot=1, verbose=-1, n_jobs=1
+        ),
+    ),
+    "missing, hist": ("missing", lambda: HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=8, random_state=9)),
+    "targets, forest": ("targets", lambda: RandomForestRegressor(7, max_depth=5, random_state=9)),
+    "even, forest": ("even", lambda: RandomForestClassifier(30, max_depth=7, random_state=9)),
+    "flat, forest": ("flat", lambda: RandomForestClassifier(2, random_state=9)),
+    "quantiles, vote": (
+        "quantiles",
+        lambda: VotingClassifier(
+            [
+                ("a", RandomForestClassifier(6, max_depth=5, random_state=7)),
+                ("b", ExtraTreesClassifier(5, max_depth=5, random_state=8)),
+            ],
+        ),
+    ),
+    "friedman1, AdaBoost": ("friedman1", lambda: AdaBoostRegressor(n_estimators=6, random_state=9)),
+}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A compile: its model, processor, compiler, and the budgets as factors of the smallest measured figures."""
+
+    model: str
+    cpu: str
+    kind: str
+    factors: dict[str, float]
+
+
+def draws() -> list[Draw]:
+    """The compiles: every model, processor and compiler nearly equally often."""
+    random, names = np.random.default_rng(SEED), list(MODELS)
+    order = [name for _ in range(-(-COMPILES // len(names))) for name in random.permutation(names).tolist()]
+    drawn = []
+    for number in range(COMPILES):
+        cpu = CPU_NAMES[number % 4]
+        kind = "ziglang" if number // 4 % 2 and CPUS[cpu].target else "gcc"
+        limits = (("flash",), ("instructions",), ("flash",), ("instructions",), ("flash", "instructions"))
+        chosen = limits[int(random.integers(len(limits)))]
+        drawn.append(Draw(order[number], cpu, kind, {limit: float(random.uniform(0.5, 2.0)) for limit in chosen}))
+    return drawn
+
+
+@cache
+def given(name: str) -> tuple[Subject, Vectors]:
+    """A model at -O1 (where its promise does not hold, at -O0), and the inputs on which it is measured."""
+    of, make = MODELS[name]
+    X, y = DATA[of]()
+    categories = {"categorical_feature": [0, 1, 2, 3]} if name == "categories, LightGBM" else {}
+    model = make().fit(X, y, **categories)
+    try:
+        forest = forestc.quantize(model, X, y)
+    except CheckError as error:
+        print(f"{name}: {error}")
+        forest = forestc.quantize(model, X, y, level=0)
+    forest = replace(forest, name="m")
+    parts = list(measured_inputs(forest, X[:ROWS]))
+    words, raw = (np.concatenate(own) for own in zip(*((part.words, part.raw) for part in parts), strict=True))
+    return Subject(name, of, forest, X), Vectors(words, raw, "rows")
+
+
+def figures(draw: Draw, known: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """By layout, the measured figures of each that holds the forest."""
+    subject, inputs = given(draw.model)
+    cpu, found = CPUS[draw.cpu], dict[str, dict[str, int]]()
+    compiler = find_compiler(cpu, draw.kind)
+    layouts = list(estimates(subject.forest, "words", "", draw.cpu)) if adds(subject.forest) else [*LAYOUTS[:1]]
+    jobs = [
+        partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN), cpu, compiler, known)
+        for layout in layouts
+    ]
+    for layout, taken in zip(layouts, together(jobs), strict=True):
+        found[layout] = {"flash": int(taken["flash"]), "instructions": int(taken["taken"].max())}
+    return found
+
+
+def judged(draw: Draw, known: dict[str, Any], strict: bool = False) -> dict[str, Any]:
+    """A compile: what it chose, and what that takes. strict: budgets are drawn around the least figure of any layout,
+    not around those of the smallest layout."""
+    forest, by_layout = given(draw.model)[0].forest, figures(draw, known)
+    least = min(by_layout.values(), key=lambda own: own["flash"])
+    if strict:
+        least = {name: min(own[name] for own in by_layout.values()) for name in draw.factors}
+    budget = {name: round(factor * least[name]) for name, factor in draw.factors.items()}
+    keeping = [layout for layout, own in by_layout.items() if all(own[name] <= most for name, most in budget.items())]
+    try:
+        chosen = chosen_layout(forest, COptions(cpu=draw.cpu, **budget))  # type: ignore[arg-type]
+    except OptionError:
+        chosen = ""
+    return {
+        "model": draw.model,
+        "cpu": draw.cpu,
+        "compiler": draw.kind,
+        "budget": ", ".join(f"{name} {most:,}" for name, most in budget.items()),
+        "smallest": ", ".join(f"{least[name]:,}" for name in budget),
+        "chosen": chosen or "refused",
+        "measured": ", ".join(f"{by_layout[chosen][name]:,}" for name in budget) if chosen else "",
+        "kept": not chosen or chosen in keeping,
+        "in_vain": not chosen and bool(keeping),
+    }
+
+
+def main() -> None:
+    parser = arguments(str(__doc__))
+    parser.add_argument("--cache", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    known: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache and options.cache.exists() else {}
+    rows, strict = [], []
+    for draw in draws():
+        rows.append(judged(draw, known))
+        strict.append(judged(draw, known, strict=True))
+        print(f"{len(rows)} of {COMPILES}: {rows[-1]}", flush=True)
+        if options.cache:
+            options.cache.write_text(json.dumps(known))
+    kept, in_vain = (sum(row[name] for row in rows) for name in ("kept", "in_vain"))
+    counts = {
+        "kept_or_refused": kept,
+        "refused": sum(row["chosen"] == "refused" for row in rows),
+        "refused_in_vain": in_vain,
+        "strict_kept_or_refused": sum(row["kept"] for row in strict),
+        "strict_refused": sum(row["chosen"] == "refused" for row in strict),
+        "strict_refused_in_vain": sum(row["in_vain"] for row in strict),
+    }
+    show("budgets of C", rows, options.json, **counts)
+    sys.exit(kept < COMPILES or counts["strict_kept_or_refused"] < COMPILES or in_vain > IN_VAIN)
+
+
+if __name__ == "__main__":
+    main()

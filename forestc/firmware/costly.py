@@ -1,0 +1,92 @@
+"""Inputs that take a forest's headers long: where the longest paths of many trees meet."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.conditions import Below, OneOf, Within
+from forestc.forest.evaluate import leaf_nodes, missing_words
+from forestc.forest.ir import LEAF, Forest
+from forestc.forest.numbers import WordArray, word_range
+
+STARTS = 4  # inputs that are improved; more find longer paths in more time
+MOST_TRIED = 2000  # inputs of which those with the longest paths are improved; more take more memory
+SWEEPS = 3  # times that all features are tried; most inputs stop improving after two
+MOST_VALUES = 48  # values tried of a feature; more find longer paths where a feature has many thresholds
+MOST_STEPS = 20_000_000  # rows times trees that are evaluated in all; less leaves large forests with what was found
+
+
+def costly_words(forest: Forest, starts: WordArray) -> WordArray:
+    """Inputs (up to STARTS, features) with long paths: from those of `starts` with the longest, each feature in turn
+    takes the value, of those beside its thresholds, with which all paths together are the longest. They are a lower
+    bound: the longest paths of all inputs can be longer. The same arguments give the same inputs."""
+    trees = [tree for tree in forest.trees if len(tree.inner)]
+    if not trees or not len(starts):
+        return starts[:0]
+    depths = [_depths(tree.left, tree.right) for tree in trees]
+    missing = missing_words(forest)
+
+    def lengths(index: int, words: WordArray) -> NDArray[np.int64]:
+        return depths[index][leaf_nodes(forest, trees[index], words, missing)]
+
+    starts = starts[:: -(-len(starts) // MOST_TRIED)]
+    taken = np.stack([lengths(index, starts) for index in range(len(trees))])
+    first = np.argsort(-taken.sum(axis=0), kind="stable")[:STARTS]
+    words, steps, taken = starts[first].copy(), taken.size, taken[:, first]
+    of_feature = [
+        [i for i, tree in enumerate(trees) if (tree.feature[tree.inner] == f).any()]
+        for f in range(len(forest.features))
+    ]
+    values = _values(forest)
+    for _ in range(SWEEPS):
+        before = taken.sum()
+        for feature, tried in enumerate(values):
+            steps += len(words) * len(tried) * len(of_feature[feature])
+            if not of_feature[feature] or steps > MOST_STEPS:
+                continue
+            varied = np.repeat(words, len(tried), axis=0)
+            varied[:, feature] = np.tile(tried, len(words))
+            longer = np.stack([lengths(index, varied) for index in of_feature[feature]])
+            total = longer.sum(axis=0).reshape(len(words), -1)
+            best = total.argmax(axis=1)
+            better = total.max(axis=1) > taken[of_feature[feature]].sum(axis=0)
+            at = (np.arange(len(words)) * len(tried) + best)[better]
+            words[better, feature] = varied[at, feature]
+            taken[np.ix_(np.array(of_feature[feature]), np.flatnonzero(better))] = longer[:, at]
+        if taken.sum() == before:
+            break
+    return words
+
+
+def _depths(left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int64]:
+    """(nodes,) Splits above each node."""
+    depth = np.zeros(len(left), dtype=np.int64)
+    level = np.array([0])
+    while len(level := level[left[level] != LEAF]):
+        depth[left[level]] = depth[right[level]] = depth[level] + 1
+        level = np.concatenate([left[level], right[level]])
+    return depth
+
+
+def _values(forest: Forest) -> list[NDArray[np.int64]]:
+    """For each feature, words between which its conditions change, at most MOST_VALUES."""
+    places: list[set[int]] = [set() for _ in forest.features]
+    for place in range(len(forest.conditions)):
+        condition = forest.conditions[place]
+        match condition.test:
+            case Below(threshold):
+                beside = {int(threshold) - 1, int(threshold)}
+            case OneOf(codes):
+                beside = {int(code) for code in codes}
+            case Within(cuts):
+                beside = {int(cut) - step for cut in cuts for step in (0, 1)}
+        places[condition.feature] |= beside
+    values = []
+    for feature, own in zip(forest.features, places, strict=True):
+        span = word_range(feature.number, feature.missing)
+        inside = sorted({min(max(value, span.low), span.high) for value in own} | {span.low, span.high})
+        step = -(-len(inside) // MOST_VALUES)
+        kept = inside[::step] + ([] if span.missing is None else [span.missing])
+        values.append(np.array(kept, dtype=np.int64))
+    return values

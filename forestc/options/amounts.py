@@ -1,0 +1,26 @@
+"""Amounts as people write them: 4000, 4k, 2kB, 16 KiB."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+FACTORS = {"": 1, "k": 1000, "ki": 1 << 10, "m": 10**6, "mi": 1 << 20}  # by prefix, in lower case
+_AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:[_,][0-9]{3})*(?:\.[0-9]{1,9})?)\s*(k|ki|m|mi|)(b|)\s*", re.IGNORECASE)
+
+
+def amount(given: int | str, unit: str) -> int | None:
+    """The whole number in a text, None if it is none. k and kB are 1,000, Ki and KiB 1,024 (a budget is never read as
+    more than was meant). unit: `bytes` alone may be written as B."""
+    if not isinstance(given, str):
+        return given
+    parts = _AMOUNT.fullmatch(given)
+    if parts is None or (parts[3] and unit != "bytes"):
+        return None
+    exact = Fraction(parts[1].replace(",", "").replace("_", "")) * FACTORS[parts[2].lower()]
+    return int(exact) if exact.denominator == 1 else None
+
+
+def forms(unit: str) -> str:
+    """How an amount is written, for messages."""
+    return "4000, 4kB (4,000) or 4KiB (4,096)" if unit == "bytes" else "4000 or 4k"
