@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test lint types docs unit environment slow bench fuzz clean
+.PHONY: demo firmware-demo test quick lint types docs unit environment slow bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py out
@@ -19,6 +19,12 @@ firmware-demo: $(STAMP)
 	$(BIN)/python examples/firmware_qemu/demo.py out/firmware
 
 test: lint types docs unit
+
+# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options and texts.
+QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/test_python_results.py tests/docs/test_words.py
+quick: lint $(STAMP)
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(QUICK)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
