@@ -55,7 +55,7 @@ from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimate
 from forestc.forest.ir import LEAF, Forest
-from forestc.lowering import sums, timing, trees
+from forestc.lowering import sums, trees
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.design import open_design
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -131,7 +131,6 @@ def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
         "narrow sums first": lambda: patch.object(sums, "_in_threes", in_order),
         "three at a time": lambda: patch.object(sums, "_in_threes", partial(sums._narrowest_first, tables=False)),
         "comparators bit by bit": lambda: patch.object(NetlistBuilder, "less", chained),
-        "cells that share a LUT": lambda: patch.object(timing.Timing, "_table", a_level_each),
         "classes at leaves": lambda: patch.object(Lowering, "lone_label", lambda *_: None),
     }
 
@@ -176,13 +175,6 @@ def in_order(builder: Any, words: Any) -> Any:
 def chained(self: Any, a: Any, threshold: int, *origin: Any, **_: Any) -> Any:
     """A comparison on a carry chain."""
     return less(self, a, threshold, *origin, chained=True)
-
-
-def a_level_each(self: Any, bits: Any, stage: int) -> Any:
-    """The level of a LUT that absorbs no other."""
-    start, last = max((self._at(net, stage), net) for net, _ in bits)
-    own = self._lut(len(bits))
-    return timing.Ready(stage, start + own, own, last, bits)
 
 
 def lines(job: tuple[str, str], data: Path | None, amaranth: bool) -> list[dict[str, Any]]:
