@@ -39,13 +39,13 @@ def _announce() -> None:
     from numba.core import event
 
     class Notice(event.Listener):  # type: ignore[misc]
-        told = False
+        spoke = False
 
         def on_start(self, event: Any) -> None:
             function = event.data["dispatcher"]
-            if self.told or function.py_func.__module__.partition(".")[0] not in OWN:
+            if self.spoke or function.py_func.__module__.partition(".")[0] not in OWN:
                 return
-            self.told = True
+            self.spoke = True
             kept = _kept_in(function.stats.cache_path)
             _log.warning(
                 "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), "

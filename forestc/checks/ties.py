@@ -49,7 +49,6 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
     walked = walked_trees(forest)
     best = [np.full((2, tree.size), FAR) for tree in forest.trees]
     words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]
-    orders = [np.argsort(tree.ids, kind="stable") for tree in forest.trees]
     nodes = sum(len(tree.inner) for tree in forest.trees)
     for tried in boundary_inputs(forest, base, seed, min(MOST, 3 * ROUNDS * nodes)):
         evaluation = evaluate_quickly(forest, tried, walked)
@@ -60,8 +59,7 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
             chosen = chosen[np.argsort(-np.abs(margin[chosen]), kind="stable")]  # so that the nearest is written last
             size = np.abs(margin[chosen])
             for index, tree in enumerate(forest.trees):
-                order = orders[index]
-                leaf = order[np.searchsorted(tree.ids[order], evaluation.leaves[chosen, index])]
+                leaf = tree.leaves_numbered(evaluation.leaves[chosen, index])
                 nearest = np.full(tree.size, -1)
                 nearest[leaf] = np.arange(len(chosen))
                 reached = np.flatnonzero(nearest >= 0)

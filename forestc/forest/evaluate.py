@@ -66,7 +66,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
             raise RowsError(
                 "a value is missing (NaN)",
                 where=f"row {int(absent[0])}, feature {feature.name!r}",
-                do='fill it in, or compile with --missing always (missing="always"), if the model takes missing values'
+                do="fill it in, or compile with --missing always, if the model takes missing values"
                 if forest.quantized
                 else "fill it in, or use a model that takes missing values",
             )

@@ -145,6 +145,12 @@ class Tree:
         """Indices of the nodes that hold a condition."""
         return np.flatnonzero(self.left != LEAF)
 
+    def leaves_numbered(self, ids: IntArray) -> NDArray[np.int64]:
+        """The leaves with these numbers of the source, which may number leaves and inner nodes alike."""
+        nodes = np.flatnonzero(self.left == LEAF)
+        order = nodes[np.argsort(self.ids[nodes], kind="stable")]
+        return np.asarray(order[np.searchsorted(self.ids[order], ids)])
+
 
 @dataclass(frozen=True)
 class Aggregate:

@@ -32,9 +32,7 @@ class Coverage:
     def add(self, leaves: NDArray[np.int32]) -> None:
         """leaves: (rows, trees) of an `Evaluation`: the source's numbers of leaves."""
         for index, tree in enumerate(self.forest.trees):
-            order = np.argsort(tree.ids, kind="stable")
-            nodes = order[np.searchsorted(tree.ids[order], leaves[:, index])]
-            self.leaf_visits[index] += np.bincount(nodes, minlength=tree.size)
+            self.leaf_visits[index] += np.bincount(tree.leaves_numbered(leaves[:, index]), minlength=tree.size)
 
     def visits(self, index: int) -> NDArray[np.int64]:
         """(nodes,) rows that went through each node of a tree."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -264,7 +265,8 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
     if not path.is_file():  # reading from a pipe would wait for ever
         raise FileNotFoundError(2, "No such file", str(path))
     with path.open("rb") as file:
-        data = file.read(most + 1)
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(min(size, most) + 1)  # as many bytes are taken from memory as are asked for
     if len(data) > most:
         raise DamagedError(f"is larger than {most:,} bytes")
     try:

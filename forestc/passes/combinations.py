@@ -34,10 +34,12 @@ def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
 
 def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evaluation:
     """The evaluation of rows that reach these leaf nodes, (rows,) for each tree."""
-    total = start_scores(forest, len(nodes[0]))
+    total = start_scores(forest, len(nodes[0]) if nodes else 1)
     for tree, node in zip(forest.trees, nodes, strict=True):
         add_tree(forest, total, tree, node)
-    ids = np.stack([tree.ids[node] for tree, node in zip(forest.trees, nodes, strict=True)], axis=1)
+    ids = np.zeros((len(total), len(nodes)), dtype=np.int32)
+    for index, (tree, node) in enumerate(zip(forest.trees, nodes, strict=True)):
+        ids[:, index] = tree.ids[node]
     return judged(forest, ids, total)
 
 
