@@ -90,7 +90,7 @@ class InternalError(ForestcError):
 
 def in_python(text: str) -> str:
     """The text with the keywords of Python in the place of the flags: `label=COL` for `--label COL`."""
-    return _FLAG.sub(lambda found: KEYWORDS.get(found[1], found[0]), text)
+    return _FLAG.sub(lambda flag: KEYWORDS.get(flag[1], flag[0]), text)
 
 
 def known_names(given: str, known: Iterable[str]) -> str:

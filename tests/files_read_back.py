@@ -110,7 +110,7 @@ def _result(folder: Path) -> bytes:
 
 
 def _manifest(folder: Path, changed: Copy) -> None:
-    """Of a folder as it is: what is not refused is what was written."""
+    """A folder as it is: a copy that is not refused holds what forestc wrote."""
     design = forestc.open_design(folder / "ranges")
     with zipfile.ZipFile(KEPT / "ranges.zip") as archive:
         assert design.manifest == json.loads(archive.read("manifest.json"))
@@ -229,7 +229,7 @@ def _engine_again(folder: Path, changed: Copy) -> None:
 
 
 def _engine_in_folder(folder: Path, changed: Copy) -> None:
-    """Of a compiled folder: engine.json and images.txt, which the reader of images takes."""
+    """A compiled folder: the reader of images takes engine.json and images.txt."""
     design = forestc.open_design(folder / "engine/compiled")
     image = image_in(design)
     image.walked(np.zeros((2, image.shape.features), dtype=np.int64))

@@ -97,7 +97,6 @@ def test_numbers_stay_whole_in_narrow_tables():
     ],
 )
 def test_errors_name_the_keywords_of_python(text, python, compiled):
-    _ = forestc.check  # its options are known once it is imported
     assert str(OptionError("wrong", do=text)) == f"wrong; {python}"
     assert OptionError("wrong", do=text).do == text  # what the command line prints
 

@@ -326,11 +326,11 @@ def _check_agrees(design: Design) -> None:
     """Raises DamagedError for a manifest of another forest. What it says of hardware is compared with the netlist."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
-    found = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
+    described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
     for name, value, wanted in (
         ("name", written["name"], forest.name),
         ("columns", written["columns"], forest.columns),
-        ("features", found, features),
+        ("features", described, features),
     ):
         if value != wanted:
             raise DamagedError(f"{name} is not that of {QUANTIZED}")

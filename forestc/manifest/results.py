@@ -168,6 +168,6 @@ def _check_result(result: Mapping[str, Any], path: str) -> None:
     """Raises DamagedError for figures that are not those of the result's command and device."""
     check_figures(result["command"], result["figures"], f"{path}.figures")
     on = "cpu" if result["command"] == "measure" else "device"
-    found = result["figures"][on]
-    if result["on"] != found:
-        raise DamagedError(f"{path}.figures.{on} is {shown(found)}, and the result is of {shown(result['on'])}")
+    named = result["figures"][on]
+    if result["on"] != named:
+        raise DamagedError(f"{path}.figures.{on} is {shown(named)}, and the result is of {shown(result['on'])}")

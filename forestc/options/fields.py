@@ -16,8 +16,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from forestc.errors import KEYWORDS
-
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
@@ -102,24 +100,12 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
 
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)
         del call.__wrapped__
-        KEYWORDS.update(_keywords(kind))
         call.__signature__ = own  # type: ignore[attr-defined]
         call.options = kind  # type: ignore[attr-defined]
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in own.parameters.values()}
         return call
 
     return decorate
-
-
-def _keywords(kind: Any) -> dict[str, str]:
-    """How Python writes each flag: `label=`, and for a switch `prove=True`."""
-    known: dict[str, str] = {}
-    for entry, spec in options_of(kind):
-        switch = not spec.group and value_type(kind, entry.name) is bool
-        value = str(entry.default is not True) if switch else ""
-        known |= {flag: f"{entry.name}={value}" for flag in spec.flags if flag.startswith("--")}
-        known |= _keywords(spec.group) if spec.group else {}
-    return known
 
 
 class Flag(NamedTuple):

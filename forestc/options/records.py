@@ -292,10 +292,10 @@ def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
     with refusing(path, damaged):
         value = parse_json(text)
         wanted = schema.get("properties", {}).get("format", {}).get("const")
-        found = value.get("format") if isinstance(value, dict) else None
-        if wanted is not None and _is(found, "integer") and found != wanted:
+        version = value.get("format") if isinstance(value, dict) else None
+        if wanted is not None and _is(version, "integer") and version != wanted:
             raise ForestcError(
-                f"was written by another version of forestc ({path.name}: format {found})", where=str(path.parent),
+                f"was written by another version of forestc ({path.name}: format {version})", where=str(path.parent),
                 do=damaged,
             )  # fmt: skip
         hold(value, schema)

@@ -47,10 +47,10 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
         return forest
     features = []
     for index, feature in enumerate(forest.features):
-        found = chosen.get(index)
+        listed = chosen.get(index)
         if isinstance(feature.number, Category):
-            count = max(feature.number.count, len(found or ()))
-            feature = replace(feature, labels=found or (), number=replace(feature.number, count=count))
+            count = max(feature.number.count, len(listed or ()))
+            feature = replace(feature, labels=listed or (), number=replace(feature.number, count=count))
         features.append(feature)
     return changed(forest, features=tuple(features), categories=())
 
@@ -60,7 +60,7 @@ def _all_in_order(forest: Forest, names: list[str]) -> bool:
     if len(names) != forest.columns:
         return False
     pairs = [(names[feature.column], feature.name) for feature in forest.features if feature.named]
-    return all(re.sub(r"\s", "_", one) == re.sub(r"\s", "_", other) for one, other in pairs)
+    return all(re.sub(r"\s", "_", name) == re.sub(r"\s", "_", other) for name, other in pairs)
 
 
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
@@ -85,7 +85,7 @@ def _by_content(
             continue
         name = feature.name if feature.named or len(names) != forest.columns else names[feature.column]
         values, whole = texts.get(name, ([], False))
-        alike = {found for found in forest.categories if whole and set(found) == set(values)}
+        alike = {names for names in forest.categories if whole and set(names) == set(values)}
         if len(alike) != 1:
             return {}
         chosen[index] = alike.pop()

@@ -305,11 +305,11 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
     headed = has_header(path, label, named, [text for feature in forest.features for text in feature.labels])
     with readable(path, "not a readable CSV file"), csv_faults(path, headed):
         if forest.carried:
-            found, block = wide_names(path, headed)
+            present, block = wide_names(path, headed)
         else:
             schema = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed)).schema
-            found, block = schema.names, BLOCK_BYTES
-    wanted, truth, names = _columns(found, forest, label, str(path), headed)
+            present, block = schema.names, BLOCK_BYTES
+    wanted, truth, names = _columns(present, forest, label, str(path), headed)
     if forest.carried:
         with readable(path, "not a readable CSV file"), csv_faults(path, headed):
             read = dict.fromkeys(name for name in wanted if name is not None)

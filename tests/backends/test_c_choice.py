@@ -170,7 +170,7 @@ def test_regressions_count_scores():
     "options, why",
     [
         ({"cpu": "z80"}, "unknown cpu 'z80'; known: cortex-m0plus"),
-        ({"flash": 1000}, "flash=1000 needs a processor; add --cpu"),
+        ({"flash": 1000}, "flash=1000 needs a processor; add cpu="),
         ({"cpu": "avr", "ram": 0}, "ram=0; give a number of bytes"),
         ({"cpu": "avr", "instructions": True}, "instructions=True; give a number of instructions"),
     ],

@@ -52,8 +52,8 @@ def test_names(given, kind, wanted):
         ("z80", "cpu", "unknown cpu 'z80'; known: cortex-m0plus, "),
         ("esp32", "cpu", "no cpu of forestc's stands for ESP32, .*; the header compiles with Espressif's"),
         ("tang-nano-9k", "device", "no device of forestc's stands for Tang Nano .*synth_gowin"),
-        ("pico", "device", "'pico' is no device, but a cpu; give it as --cpu"),
-        ("icebreaker", "cpu", "'icebreaker' is no cpu, but a device; give it as --device"),
+        ("pico", "device", "'pico' is no device, but a cpu; give it as cpu="),
+        ("icebreaker", "cpu", "'icebreaker' is no cpu, but a device; give it as device="),
         ("quartus:", "device", "unknown device 'quartus:'"),
     ],
 )

@@ -127,7 +127,7 @@ def test_an_image_of_a_compiled_folder(tmp_path):
     [
         ({"name": "../../../elsewhere/top"}, "name is .*not a plain identifier"),
         ({"name": "a(); endmodule module b"}, "name is .*not a plain identifier"),
-        ({"name": "module"}, "name is 'module', a word that the files use otherwise.*--name m_module"),
+        ({"name": "module"}, "name is 'module', a word that the files use otherwise.*name=m_module"),
         ({"walkers": True}, "walkers is true, not a whole number"),
         ({"walkers": None}, "walkers is null"),
         ({"nodes": []}, r"nodes is \[\]"),

@@ -21,9 +21,9 @@ def bench(mb=None):
 def test_one_worker_says_that_it_compiles_and_under_json_none(level, speak, monkeypatch):
     spoke = []
 
-    def worker(given, speaks):
+    def worker(given, job, speaks):
         spoke.append(speaks)
-        return SimpleNamespace(job=None, pipe=SimpleNamespace(send=lambda job: None))
+        return SimpleNamespace(job=job, pipe=SimpleNamespace(send=lambda job: None))
 
     monkeypatch.setattr(pool, "_Worker", worker)
     monkeypatch.setattr(logging.getLogger("forestc"), "isEnabledFor", lambda at: at >= level)
@@ -35,7 +35,7 @@ def test_one_worker_says_that_it_compiles_and_under_json_none(level, speak, monk
 
 def test_a_limit_of_memory_that_can_not_be_kept_is_refused(monkeypatch):
     monkeypatch.setattr(pool, "resident_mb", lambda pid: None)
-    with pytest.raises(OptionError, match="so --trial-mb can't be kept; leave it out"):
+    with pytest.raises(OptionError, match="so trial_mb=can't be kept; leave it out"):
         pool.LocalPool(bench(mb=500), 1)
 
 
@@ -53,7 +53,7 @@ def own():
 print("begun")
 for bench in (b"", pickle.dumps(own)):
     try:
-        worker = pool._Worker(bench, speaks=False)
+        worker = pool._Worker(bench, None, speaks=False)
         pool._end([worker])
         print("started")
     except forestc.ForestcError as error:

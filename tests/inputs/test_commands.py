@@ -173,7 +173,7 @@ def test_compile_orders_branches_by_the_model_and_records_it(run, inputs, work):
 
 
 def test_measure_tells_what_is_expected_beside_the_mean_of_the_rows(run, inputs, work):
-    asked = ("measure", "out", "--cpu", "cortex-m0plus", "--entry", "predict", "--json", "--most", "200")
+    asked = ("measure", "out", "--cpu", "cortex-m0plus", "--entry", "predict", "--json", "--most", "100")
     status, out, _ = run(*asked, "--rows", "rows.npy")
     assert status == 0
     alone = json.loads(out)

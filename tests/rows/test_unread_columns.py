@@ -99,7 +99,7 @@ def test_missing_values_that_no_row_has(tmp_path, packets, level):
     options = {"label": y, "targets": "c", "level": level}
     if level:  # at level 0 no row is looked at, and all that the model takes is accepted
         plain = forestc.compile(model, frame, tmp_path / "plain", **options).design
-        with pytest.raises(RowsError, match="--missing always"):
+        with pytest.raises(RowsError, match="missing=always"):
             forestc.check(plain, others, label=y)
     design = forestc.compile(model, frame, tmp_path / "o", missing="always", **options).design
     assert all(feature.missing for feature in design.forest.features)

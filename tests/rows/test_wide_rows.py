@@ -17,6 +17,7 @@ import forestc
 from forestc.errors import RowsError
 from forestc.forest.builder import changed
 from forestc.rows.columns import carrying
+from forestc.rows.files import rows_from
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
 
@@ -85,7 +86,7 @@ def test_rows_of_every_kind(tmp_path, wide):
         (str(tmp_path / "rows.npy"), "-1"), (str(tmp_path / "rows.csv"), "y"),
     ]  # fmt: skip
     for rows, label in kinds:
-        opened = forestc.rows.rows_from(rows, forest, label)
+        opened = rows_from(rows, forest, label)
         (batch,) = opened.batches()
         assert np.array_equal(batch.X, whole[: len(batch.X), READ])
         assert np.array_equal(np.asarray(forest.classes, int)[batch.truth], y[: len(batch.X)])

@@ -113,7 +113,7 @@ def test_no_folds_are_said_to_be_of_a_training_that_they_are_not_of(kind, tmp_pa
     try:
         found = folds(model)
     except ForestcError as error:
-        assert "trained again" in error.what and "--held-out FILE" in str(error)
+        assert "trained again" in error.what and "held_out=FILE" in str(error)
         return
     assert found.how.startswith("ensembles of the model's kind")
     for fold in found.folds:

@@ -1,0 +1,33 @@
+"""How Python writes each flag of the command line: errors that Python shows name its keywords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forestc.errors import KEYWORDS
+from forestc.options import commands
+from forestc.options.compile import CompileOptions
+from forestc.options.engine import EngineOptions, ImageOptions
+from forestc.options.explore import ExploreOptions
+from forestc.options.fields import options_of, value_type
+
+KINDS: tuple[Any, ...] = (
+    ExploreOptions, CompileOptions, EngineOptions, ImageOptions, commands.InspectOptions, commands.CheckOptions,
+    commands.SimulateOptions, commands.SynthOptions, commands.MeasureOptions, commands.ActivityOptions,
+    commands.LearnInputsOptions, commands.ReportOptions,
+)  # fmt: skip
+
+
+def keywords_of(kind: Any) -> dict[str, str]:
+    """By flag of a dataclass of options: `label=`, and for a switch `prove=True`."""
+    known: dict[str, str] = {}
+    for entry, spec in options_of(kind):
+        switch = not spec.group and value_type(kind, entry.name) is bool
+        value = str(entry.default is not True) if switch else ""
+        known |= {flag: f"{entry.name}={value}" for flag in spec.flags if flag.startswith("--")}
+        known |= keywords_of(spec.group) if spec.group else {}
+    return known
+
+
+for _kind in KINDS:
+    KEYWORDS.update(keywords_of(_kind))
