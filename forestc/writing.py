@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from forestc.errors import ForestcError
+
+LEFT = ("work-obj*.cf", "e~*.o", "*.vcd", "*.ghw", "*.vvp")  # what simulators leave: libraries, programs, waveforms
+
+
+def left_by_simulator(name: str) -> bool:
+    """Whether a simulator writes files of this name, in a folder where its commands were run."""
+    return any(fnmatch(name.rpartition("/")[2], pattern) for pattern in LEFT)
 
 
 @contextmanager

@@ -68,3 +68,9 @@ def test_no_difference_on_rows_of_any_kind(kind, tmp_path):
     assert result.ok
     assert {name: engine.differences for name, engine in result.engines.items()} == {"netlist": 0, "c": 0}
     assert result.vectors["rows"] == 5_000
+
+
+def test_calls_in_another_order_say_what_goes_where():
+    for call in (lambda: forestc.compile("m", "rows", "label", "out"), lambda: forestc.compile("m", out="out")):
+        with pytest.raises(TypeError, match=r"compile\(\): .*; it takes model, rows, out by position"):
+            call()

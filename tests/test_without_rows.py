@@ -269,3 +269,14 @@ def test_a_vote_of_a_regression_that_starts_from_a_bias():
     model = VotingRegressor(members).fit(X, y)
     spread = float(np.ptp(model.predict(X)))
     assert np.abs(evaluate(quantize(model, X), X).values[:, 0] - model.predict(X)).max() < 0.01 * spread
+
+
+def test_what_a_simulator_left_does_not_keep_a_folder_from_being_replaced(tmp_path):
+    out = tmp_path / "out"
+    done = forestc.compile(iris(), None, out, targets="vhdl", name="signal")
+    assert any("named 'm_signal'" in note for note in done.figures["notes"])
+    (out / "vhdl" / "work-obj93.cf").write_text("of GHDL")
+    forestc.compile(iris(), None, out, targets="vhdl")
+    (out / "vhdl" / "notes.txt").write_text("of the user")
+    with pytest.raises(forestc.ForestcError, match=r"holds 'vhdl/notes.txt', which forestc did not write"):
+        forestc.compile(iris(), None, out, targets="vhdl")

@@ -264,7 +264,7 @@ def _read(wanted: Request) -> _Read:
         record = ranges_record(options.ranges, opened, source)
     else:
         record = fingerprint(options.rows, opened)
-    notes = (*source.provenance.notes, *row_notes)
+    notes = (*source.provenance.notes, *row_notes, *_renamed(source.name))
     for note in notes:
         options.progress(note)
     c = wanted.c
@@ -274,6 +274,15 @@ def _read(wanted: Request) -> _Read:
         c = replace(c, c_types=by_position(source, c.c_types))
         _refuse_unfit(source, opened, c)
     return _Read(source, opened, record, notes, c)
+
+
+def _renamed(name: str) -> tuple[str, ...]:
+    """A note where files and functions can't have the model's name."""
+    used = identifier(name)
+    words = (
+        f"files, modules and functions are named {used!r}: {name!r} has other characters, or is a word of a language"
+    )
+    return (words,) if used != name else ()
 
 
 def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:

@@ -12,7 +12,7 @@ from forestc.engine.capacity import schema as capacity_schema
 from forestc.engine.verilog import emit, emit_bench, emit_walker
 from forestc.errors import ForestcError, OptionError
 from forestc.options.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
-from forestc.writing import replacing, writing
+from forestc.writing import left_by_simulator, replacing, writing
 
 CAPACITY = "engine.json"
 MOST_BYTES = 1 << 16  # of engine.json
@@ -86,7 +86,7 @@ def _schema() -> Schema:
 
 def _foreign(folder: Path) -> str:
     """A file in the folder that no engine has; "" if there is none."""
-    present = {entry.name for entry in os.scandir(folder)}
+    present = {entry.name for entry in os.scandir(folder) if not left_by_simulator(entry.name)}
     if not present:
         return ""
     try:

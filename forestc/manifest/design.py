@@ -45,7 +45,7 @@ from forestc.options.stream import StreamOptions
 from forestc.predictor import Predictor
 from forestc.rows.columns import carrying
 from forestc.rows.encode import encode
-from forestc.writing import replacing, writing
+from forestc.writing import left_by_simulator, replacing, writing
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
@@ -404,6 +404,7 @@ def _foreign_file(folder: Path) -> str:
         known = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
         known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
         known |= {name for name in present if name.startswith(f".{MEASURED}.")}
+        known |= {name for name in present if left_by_simulator(name)}
     with suppress(ForestcError):
         known |= {CHECK} if known and read_check(folder) else set()
     with suppress(ForestcError):

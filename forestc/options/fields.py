@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -86,7 +86,7 @@ def value_type(kind: object, name: str) -> type:
 
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Makes a function of a dataclass of options a function of its fields, by position and keyword as the dataclass
-    takes them. It raises TypeError for unknown keywords, with the nearest known one."""
+    takes them. It raises TypeError for arguments that it does not take, and says which it takes."""
     known = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
@@ -96,6 +96,10 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
                 if name not in known:
                     near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, known, 1))
                     raise TypeError(f"{run.__name__}() got an unexpected keyword argument {name!r}{near}")
+            try:
+                own.bind(*args, **given)
+            except TypeError as error:
+                raise TypeError(f"{run.__name__}(): {error}; it takes {_spoken(own)}") from None
             return run(kind(*args, **given))
 
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)
@@ -106,6 +110,12 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+def _spoken(taken: Signature) -> str:
+    """What a function takes by position, and that all else are keywords."""
+    places = [name for name, given in taken.parameters.items() if given.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    return f"{', '.join(places)} by position (rows=None: without rows), all else as keywords, such as label="
 
 
 class Flag(NamedTuple):

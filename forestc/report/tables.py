@@ -416,6 +416,8 @@ def check_tables(result: CheckResult) -> list[Table | Text]:
         covered = " and ".join(cores) or "the netlist, no written file,"
         titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
         title = titles[result.proof.verdict]
+        if result.proof.verdict == "undecided" and any(engine.differences for engine in result.engines.values()):
+            title = "not proved, and refuted by a vector of an engine"
         proof.append(table(f"{covered} equal to the quantized forest: {title}", ("part", "proved", "seconds"), parts))
     return [
         table(

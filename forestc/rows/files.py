@@ -35,6 +35,7 @@ from forestc.rows.labels import (
     find_labels,
     is_number,
     label_columns,
+    refuse_features,
     refuse_number,
     refuse_other_labels,
     targets_of,
@@ -402,6 +403,7 @@ def _columns(
     if truth:
         refuse_number(len(truth), targets_of(forest), where)
     others = [name for name in names if name not in truth]
+    refuse_features(truth, forest, where)
     places: Places = find_columns(forest, others if headed else len(others), where)
     wanted: list[str | None] = [None] * forest.width
     for own, place in zip(forest.places, places.columns, strict=True):

@@ -94,6 +94,16 @@ def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
     return [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
 
 
+def refuse_features(labels: Sequence[str], forest: Forest, where: str) -> None:
+    """Raises RowsError for a label column that the model reads as a feature."""
+    features = {feature.name for feature in forest.features if feature.named}
+    for name in labels:
+        if name in features:
+            raise RowsError(
+                f"the label {name!r} is a feature of the model", where=where, do="name the column of true labels"
+            )
+
+
 def refuse_number(columns: int, targets: Targets, where: str) -> None:
     """Raises RowsError if the number of label columns does not match the targets."""
     if columns != len(targets) and not (len(targets) == 1 and columns == len(targets[0])):

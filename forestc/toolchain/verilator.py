@@ -92,7 +92,7 @@ def build(
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
     made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
     made_from += [part for name in sources for part in (name, (folder / name).read_bytes())]
-    tools = _Tools(verilator, compiler, folder)
+    tools = _Tools(verilator, compiler, folder.absolute())  # programs run in folders of their own
     return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimize))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from input_models import MIXED, mixed_forest, mixed_rows
+from models import trained
 from random_forests import random_forest
 from sklearn.ensemble import RandomForestClassifier
 
@@ -173,3 +174,14 @@ def test_leaves_of_missing_or_infinite_values_alone_are_reached():
     coverage.add(evaluate_words(exact, encode(exact, found.rows)).leaves)
     output = coverage.figures(Reachable.of(exact))["leaves"]
     assert output["reached"] + output["unreachable"] == output["all"]
+
+
+def test_leaves_and_inner_nodes_may_have_one_number():
+    """LightGBM numbers leaves and inner nodes from 0 each."""
+    model, X, _ = trained("lightgbm-binary")
+    forest = forestc.load(model)
+    coverage = Coverage.of(forest)
+    coverage.add(forestc.evaluate(forest, X).leaves)
+    reached = np.asarray(model.predict(X, pred_leaf=True)).reshape(len(X), -1)
+    wanted = sum(len(np.unique(column)) for column in reached.T)
+    assert coverage.figures(None)["leaves"]["reached"] == wanted > 2 * len(forest.trees)

@@ -198,3 +198,11 @@ def test_labels_that_are_no_class_are_counted_and_said(iris, tmp_path):
     said = "5 of 150 rows have a label that is no class of the model: they count as decided wrongly"
     assert said in compiled.figures["notes"]
     assert said in forestc.check(tmp_path / "out", IRIS, label=labels).notes
+
+
+def test_a_label_that_is_a_feature_is_named(tmp_path):
+    rows = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0], "y": [0, 1]})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    model = load(RandomForestClassifier(1, max_depth=1).fit(rows[["a", "b"]], rows["y"]))
+    with pytest.raises(RowsError, match="the label 'a' is a feature of the model"):
+        rows_from(tmp_path / "rows.csv", model, "a")
