@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from input_models import MIXED, mixed_forest, mixed_rows
-from models import trained
+from lightgbm import LGBMClassifier
 from random_forests import random_forest
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
@@ -178,7 +179,8 @@ def test_leaves_of_missing_or_infinite_values_alone_are_reached():
 
 def test_leaves_and_inner_nodes_may_have_one_number():
     """LightGBM numbers leaves and inner nodes from 0 each."""
-    model, X, _ = trained("lightgbm-binary")
+    X, y = load_breast_cancer(return_X_y=True)
+    model = LGBMClassifier(n_estimators=5, num_leaves=7, verbose=-1).fit(X, y)
     forest = forestc.load(model)
     coverage = Coverage.of(forest)
     coverage.add(forestc.evaluate(forest, X).leaves)
