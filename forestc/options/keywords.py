@@ -12,7 +12,7 @@ from forestc.options.explore import ExploreOptions
 from forestc.options.fields import options_of, value_type
 
 KINDS: tuple[Any, ...] = (
-    ExploreOptions, CompileOptions, EngineOptions, ImageOptions, commands.InspectOptions, commands.CheckOptions,
+    CompileOptions, ExploreOptions, EngineOptions, ImageOptions, commands.InspectOptions, commands.CheckOptions,
     commands.SimulateOptions, commands.SynthOptions, commands.MeasureOptions, commands.ActivityOptions,
     commands.LearnInputsOptions, commands.ReportOptions,
 )  # fmt: skip
@@ -29,5 +29,5 @@ def keywords_of(kind: Any) -> dict[str, str]:
     return known
 
 
-for _kind in KINDS:
+for _kind in reversed(KINDS):  # of a flag that two have the first counts
     KEYWORDS.update(keywords_of(_kind))
