@@ -7,11 +7,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
 .PHONY: demo firmware-demo test quick lint types docs unit environment slow bench fuzz clean
 
-demo: $(STAMP)
+demo: $(DEMO)
 	$(BIN)/python examples/demo.py out
 
 # A firmware image for a Cortex-M3, run in qemu; needs arm-none-eabi-gcc and qemu-system-arm.
@@ -96,12 +97,20 @@ fuzz: $(STAMP)
 	  $(BIN)/python tests/fuzz/readers.py $$reader -max_total_time=$$(($(MINUTES) * 60)) || exit 1; \
 	done
 
-$(STAMP): pyproject.toml
+# The demo takes a tenth of what the tests need.
+$(DEMO): $(VENV)
+	test -e $(STAMP) || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	@touch $@
+
+$(STAMP): $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+$(VENV): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or later is needed: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	@touch $@
+	@touch $(VENV)
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
