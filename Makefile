@@ -98,19 +98,18 @@ fuzz: $(STAMP)
 	done
 
 # The demo takes a tenth of what the tests need.
-$(DEMO): $(VENV)
+$(DEMO): pyproject.toml | $(VENV)
 	test -e $(STAMP) || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo]"
 	@touch $@
 
-$(STAMP): $(VENV)
+$(STAMP): pyproject.toml | $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
-$(VENV): pyproject.toml
+$(VENV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or later is needed: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@touch $(VENV)
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
