@@ -3,8 +3,8 @@ structs, floats and raw integers, on four processors, with pip's compiler and GC
 
 The models, from a stump on, trained nothing of forestc/costs/firmware.json: other data, other seeds, other libraries.
 For each compile a model, its level and inputs, a processor, a compiler and a budget are drawn (fixed seed): 0.5 to 2
-times what the smallest layout takes when it is built and run. `strict` are the same compiles with budgets around the least figure of any layout, which for
-instructions is that of the fastest. The choice never sees the compiler.
+times what the smallest layout takes when it is built and run. `strict` are the same compiles with budgets around the
+least figure of any layout, which for instructions is that of the fastest. The choice never sees the compiler.
 
 A compile is kept if what it chose keeps the budget as `forestc measure` counts it: the flash of predict (of regressions
 scores), and the most instructions (cycles on AVR) of rows, inputs beside thresholds, random ones and those of the

@@ -60,7 +60,7 @@ QUANTILE = 0.9  # of builds, that the sums of costs hold; the upper ends hold al
 FEW = 40  # added to what builds took, where they are weighed: a few bytes matter less than a share
 SAID = 16  # bytes of a build in which nothing is left but an answer: no row changes it, and nothing is learned from it
 RARE = 6  # models; forests with a feature that fewer have, are held by a factor of their own
-ALWAYS_RARE = ("crowded",)
+ALWAYS_RARE = ("crowded", "set", "codes", "slot_double")  # whose costs differ most
 MARGIN = 1.02  # beyond these and all builds of the fit, for models of other kinds
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
 TABLES = ("nodes", "masks")

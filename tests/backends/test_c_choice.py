@@ -114,8 +114,10 @@ def test_auto_keeps_the_budgets(forest):
         chosen_layout(forest, COptions(cpu=cpu, ram=4))
     with pytest.raises(OptionError, match=r"instructions budget of 9 .*, at most "):
         chosen_layout(forest, COptions(cpu=cpu, instructions=9))
-    with pytest.raises(OptionError, match=r"no layout keeps all budgets for predict on cortex-m0plus .*: branches: "):
-        chosen_layout(forest, COptions(cpu=cpu, flash=least, instructions=bounded.worst))
+    for flash, most in ((least, bounded.worst), (9, 10**6)):
+        listed = rf"no layout keeps all budgets \(flash {flash:,}, instructions {most:,}\) for predict on {cpu} .*: branches: "
+        with pytest.raises(OptionError, match=listed + ".*; nodes: flash .*raise the budgets to those of one layout"):
+            chosen_layout(forest, COptions(cpu=cpu, flash=flash, instructions=most))
     with pytest.raises(OptionError, match=r"flash budget of 2,000 bytes .* branches needs"):
         chosen_layout(forest, COptions(c_layout="branches", cpu=cpu, flash=2000))
 
@@ -154,7 +156,7 @@ def test_a_forest_whose_like_was_never_built_has_no_estimates(forest, monkeypatc
     assert "branches" not in estimated(forest, COptions(), "cortex-m0plus")
     assert chosen_layout(forest, COptions(cpu="cortex-m0plus", flash=10**6)) in ("nodes", "masks")
     assert chosen_layout(forest, COptions(c_layout="branches", cpu="cortex-m0plus")) == "branches"
-    with pytest.raises(OptionError, match=r"no estimates of layout=branches for a forest like this \(tree\)"):
+    with pytest.raises(OptionError, match=r"no estimates of c_layout=branches for a forest like this \(tree\)"):
         chosen_layout(forest, COptions(c_layout="branches", cpu="cortex-m0plus", flash=10**6))
     c_choice.estimates.cache_clear()
 
@@ -170,7 +172,7 @@ def test_regressions_count_scores():
     "options, why",
     [
         ({"cpu": "z80"}, "unknown cpu 'z80'; known: cortex-m0plus"),
-        ({"flash": 1000}, "flash=1000 needs a processor; add --cpu"),
+        ({"flash": 1000}, "flash=1000 needs a processor; add cpu="),
         ({"cpu": "avr", "ram": 0}, "ram=0; give a number of bytes"),
         ({"cpu": "avr", "instructions": True}, "instructions=True; give a number of instructions"),
     ],
@@ -216,7 +218,7 @@ def test_large_forests_are_tables(forest, monkeypatch):
 def test_a_budget_of_a_layout_that_is_not_estimated_is_refused(forest):
     one = replace(forest, trees=forest.trees[:1])
     assert chosen_layout(one, COptions(c_layout="mixed", cpu="avr")) == "mixed"
-    with pytest.raises(OptionError, match="layout=mixed is for trees of which some become branches"):
+    with pytest.raises(OptionError, match="c_layout=mixed is for trees of which some become branches"):
         chosen_layout(one, COptions(c_layout="mixed", cpu="avr", flash=10))
 
 
@@ -257,6 +259,9 @@ def _nodes(table):
         (lambda table: _nodes(table)["mean"]["costs"].update(tree=-1), "avr, gcc, nodes, mean: tree costs -1"),
         (lambda table: _nodes(table)["flash"].update(ratios=[2, 1, 3]), "avr, gcc, nodes, flash: the ratios are"),
         (lambda table: _nodes(table)["flash"].update(ratios=None), "avr, gcc, nodes, flash: the ratios are None"),
+        (lambda table: _nodes(table)["flash"].update(plus=-1), "avr, gcc, nodes, flash: plus is -1"),
+        (lambda table: _nodes(table)["flash"].update(rare="far"), "avr, gcc, nodes, flash: rare is 'far'"),
+        (lambda table: _nodes(table)["flash"].update(most_of_rare=0.1), "flash: most_of_rare is 0.1"),
     ],
 )
 def test_damaged_costs_are_named(change, why):

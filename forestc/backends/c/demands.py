@@ -6,7 +6,7 @@ any row needs is at most the sum, over the trees, of the most expensive leaf.
 | of `branches`, `calls` | counts                                                                             |
 |-----------------------|-------------------------------------------------------------------------------------|
 | split, again          | splits whose condition no earlier tree has; other splits, which GCC may know        |
-| test                  | elementary comparisons of their conditions                                          |
+| test, set             | elementary comparisons of their conditions; those of them that are of sets          |
 | wide, high, literal   | comparisons with a constant above 255, above 2047, and above 65535                  |
 | signed, distant       | of integers with a sign in less than four bytes; of what is beyond 31 elements of x  |
 | raw, absent, double   | comparisons with the bits of a float; whether it is missing; of eight bytes         |
@@ -85,6 +85,7 @@ BRANCHES = (
     "split",
     "again",
     "test",
+    "set",
     "wide",
     "high",
     "literal",
@@ -354,7 +355,8 @@ def masks(inputs: Inputs) -> Demand:
     mask = max(8, laid.width) // 8
     threshold = width_of(laid.thresholds)
     table = len(laid.thresholds) * threshold + len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
-    table += laid.reached.size + len(laid.ends) * 4 + leaves.bytes + laid.slots.rank_bytes
+    table += laid.reached.size * width_of(laid.reached.ravel()) + len(laid.ends) * 4
+    table += leaves.bytes + laid.slots.rank_bytes
     flash = {
         "table": float(table),
         leaves.kind: 1.0,
@@ -404,6 +406,7 @@ def _slots(inputs: Inputs, slots: Slots) -> Amounts:
     return {
         "slot": float(filled),
         "low": float(sum(slot.missing_low for slot in plain)),
+        "slot_double": float(filled * (_slot_bytes(slots, inputs.forest) == 8)),
         "member": float(inputs.struct * filled),
         "ranks": float(len(ranks)),
         "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks)),
@@ -429,6 +432,7 @@ def _slots_flash(inputs: Inputs, slots: Slots, width: float) -> Amounts:
         "rank_member": float(inputs.struct * len(ranked)),
         "slot": filled,
         "low": row["low"],
+        "slot_double": float(_slot_bytes(slots, inputs.forest) == 8),
         "member": row["member"],
         "slot_bytes": filled * width,
         "codes": row["codes"],
@@ -462,7 +466,7 @@ def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 def _tests(inputs: Inputs) -> Arrays:
     """Counts for each condition, and 0 for none at the end: elementary comparisons, by what they compare."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
-    names = ("test", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
+    names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}
     for place in range(many):
         condition = forest.conditions[place]
@@ -484,6 +488,7 @@ def _tests(inputs: Inputs) -> Arrays:
         size = FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind)
         tests = len(known) + counts["absent"][place]
         counts["test"][place] = tests
+        counts["set"][place] = tests * (not isinstance(condition.test, Below))
         counts["bytes"][place] = tests * size
         counts["double"][place] = tests * (size == 8)
         counts["signed"][place] = tests * (size < 4 and kind.startswith("int"))
