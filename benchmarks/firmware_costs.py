@@ -57,10 +57,18 @@ FOLDS = 8  # of the models; more estimate each build from nearly all others, and
 TOP = 4  # inputs of each build that the worst case is fitted on, the most expensive; more make it looser
 SHARE = 0.1  # of the builds that take less than the lower ends; upper ends hold all
 QUANTILE = 0.9  # of builds, that the sums of costs hold; the upper ends hold all
-FEW = 40  # added to what builds took, where they are weighed: a few bytes matter less than a share
+FEW = {
+    "flash": 40,
+    "stack": 16,
+    "mean": 12,
+    "worst": 12,
+}  # added to what builds took, where they are weighed: a few bytes matter less than a share
 SAID = 16  # bytes of a build in which nothing is left but an answer: no row changes it, and nothing is learned from it
 RARE = 6  # models; forests with a feature that fewer have, are held by a factor of their own
-ALWAYS_RARE = ("crowded", "set", "codes", "slot_double")  # whose costs differ most
+# Whose costs differ most from forest to forest, however many have them.
+ALWAYS_RARE = (
+    "crowded", "slot_double", "double", "rank_double", "set", "codes", "median", "average", "vote", "level"
+)  # fmt: skip
 MARGIN = 1.02  # beyond these and all builds of the fit, for models of other kinds
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
 TABLES = ("nodes", "masks")
@@ -193,9 +201,12 @@ class Equations:
         exact = np.array([split_up(row, {})[0] for row in rows])
         return cls(names, amounts, exact, np.array(taken), np.array(build))
 
-    def fit(self, alike: Sequence[Sequence[str]], among: NDArray[np.bool_] | None = None) -> dict[str, float]:
+    def fit(
+        self, alike: Sequence[Sequence[str]], few: float, among: NDArray[np.bool_] | None = None
+    ) -> dict[str, float]:
         """Costs by feature, none negative: the quantile QUANTILE of what builds took, relative to that. alike: features
-        that cost the same. among: equations."""
+        that cost the same. few: see FEW.
+        among: equations."""
         among = np.ones(len(self.taken), dtype=bool) if among is None else among
         groups = [[self.names.index(name) for name in group if name in self.names] for group in alike]
         equal = [(own[0], other) for own in groups for other in own[1:]]
@@ -203,9 +214,9 @@ class Equations:
         E[np.arange(len(equal)), [first for first, _ in equal]] = 1
         E[np.arange(len(equal)), [other for _, other in equal]] = -1
         taken = self.taken[among]
-        weight = 1 / (taken + FEW)
+        weight = 1 / (taken + few)
         relative, needed = self.amounts[among] * weight[:, None], (taken - self.exact[among]) * weight
-        many, few = relative.shape
+        many, names = relative.shape
         above = np.hstack([-relative, -np.eye(many)])  # beyond the estimates
         excess = np.concatenate([(1 - QUANTILE) * relative.sum(axis=0), np.ones(many)])  # all, and beyond
         program = linprog(
@@ -217,7 +228,7 @@ class Equations:
         )
         return {
             name: round(float(cost) + 5e-5, 4)
-            for name, cost in zip(self.names, program.x[:few], strict=True)
+            for name, cost in zip(self.names, program.x[:names], strict=True)
             if cost > 5e-5
         }
 
@@ -235,17 +246,17 @@ def judged(
         if not among.any():
             continue
         unknown = ~(equations.amounts[among] != 0).any(axis=0)
-        costs = equations.fit(alike, among)
+        costs = equations.fit(alike, FEW[figure], among)
         for place in np.flatnonzero(fold == left_out):
             if not (equations.amounts[equations.build == place][:, unknown] != 0).any():
                 parts[place] = *samples[place].parts(figure, costs), samples[place].took(figure)
     return parts
 
 
-def upper_end(parts: NDArray[np.float64]) -> tuple[float, float]:
+def upper_end(parts: NDArray[np.float64], few: float) -> tuple[float, float]:
     """The constant term and the factor, at least 1, that hold all builds with the least relative excess."""
     took, rest, whole = parts.T
-    weight = 1 / (whole + FEW)
+    weight = 1 / (whole + few)
     program = linprog(
         [float(weight.sum()), float((rest * weight).sum())],
         -np.stack([weight, rest * weight], axis=1),
@@ -332,7 +343,8 @@ def fitted(
     """Fits the costs of each processor, compiler and layout into the table, and returns how near they come."""
     rows = []
     for (cpu, kind, layout), every in samples.items():
-        own = [sample for sample in every if sample.flash > SAID or "flat" in sample.demand.flash]
+        flat = [sample for sample in every if "flat" in sample.demand.flash]
+        own = [sample for sample in every if sample.flash > SAID and "flat" not in sample.demand.flash]
         entry = table[cpu]["compilers"].setdefault(kind, {"tool": "", "layouts": {}})
         entry["tool"] = tools[cpu, kind]
         of_models: dict[str, set[str]] = {}
@@ -352,13 +364,14 @@ def fitted(
         for figure in FIGURES:
             equations = Equations.of(own, figure, cpu == "avr")
             alike = ALIKE if layout in TABLES and figure == "worst" else ()
-            costs, left_out = equations.fit(alike), judged(own, figure, equations, alike)
+            costs, left_out = equations.fit(alike, FEW[figure]), judged(own, figure, equations, alike)
             within = np.array([(*sample.parts(figure, costs), sample.took(figure)) for sample in own])
             parts, seldom = np.concatenate([left_out, within]), np.tile(rare, 2)
             known = np.isfinite(parts).all(axis=1)
-            plus, most = upper_end(parts[known & ~seldom])
+            plus, most = upper_end(parts[known & ~seldom], FEW[figure])
             ratios = parts[known, 0] / parts[known, 1]
-            beyond = (parts[known & seldom, 0] - plus) / parts[known & seldom, 1]
+            beyond = (parts[:, 0] - plus) / parts[:, 1]
+            having = {name: np.array([name in sample.demand.names for sample in own] * 2) & known for name in few}
             middle = min(most, float(np.median(ratios)))
             ends = (min(middle, float(np.quantile(ratios, SHARE)) / MARGIN), middle, most)
             figures[figure] = {
@@ -371,11 +384,14 @@ def fitted(
                     },
                     **costs,
                     **(dict.fromkeys(EXACT, 1.0) if figure == "flash" else {}),
+                    **constant(flat, figure),
                 },
                 "ratios": [round(max(1e-4, float(end)), 4) for end in ends],
                 "plus": round(plus, 2),
-                "rare": sorted(few),
-                "most_of_rare": round(max(most, MARGIN * float(beyond.max(initial=0.0))), 4),
+                "rare": {
+                    name: round(max(most, MARGIN * float(beyond[having[name]].max(initial=0.0))), 4)
+                    for name in sorted(few)
+                },
             }
             row[f"{figure}_least_to_most"] = f"{ends[0]:.2f}-{ends[2]:.2f}+{plus:.0f}"
             row[f"{figure}_over_%"] = round(
@@ -387,6 +403,16 @@ def fitted(
             )
         rows.append(row)
     return rows
+
+
+def constant(samples: list[Sample], figure: str) -> dict[str, float]:
+    """The costs of forests without a split, that hold all builds: of an answer, and of each score that is written."""
+    answers = [sample.took(figure) for sample in samples if not sample.demand.flash["written"]]
+    if not answers:
+        return {}
+    flat = max(answers)
+    written = [(s.took(figure) - flat) / s.demand.flash["written"] for s in samples if s.demand.flash["written"]]
+    return {"flat": flat, "written": round(max([0.0, *written]) + 5e-5, 4)}
 
 
 def over(samples: list[Sample], figure: str, costs: dict[str, float], most: float, plus: float) -> float:

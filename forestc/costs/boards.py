@@ -111,7 +111,8 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
             raise OptionError(f"{given!r} is no {kind}, but a {other}", do=do)
     names = [*known, *boards]
     near = [candidate for candidate in names if name and name in candidate]
-    near += [_FAMILIES[_squeezed(given)]] * (_squeezed(given) in _FAMILIES) + get_close_matches(name, names, 3, 0.6)
+    near += [target for family, target in _FAMILIES.items() if kind == "cpu" and family == _squeezed(given)]
+    near += get_close_matches(name, names, 3, 0.6)
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
     listed = ", ".join([*known, *(f"{tool}PART" for tool in parts)])
     raise OptionError(

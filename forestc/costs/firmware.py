@@ -37,15 +37,14 @@ CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # of processors o
 class Fit:
     """costs: by feature that builds of the fit had, none negative. least, middle, most: ratios of a build's figure to
     the sum of its features' costs, both without the features of EXACT. plus: what upper ends have beyond their ratio.
-    rare: features that few models of the fit had; most_of_rare is the upper ratio of forests with one of these."""
+    rare: upper ratios of forests with a feature that few models of the fit had, or whose costs differ most."""
 
     costs: Mapping[str, float]
     least: float
     middle: float
     most: float
     plus: float
-    rare: frozenset[str]
-    most_of_rare: float
+    rare: Mapping[str, float]
 
     def unknown(self, features: Mapping[str, float]) -> str:
         """A feature that no build of the fit had, so that nothing is known of its cost; "" if there is none."""
@@ -53,7 +52,9 @@ class Fit:
 
     def upper(self, names: frozenset[str], rest: float) -> float:
         """The most that features take whose costs sum up to `rest`. names: all features of the forest."""
-        return self.plus + (self.most_of_rare if names & self.rare else self.most) * rest
+        if "flat" in names:
+            return rest  # compilers write its answer; costs hold all builds
+        return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
 
     def ends(self, features: Mapping[str, float], names: frozenset[str]) -> tuple[float, float, float]:
         """The least, middle and most of a figure. names: all features of the forest."""
@@ -118,7 +119,7 @@ def _compiler(where: str, entry: Any) -> CompilerCosts:
 
 
 def _fit(where: str, entry: Any, codes: float) -> Fit:
-    _has(where, entry, ("costs", "ratios", "plus", "rare", "most_of_rare"))
+    _has(where, entry, ("costs", "ratios", "plus", "rare"))
     costs, ratios, plus = _object(f"{where}: costs", entry["costs"]), entry["ratios"], entry["plus"]
     _check_costs(where, costs)
     whole = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
@@ -126,12 +127,8 @@ def _fit(where: str, entry: Any, codes: float) -> Fit:
         raise _damaged(f"{where}: the ratios are {ratios!r}")
     if not is_number(plus) or plus < 0:
         raise _damaged(f"{where}: plus is {plus!r}")
-    rare, most = entry["rare"], entry["most_of_rare"]
-    if not isinstance(rare, list) or not all(isinstance(name, str) for name in rare):
-        raise _damaged(f"{where}: rare is {rare!r}")
-    if not is_number(most) or most < ratios[2]:
-        raise _damaged(f"{where}: most_of_rare is {most!r}")
-    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, *ratios, plus, frozenset(rare), most)
+    _check_costs(f"{where}: rare", rare := _object(f"{where}: rare", entry["rare"]))
+    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, *ratios, plus, rare)
 
 
 def _check_costs(where: str, costs: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import forestc
@@ -115,8 +115,10 @@ def test_auto_keeps_the_budgets(forest):
     with pytest.raises(OptionError, match=r"instructions budget of 9 .*, at most "):
         chosen_layout(forest, COptions(cpu=cpu, instructions=9))
     for flash, most in ((least, bounded.worst), (9, 10**6)):
-        listed = rf"no layout keeps all budgets \(flash {flash:,}, instructions {most:,}\) for predict on {cpu} .*: branches: "
-        with pytest.raises(OptionError, match=listed + ".*; nodes: flash .*raise the budgets to those of one layout"):
+        listed = rf"no layout keeps all budgets \(flash {flash:,}, instructions {most:,}\) for predict on {cpu} "
+        with pytest.raises(
+            OptionError, match=listed + ".*: branches: .*; nodes: flash .*raise the budgets to those of one layout"
+        ):
             chosen_layout(forest, COptions(cpu=cpu, flash=flash, instructions=most))
     with pytest.raises(OptionError, match=r"flash budget of 2,000 bytes .* branches needs"):
         chosen_layout(forest, COptions(c_layout="branches", cpu=cpu, flash=2000))
@@ -238,6 +240,23 @@ def test_compile_tells_the_estimates(tmp_path):
     assert not (tmp_path / "e").exists()
 
 
+@pytest.mark.parametrize(
+    "given, ways, never",
+    [
+        ({"level": 1}, "-O2, -O3, prune-trees", "held"),
+        ({"level": 2}, "-O3 with held_out=FILE and a larger tolerance", "-O2"),
+        ({"level": 2, "held_out": 0.3}, "-O3 with a larger tolerance", "FILE"),
+        ({"level": 3, "held_out": 0.3, "effort": 1}, "smaller: a larger tolerance", "-O2"),
+    ],
+)
+def test_a_refusal_advises_what_the_level_has_left(tmp_path, given, ways, never):
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(X, y)
+    with pytest.raises(OptionError, match="flash budget of 9 bytes") as refused:
+        forestc.compile(model, X, tmp_path / "d", label=y, targets="c", cpu="Cortex-M0+", flash=9, **given)
+    assert ways in str(refused.value) and never not in str(refused.value)
+
+
 def _gcc(table):
     return table["avr"]["compilers"]["gcc"]
 
@@ -260,8 +279,8 @@ def _nodes(table):
         (lambda table: _nodes(table)["flash"].update(ratios=[2, 1, 3]), "avr, gcc, nodes, flash: the ratios are"),
         (lambda table: _nodes(table)["flash"].update(ratios=None), "avr, gcc, nodes, flash: the ratios are None"),
         (lambda table: _nodes(table)["flash"].update(plus=-1), "avr, gcc, nodes, flash: plus is -1"),
-        (lambda table: _nodes(table)["flash"].update(rare="far"), "avr, gcc, nodes, flash: rare is 'far'"),
-        (lambda table: _nodes(table)["flash"].update(most_of_rare=0.1), "flash: most_of_rare is 0.1"),
+        (lambda table: _nodes(table)["flash"].update(rare="far"), "nodes, flash: rare is not an object"),
+        (lambda table: _nodes(table)["flash"].update(rare={"far": "x"}), "flash: rare: far costs 'x'"),
     ],
 )
 def test_damaged_costs_are_named(change, why):

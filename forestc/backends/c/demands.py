@@ -19,7 +19,7 @@ any row needs is at most the sum, over the trees, of the most expensive leaf.
 | flat, written         | of forests without a split, instead of all others: 1, and the scores that are written |
 | dense, threaded       | splits for each feature, and times all splits: GCC follows what it knows of few       |
 |                       | features from tree to tree, by copies of trees                                      |
-| crowded               | splits, in a forest that reads up to three features                                 |
+| crowded               | splits, in a forest of many splits on up to three features                          |
 
 | feature of `ranked`   | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -102,7 +102,7 @@ BRANCHES = (
     "add_bytes",
     "long",
 )
-FEW_FEATURES = 3  # that a forest reads: what GCC's copies take is then harder to tell
+FEW_FEATURES, FEW_SPLITS = 3, 8  # up to these and more of each: what GCC's copies take is then harder to tell
 Amounts = dict[str, float]
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -233,7 +233,7 @@ def branches(inputs: Inputs) -> Demand:
     splits = flash["split"] + flash["again"]
     flash["dense"] = splits / max(1.0, used)
     flash["threaded"] = splits * flash["dense"]
-    flash["crowded"] = splits * (used <= FEW_FEATURES)
+    flash["crowded"] = splits * (used <= FEW_FEATURES and flash["dense"] > FEW_SPLITS)
     return Demand({**flash, **common}, _stack(forest) | {"used": used, "tree": common["tree"]}, common, trees)
 
 
