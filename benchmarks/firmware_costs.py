@@ -65,6 +65,7 @@ FEW = {
 }  # added to what builds took, where they are weighed: a few bytes matter less than a share
 SAID = 16  # bytes of a build in which nothing is left but an answer: no row changes it, and nothing is learned from it
 RARE = 6  # models; forests with a feature that fewer have, are held by a factor of their own
+SCARCE = 1.5  # that factor times this: the most of so few is easily exceeded
 # Whose costs differ most from forest to forest, however many have them.
 ALWAYS_RARE = (
     "crowded", "slot_double", "double", "rank_double", "set", "codes", "median", "average", "vote", "level"
@@ -389,7 +390,11 @@ def fitted(
                 "ratios": [round(max(1e-4, float(end)), 4) for end in ends],
                 "plus": round(plus, 2),
                 "rare": {
-                    name: round(max(most, MARGIN * float(beyond[having[name]].max(initial=0.0))), 4)
+                    name: round(
+                        max(most, MARGIN * float(beyond[having[name]].max(initial=0.0)))
+                        * (SCARCE if len(of_models[name]) < RARE else 1.0),
+                        4,
+                    )
                     for name in sorted(few)
                 },
             }
