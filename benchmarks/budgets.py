@@ -1,10 +1,10 @@
-"""Budgets of C kept by the measured figure: 60 compiles with --flash and --instructions, on four processors, with pip's
-compiler and GCC.
+"""Budgets of C kept by the measured figure: 60 compiles with --flash and --instructions, at -O0 and -O1, of words,
+structs, floats and raw integers, on four processors, with pip's compiler and GCC.
 
-The models trained nothing of forestc/costs/firmware.json: other data, other seeds, other libraries. For each compile a
-model, a processor, a compiler and a budget are drawn (fixed seed): 0.5 to 2 times what the smallest layout takes when
-it is built and run. `strict` are the same compiles with budgets around the least figure of any layout, which for
-instructions is that of the fastest. The choice never sees the compiler.
+The models, from a stump on, trained nothing of forestc/costs/firmware.json: other data, other seeds, other libraries.
+For each compile a model, its level and inputs, a processor, a compiler and a budget are drawn (fixed seed): 0.5 to 2
+times what the smallest layout takes when it is built and run. `strict` are the same compiles with budgets around the
+least figure of any layout, which for instructions is that of the fastest. The choice never sees the compiler.
 
 A compile is kept if what it chose keeps the budget as `forestc measure` counts it: the flash of predict (of regressions
 scores), and the most instructions (cycles on AVR) of rows, inputs beside thresholds, random ones and those of the
@@ -26,7 +26,8 @@ import catboost
 import lightgbm
 import numpy as np
 import xgboost
-from firmware_costs import Subject, measured
+from firmware_costs import measured
+from firmware_models import Subject
 from numpy.typing import NDArray
 from sklearn.datasets import (
     load_digits,
@@ -52,12 +53,13 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     VotingClassifier,
 )
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tools import arguments, show
 
 import forestc
 from forestc.backends.c import COptions, chosen_layout
 from forestc.backends.c.choice import LAYOUTS, estimates
+from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.types import adds
 from forestc.checks.vectors import Vectors
 from forestc.commands.measure import measured_inputs
@@ -65,8 +67,10 @@ from forestc.errors import CheckError, OptionError
 from forestc.toolchain.firmware import CPUS, find_compiler
 from forestc.toolchain.run import together
 
-COMPILES, SEED = 60, 49
+COMPILES, SEED = 60, 50
 CPU_NAMES = ("cortex-m0plus", "cortex-m4f", "rv32imc", "avr")
+FORMS = ("words", "struct", "float", "raw")
+RAW_TYPES = "1=int16,*=float"  # the first column rounded
 IN_VAIN = 6  # compiles that may be refused though a layout keeps the budget
 ROWS = 150
 PLAIN: dict[str, Any] = {"c_values": "none", "c_quantizer": "none"}
@@ -153,6 +157,19 @@ MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
     "missing, hist": ("missing", lambda: HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=8, random_state=9)),
     "targets, forest": ("targets", lambda: RandomForestRegressor(7, max_depth=5, random_state=9)),
     "even, forest": ("even", lambda: RandomForestClassifier(30, max_depth=7, random_state=9)),
+    "moons, stump": ("moons", lambda: DecisionTreeClassifier(max_depth=1, random_state=9)),
+    "hastie, tree": ("hastie", lambda: DecisionTreeClassifier(max_depth=2, random_state=9)),
+    "made6, tree": ("made6", lambda: DecisionTreeClassifier(max_depth=4, random_state=9)),
+    "friedman1, stump": ("friedman1", lambda: DecisionTreeRegressor(max_depth=1, random_state=9)),
+    "quantiles, forest of 3": ("quantiles", lambda: RandomForestClassifier(3, max_depth=4, random_state=9)),
+    "made2b, XGBoost": (
+        "made2b",
+        lambda: xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1, random_state=9),
+    ),
+    "friedman3, boosting": (
+        "friedman3",
+        lambda: GradientBoostingRegressor(n_estimators=5, max_depth=2, random_state=9),
+    ),
     "flat, forest": ("flat", lambda: RandomForestClassifier(2, random_state=9)),
     "quantiles, vote": (
         "quantiles",
@@ -169,16 +186,19 @@ MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
 
 @dataclass(frozen=True)
 class Draw:
-    """A compile: its model, processor, compiler, and the budgets as factors of the smallest measured figures."""
+    """A compile: its model, level, form of inputs, processor, compiler, and the budgets as factors of the smallest
+    measured figures."""
 
     model: str
+    level: int
+    form: str
     cpu: str
     kind: str
     factors: dict[str, float]
 
 
 def draws() -> list[Draw]:
-    """The compiles: every model, processor and compiler nearly equally often."""
+    """The compiles: every model, processor and compiler nearly equally often; categories are no floats."""
     random, names = np.random.default_rng(SEED), list(MODELS)
     order = [name for _ in range(-(-COMPILES // len(names))) for name in random.permutation(names).tolist()]
     drawn = []
@@ -187,19 +207,23 @@ def draws() -> list[Draw]:
         kind = "ziglang" if number // 4 % 2 and CPUS[cpu].target else "gcc"
         limits = (("flash",), ("instructions",), ("flash",), ("instructions",), ("flash", "instructions"))
         chosen = limits[int(random.integers(len(limits)))]
-        drawn.append(Draw(order[number], cpu, kind, {limit: float(random.uniform(0.5, 2.0)) for limit in chosen}))
+        level, form = int(random.integers(2)), FORMS[int(random.integers(len(FORMS)))]
+        if MODELS[order[number]][0] == "categories" and form in ("float", "raw"):
+            form = "words"
+        factors = {limit: float(random.uniform(0.5, 2.0)) for limit in chosen}
+        drawn.append(Draw(order[number], level, form, cpu, kind, factors))
     return drawn
 
 
 @cache
-def given(name: str) -> tuple[Subject, Vectors]:
-    """A model at -O1 (where its promise does not hold, at -O0), and the inputs on which it is measured."""
+def given(name: str, level: int) -> tuple[Subject, Vectors]:
+    """A model at a level (where the promise of -O1 does not hold, at -O0), and the inputs on which it is measured."""
     of, make = MODELS[name]
     X, y = DATA[of]()
     categories = {"categorical_feature": [0, 1, 2, 3]} if name == "categories, LightGBM" else {}
     model = make().fit(X, y, **categories)
     try:
-        forest = forestc.quantize(model, X, y)
+        forest = forestc.quantize(model, X, y, level=level)
     except CheckError as error:
         print(f"{name}: {error}")
         forest = forestc.quantize(model, X, y, level=0)
@@ -209,36 +233,48 @@ def given(name: str) -> tuple[Subject, Vectors]:
     return Subject(name, of, forest, X), Vectors(words, raw, "rows")
 
 
+def taken(draw: Draw) -> dict[str, Any]:
+    """The options of a compile's inputs: words in the place of doubles that its processor has not."""
+    forest = given(draw.model, draw.level)[0].forest
+    form = {"c_inputs": draw.form, "c_types": RAW_TYPES if draw.form == "raw" else ""}
+    if not CPUS[draw.cpu].doubles and inputs_of(forest, draw.form, form["c_types"]).float_bytes == 8:
+        return {"c_inputs": "words", "c_types": ""}
+    return form
+
+
 def figures(draw: Draw, known: dict[str, Any]) -> dict[str, dict[str, int]]:
     """By layout, the measured figures of each that holds the forest."""
-    subject, inputs = given(draw.model)
+    subject, inputs = given(draw.model, draw.level)
     cpu, found = CPUS[draw.cpu], dict[str, dict[str, int]]()
-    compiler = find_compiler(cpu, draw.kind)
-    layouts = list(estimates(subject.forest, "words", "", draw.cpu)) if adds(subject.forest) else [*LAYOUTS[:1]]
+    compiler, form = find_compiler(cpu, draw.kind), taken(draw)
+    known_of = estimates(subject.forest, form["c_inputs"], form["c_types"], draw.cpu)
+    layouts = list(known_of) if adds(subject.forest) else [*LAYOUTS[:1]]
     jobs = [
-        partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN), cpu, compiler, known)
+        partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN, **form), cpu, compiler, known)
         for layout in layouts
     ]
-    for layout, taken in zip(layouts, together(jobs), strict=True):
-        found[layout] = {"flash": int(taken["flash"]), "instructions": int(taken["taken"].max())}
+    for layout, took in zip(layouts, together(jobs), strict=True):
+        found[layout] = {"flash": int(took["flash"]), "instructions": int(took["taken"].max())}
     return found
 
 
 def judged(draw: Draw, known: dict[str, Any], strict: bool = False) -> dict[str, Any]:
     """A compile: what it chose, and what that takes. strict: budgets are drawn around the least figure of any layout,
     not around those of the smallest layout."""
-    forest, by_layout = given(draw.model)[0].forest, figures(draw, known)
+    forest, by_layout = given(draw.model, draw.level)[0].forest, figures(draw, known)
     least = min(by_layout.values(), key=lambda own: own["flash"])
     if strict:
         least = {name: min(own[name] for own in by_layout.values()) for name in draw.factors}
     budget = {name: round(factor * least[name]) for name, factor in draw.factors.items()}
     keeping = [layout for layout, own in by_layout.items() if all(own[name] <= most for name, most in budget.items())]
     try:
-        chosen = chosen_layout(forest, COptions(cpu=draw.cpu, **budget))  # type: ignore[arg-type]
+        chosen = chosen_layout(forest, COptions(cpu=draw.cpu, **taken(draw), **budget))
     except OptionError:
         chosen = ""
     return {
         "model": draw.model,
+        "level": draw.level,
+        "inputs": taken(draw)["c_inputs"],
         "cpu": draw.cpu,
         "compiler": draw.kind,
         "budget": ", ".join(f"{name} {most:,}" for name, most in budget.items()),

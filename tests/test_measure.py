@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from models import trained
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 from thinned import thinned
 
 import forestc
@@ -371,7 +372,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
         keep=6,
     ),
 )
-def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, layout, cpu, compiler):
+def test_no_input_takes_more_than_the_fitted_worst_case(tmp_path, need, layout, cpu, compiler):
     """A boosted model that the costs were not fitted on: its figures are within the ranges, by each compiler."""
     need(compiler)
     model, X, y = trained("xgboost-multi")
@@ -402,6 +403,41 @@ def test_a_budget_of_flash_is_kept_by_every_compiler(tmp_path, need, compiler):
         (tmp_path / "e.c").write_text(f'#include "m.h"\n{entry};\n{entry} {{ return m_predict(x); }}\n')
         made = build(cpu, find_compiler(cpu, compiler), "e.c", tmp_path, "s")
         assert read_image(made.image).flash <= least
+
+
+_ITS = {"iris": load_iris, "bc": load_breast_cancer, "wine": load_wine}
+_SMALL = {
+    "tree": ("iris", DecisionTreeClassifier(max_depth=4, random_state=0)),
+    "three": ("bc", RandomForestClassifier(3, max_depth=4, random_state=0)),
+    "ten": ("wine", RandomForestClassifier(10, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("compiler", ["ziglang", "gcc"])
+@pytest.mark.parametrize(
+    "model, level, form, layout, cpu",
+    [
+        ("tree", 0, "float", "branches", "rv32imc"),
+        ("tree", 0, "float", "calls", "rv32imc"),
+        ("three", 0, "words", "nodes", "cortex-m0plus"),
+        ("three", 0, "float", "nodes", "cortex-m0plus"),
+        ("three", 0, "struct", "nodes", "cortex-m4f"),
+        ("ten", 0, "struct", "nodes", "cortex-m0plus"),
+    ],
+)
+def test_small_forests_at_level_0_keep_their_upper_ends(tmp_path, need, model, level, form, layout, cpu, compiler):
+    """Wide words, floats and members of structs in forests whose constant parts weigh most."""
+    need(compiler, cpu)
+    of, kind = _SMALL[model]
+    X, y = _ITS[of](return_X_y=True)
+    options = {"c_inputs": form, "c_layout": layout, "c_quantizer": "none"}
+    design = forestc.compile(
+        kind.fit(X, y), X, tmp_path / "d", label=y, targets="c", level=level, cpu=cpu, name="m", **options
+    ).design
+    figures = forestc.measure(design, cpu, X, entries=["predict"], compiler=compiler, most=60)
+    estimate = estimated(design.forest, design.c_options, cpu)[layout]
+    assert figures["flash"] <= estimate.most("flash")
+    assert figures["instructions"]["max_of_all"] <= figures["worst_case"] <= estimate.worst
 
 
 def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, capsys):

@@ -15,7 +15,7 @@ from forestc.backends import axi_stream
 from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_record
 from forestc.backends.c import types as c_types
-from forestc.backends.c.choice import budget_note
+from forestc.backends.c.choice import SMALLER, budget_note
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier
@@ -185,7 +185,7 @@ def compile(options: CompileOptions) -> Compiled:
     with clock.measure("passes"):
         passed = _run_passes(read, wanted)
         passed, inputs = _visited(read, passed, wanted)
-    c, firmware = _layout(passed.forest, read.c) if "c" in wanted.targets else (read.c, None)
+    c, firmware = _layout(passed, read.c, wanted) if "c" in wanted.targets else (read.c, None)
     netlist, lowering = None, wanted.lowering
     if wanted.has_hardware:
         with clock.measure("lower"):
@@ -334,11 +334,23 @@ def _visited(read: _Read, passed: _Passed, wanted: Request) -> tuple[_Passed, di
     return replace(passed, forest=forest), file | {"sha256": text_hash(inputs)}
 
 
-def _layout(forest: Forest, c: COptions) -> tuple[COptions, dict[str, Any] | None]:
+def _layout(passed: _Passed, c: COptions, wanted: Request) -> tuple[COptions, dict[str, Any] | None]:
     """The options of the C header with the layout that `auto` chose, and what was estimated. The manifest keeps the
     choice: costs that are fitted again must not change what a design was written as."""
-    chosen = replace(c, c_layout=chosen_layout(forest, c))
-    return chosen, layout_record(forest, chosen)
+    chosen = replace(c, c_layout=chosen_layout(passed.forest, c, _smaller(passed, wanted)))
+    return chosen, layout_record(passed.forest, chosen)
+
+
+def _smaller(passed: _Passed, wanted: Request) -> str:
+    """Ways to a smaller forest than this level's, and what the level had to say of itself."""
+    level, named = wanted.level, wanted.named is not None
+    held_out = wanted.options.held_out is not None
+    larger = "a larger --tolerance" if held_out else "--held-out FILE and a larger --tolerance"
+    if named or level is None or level < 2:
+        ways = SMALLER
+    else:
+        ways = f"-O3 with {larger}" if level == 2 else larger
+    return "; ".join((ways, *passed.ground.plan.notes))
 
 
 def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:

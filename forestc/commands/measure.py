@@ -126,8 +126,8 @@ def measure(options: MeasureOptions) -> Shown:
         measured[name]["worst_case"] = bound
         if bound is not None and taken is not None and taken["max_of_all"] > bound:
             notes.append(
-                f"{name}: {taken['max_of_all']} instructions are above the computed worst case, which is "
-                "fitted on other builds: report the model"
+                f"{name}: {taken['max_of_all']} instructions are above the worst case of {bound}, which is "
+                "fitted on other builds and no proof: report the model"
             )
     budget, counted = _budget(design, cpu, measured), entry_of(design.forest)
     if design.c_options.limits and design.c_options.cpu == cpu and not budget:
@@ -155,7 +155,7 @@ def measure(options: MeasureOptions) -> Shown:
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """The most instructions (cycles on AVR) of a prediction, computed from the forest; None for a compiler or a level
+    """The most instructions (cycles on AVR) of a prediction, estimated by fitted costs; None for a compiler or a level
     whose costs are not known."""
     known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if known is None or optimize != "s" or tool.kind not in known.compilers:

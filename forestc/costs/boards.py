@@ -95,9 +95,12 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     parts = VENDOR if kind == "device" else ()
     if given in known or any(given.startswith(tool) and given != tool for tool in parts):
         return given
-    name = _plain(given)
+    name, squeezed = _plain(given), {_squeezed(name): name for name in known}
+    if not parts and _squeezed(given) in squeezed:
+        return squeezed[_squeezed(given)]
     boards = {name: board for board in BOARDS[kind] for name in board.names}
-    if name in boards:
+    spelled = {_squeezed(other): other for other in boards}
+    if (name := spelled.get(_squeezed(given), name)) in boards:
         board = boards[name]
         if target := board.cpu or board.device:
             return target
@@ -107,12 +110,23 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
             do = f"give it as {FLAGS[other]}" if stranger.cpu or stranger.device else stranger.remark
             raise OptionError(f"{given!r} is no {kind}, but a {other}", do=do)
     names = [*known, *boards]
-    near = [candidate for candidate in names if name and candidate.startswith(name)] + get_close_matches(
-        name, names, 3, 0.6
-    )
+    near = [candidate for candidate in names if name and name in candidate]
+    near += [target for family, target in _FAMILIES.items() if kind == "cpu" and family == _squeezed(given)]
+    near += get_close_matches(name, names, 3, 0.6)
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
     listed = ", ".join([*known, *(f"{tool}PART" for tool in parts)])
-    raise OptionError(f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name")
+    raise OptionError(
+        f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name (docs/reference/boards.md)"
+    )
+
+
+# Names of processors that stand for another's code.
+_FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
+
+
+def _squeezed(name: str) -> str:
+    """`Cortex-M0+` as `cortexm0plus`."""
+    return re.sub(r"[\s_/:-]+", "", name.strip().lower().replace("+", "plus"))
 
 
 def _plain(name: str) -> str:

@@ -36,22 +36,31 @@ CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # of processors o
 @dataclass(frozen=True)
 class Fit:
     """costs: by feature that builds of the fit had, none negative. least, middle, most: ratios of a build's figure to
-    the sum of its features' costs, both without the features of EXACT."""
+    the sum of its features' costs, both without the features of EXACT. plus: what upper ends have beyond their ratio.
+    rare: upper ratios of forests with a feature that few models of the fit had, or whose costs differ most."""
 
     costs: Mapping[str, float]
     least: float
     middle: float
     most: float
+    plus: float
+    rare: Mapping[str, float]
 
     def unknown(self, features: Mapping[str, float]) -> str:
         """A feature that no build of the fit had, so that nothing is known of its cost; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
-    def ends(self, features: Mapping[str, float]) -> tuple[float, float, float]:
-        """The least, middle and most of a figure."""
+    def upper(self, names: frozenset[str], rest: float) -> float:
+        """The most that features take whose costs sum up to `rest`. names: all features of the forest."""
+        if "flat" in names:
+            return rest  # compilers write its answer; costs hold all builds
+        return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
+
+    def ends(self, features: Mapping[str, float], names: frozenset[str]) -> tuple[float, float, float]:
+        """The least, middle and most of a figure. names: all features of the forest."""
         exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
         rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
-        return exact + self.least * rest, exact + self.middle * rest, exact + self.most * rest
+        return exact + self.least * rest, exact + self.middle * rest, exact + self.upper(names, rest)
 
 
 @dataclass(frozen=True)
@@ -110,13 +119,16 @@ def _compiler(where: str, entry: Any) -> CompilerCosts:
 
 
 def _fit(where: str, entry: Any, codes: float) -> Fit:
-    _has(where, entry, ("costs", "ratios"))
-    costs, ratios = _object(f"{where}: costs", entry["costs"]), entry["ratios"]
+    _has(where, entry, ("costs", "ratios", "plus", "rare"))
+    costs, ratios, plus = _object(f"{where}: costs", entry["costs"]), entry["ratios"], entry["plus"]
     _check_costs(where, costs)
     whole = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
     if not whole or not 0 < ratios[0] <= ratios[1] <= ratios[2]:
         raise _damaged(f"{where}: the ratios are {ratios!r}")
-    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, *ratios)
+    if not is_number(plus) or plus < 0:
+        raise _damaged(f"{where}: plus is {plus!r}")
+    _check_costs(f"{where}: rare", rare := _object(f"{where}: rare", entry["rare"]))
+    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, *ratios, plus, rare)
 
 
 def _check_costs(where: str, costs: Mapping[str, Any]) -> None:

@@ -189,7 +189,7 @@ class Bench:
             layouts = firmware_estimates(forest, "words", "", asked.cpu, options.get("c_layout", "auto"))
             wanted = options.get("c_layout")
             if wanted is not None and wanted not in layouts:
-                raise OptionError(f"c: layout={wanted} does not hold the forest")
+                raise OptionError(f"--c-layout {wanted} does not hold the forest")
             costs = {
                 name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
                 for name, cost in layouts.items()

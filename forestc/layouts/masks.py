@@ -85,7 +85,7 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
     if width is None:
         index = next(index for index, (nodes, _) in zip(leaves.trees, read, strict=True) if len(nodes) == most)
         where, do = f"tree {index}", "use --c-layout nodes or branches, or train trees of fewer leaves"
-        raise OptionError(f"c: layout=masks is for trees of up to 32 leaves, not {most}", where=where, do=do)
+        raise OptionError(f"--c-layout masks is for trees of up to 32 leaves, not {most}", where=where, do=do)
     reached = np.zeros((len(read), width), dtype=np.int64)
     entries: dict[tuple[int, int], dict[int, int]] = {}
     for place, (nodes, cleared) in enumerate(read):

@@ -361,7 +361,7 @@ def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]
         (f"cycles, most of {on}", *counted("cycles", "max")),
         ("cycles, most of all that were run", *counted("cycles", "max_of_all")),
         ("expected under the input model", *("-" if e["expected"] is None else f"{e['expected']:,}" for e in entries)),
-        ("computed worst case", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
+        ("worst case, fitted", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
     for budget, (used, most) in figures.get("budget", {}).items():

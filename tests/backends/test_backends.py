@@ -343,17 +343,17 @@ def test_no_name_breaks_or_injects_code(need_tool, tmp_path, name):
 
 
 def test_what_a_backend_can_not_do_is_refused_by_name():
-    with pytest.raises(OptionError, match="c: inputs=bytes; use words, struct, float"):
+    with pytest.raises(OptionError, match="c_inputs=bytes; use words, struct, float"):
         c.emit(SMALL, COptions(c_inputs="bytes"))
-    with pytest.raises(OptionError, match="c: inputs=float can't take the category '1st'; use inputs=words"):
+    with pytest.raises(OptionError, match="c_inputs=float can't take the category '1st'; use c_inputs=words"):
         c.emit(SMALL, COptions(c_inputs="float"))
     with pytest.raises(
         OptionError,
-        match="c: layout=table; use auto, smallest, fastest, balanced, branches, calls, ranked, nodes, masks, mixed",
+        match="c_layout=table; use auto, smallest, fastest, balanced, branches, calls, ranked, nodes, masks, mixed",
     ):
         c.emit(SMALL, COptions(c_layout="table"))
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
-    with pytest.raises(OptionError, match="c: layout=nodes is for trees that are added"):
+    with pytest.raises(OptionError, match="c_layout=nodes is for trees that are added"):
         c.emit(largest, COptions(c_layout="nodes"))
 
 

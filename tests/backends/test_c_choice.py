@@ -11,7 +11,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import forestc
@@ -114,8 +114,12 @@ def test_auto_keeps_the_budgets(forest):
         chosen_layout(forest, COptions(cpu=cpu, ram=4))
     with pytest.raises(OptionError, match=r"instructions budget of 9 .*, at most "):
         chosen_layout(forest, COptions(cpu=cpu, instructions=9))
-    with pytest.raises(OptionError, match=r"no layout keeps all budgets for predict on cortex-m0plus .*: branches: "):
-        chosen_layout(forest, COptions(cpu=cpu, flash=least, instructions=bounded.worst))
+    for flash, most in ((least, bounded.worst), (9, 10**6)):
+        listed = rf"no layout keeps all budgets \(flash {flash:,}, instructions {most:,}\) for predict on {cpu} "
+        with pytest.raises(
+            OptionError, match=listed + ".*: branches: .*; nodes: flash .*raise the budgets to those of one layout"
+        ):
+            chosen_layout(forest, COptions(cpu=cpu, flash=flash, instructions=most))
     with pytest.raises(OptionError, match=r"flash budget of 2,000 bytes .* branches needs"):
         chosen_layout(forest, COptions(c_layout="branches", cpu=cpu, flash=2000))
 
@@ -154,7 +158,7 @@ def test_a_forest_whose_like_was_never_built_has_no_estimates(forest, monkeypatc
     assert "branches" not in estimated(forest, COptions(), "cortex-m0plus")
     assert chosen_layout(forest, COptions(cpu="cortex-m0plus", flash=10**6)) in ("nodes", "masks")
     assert chosen_layout(forest, COptions(c_layout="branches", cpu="cortex-m0plus")) == "branches"
-    with pytest.raises(OptionError, match=r"no estimates of layout=branches for a forest like this \(tree\)"):
+    with pytest.raises(OptionError, match=r"no estimates of c_layout=branches for a forest like this \(tree\)"):
         chosen_layout(forest, COptions(c_layout="branches", cpu="cortex-m0plus", flash=10**6))
     c_choice.estimates.cache_clear()
 
@@ -216,7 +220,7 @@ def test_large_forests_are_tables(forest, monkeypatch):
 def test_a_budget_of_a_layout_that_is_not_estimated_is_refused(forest):
     one = replace(forest, trees=forest.trees[:1])
     assert chosen_layout(one, COptions(c_layout="mixed", cpu="avr")) == "mixed"
-    with pytest.raises(OptionError, match="layout=mixed is for trees of which some become branches"):
+    with pytest.raises(OptionError, match="c_layout=mixed is for trees of which some become branches"):
         chosen_layout(one, COptions(c_layout="mixed", cpu="avr", flash=10))
 
 
@@ -234,6 +238,23 @@ def test_compile_tells_the_estimates(tmp_path):
     with pytest.raises(OptionError, match="flash budget of 100 bytes"):
         forestc.compile(model, X, tmp_path / "e", targets="c", cpu="cortex-m4f", flash=100)
     assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize(
+    "given, ways, never",
+    [
+        ({"level": 1}, "-O2, -O3, prune-trees", "held"),
+        ({"level": 2}, "-O3 with held_out=FILE and a larger tolerance", "-O2"),
+        ({"level": 2, "held_out": 0.3}, "-O3 with a larger tolerance", "FILE"),
+        ({"level": 3, "held_out": 0.3, "effort": 1}, "smaller: a larger tolerance", "-O2"),
+    ],
+)
+def test_a_refusal_advises_what_the_level_has_left(tmp_path, given, ways, never):
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(X, y)
+    with pytest.raises(OptionError, match="flash budget of 9 bytes") as refused:
+        forestc.compile(model, X, tmp_path / "d", label=y, targets="c", cpu="Cortex-M0+", flash=9, **given)
+    assert ways in str(refused.value) and never not in str(refused.value)
 
 
 def _gcc(table):
@@ -257,6 +278,9 @@ def _nodes(table):
         (lambda table: _nodes(table)["mean"]["costs"].update(tree=-1), "avr, gcc, nodes, mean: tree costs -1"),
         (lambda table: _nodes(table)["flash"].update(ratios=[2, 1, 3]), "avr, gcc, nodes, flash: the ratios are"),
         (lambda table: _nodes(table)["flash"].update(ratios=None), "avr, gcc, nodes, flash: the ratios are None"),
+        (lambda table: _nodes(table)["flash"].update(plus=-1), "avr, gcc, nodes, flash: plus is -1"),
+        (lambda table: _nodes(table)["flash"].update(rare="far"), "nodes, flash: rare is not an object"),
+        (lambda table: _nodes(table)["flash"].update(rare={"far": "x"}), "flash: rare: far costs 'x'"),
     ],
 )
 def test_damaged_costs_are_named(change, why):

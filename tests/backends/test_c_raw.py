@@ -83,9 +83,9 @@ def test_types_are_read_and_wrong_ones_are_refused():
     for text, message in (
         (
             "adc",
-            "c: types=adc; use FEATURE=TYPE, of the types int8, int16, int32, uint8, uint16, uint32, float",
+            "c_types=adc; use FEATURE=TYPE, of the types int8, int16, int32, uint8, uint16, uint32, float",
         ),
-        ("adc=half", "c: types=adc=half; use FEATURE"),
+        ("adc=half", "c_types=adc=half; use FEATURE"),
         ("1=int8,1=int16", "c: types gives '1' two types"),
         (
             "feture 0=int8",
@@ -96,5 +96,5 @@ def test_types_are_read_and_wrong_ones_are_refused():
     ):
         with pytest.raises(OptionError, match=message):
             by_position(forest, text)
-    with pytest.raises(OptionError, match="c: types are those of inputs=raw; use inputs=raw, or leave types out"):
+    with pytest.raises(OptionError, match="c_types= goes with c_inputs=raw; use c_inputs=raw, or leave c_types= out"):
         check(COptions(c_inputs="float", c_types="*=int8"))

@@ -24,6 +24,7 @@ from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CVa
 
 Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+SMALLER = "-O2, -O3, prune-trees"  # ways to a smaller forest
 SLOWDOWN = 2.0  # of the worst case: what `balanced` gives for fewer bytes
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `c_project` lists
@@ -34,14 +35,14 @@ def check(options: COptions) -> None:
     processor, a limit without one, and limits that are not above 0."""
     for name, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
         if (value := getattr(options, f"c_{name}")) not in get_args(kind):
-            raise OptionError(f"c: {name}={value}", do=f"use {', '.join(get_args(kind))}")
+            raise OptionError(f"--c-{name} {value}", do=f"use {', '.join(get_args(kind))}")
     if options.c_project not in ("none", "all") and set(options.c_project.split(",")) - set(KITS):
-        raise OptionError(f"c: project={options.c_project}", do=f"use none, all, or a list of {', '.join(KITS)}")
+        raise OptionError(f"--c-project {options.c_project}", do=f"use none, all, or a list of {', '.join(KITS)}")
     _check_budget(options)
     if options.raw and options.c_quantizer in ("float", "double"):
-        raise OptionError(f"c: inputs={options.c_inputs} needs no quantizer", do="use inputs=words or struct")
+        raise OptionError(f"--c-inputs {options.c_inputs} needs no quantizer", do="use --c-inputs words or struct")
     if parsed(options.c_types) and options.c_inputs != "raw":
-        raise OptionError("c: types are those of inputs=raw", do="use inputs=raw, or leave types out")
+        raise OptionError("--c-types goes with --c-inputs raw", do="use --c-inputs raw, or leave --c-types out")
 
 
 def _check_budget(options: COptions) -> None:
@@ -52,9 +53,9 @@ def _check_budget(options: COptions) -> None:
         raise OptionError(f"unknown cpu {options.cpu!r}", do=known_names(options.cpu, known))
     for name, limit in options.limits.items():
         if not options.cpu:
-            raise OptionError(f"{name}={limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")
+            raise OptionError(f"--{name} {limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise OptionError(f"{name}={limit}", do=f"give a number of {UNITS[name]}, at least 1")
+            raise OptionError(f"--{name} {limit}", do=f"give a number of {UNITS[name]}, at least 1")
 
 
 @dataclass(frozen=True)
@@ -110,16 +111,16 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     for fit in fits.values():
         if unknown := next(filter(None, (fit[figure].unknown(own) for figure, own in amounts.values())), ""):
             raise OptionError(
-                f"c: no estimates of layout={layout} for a forest like this ({unknown})",
+                f"no estimates of --c-layout {layout} for a forest like this ({unknown})",
                 do="use another layout, or leave the budget out and let forestc measure tell the figures",
             )
-    middle, ends = {}, {}
+    middle, ends, names = {}, {}, demand.names
     for name, (figure, features) in amounts.items():
-        least, middles, most = zip(*(fit[figure].ends(features) for fit in fits.values()), strict=True)
+        least, middles, most = zip(*(fit[figure].ends(features, names) for fit in fits.values()), strict=True)
         middle[name] = round(sum(middles) / len(fits))
         ends[name] = (max(1, math.floor(min(least))), max(1, round(max(most))))
     bounds = {kind: demand.worst(fit["worst"].costs) for kind, fit in fits.items()}
-    worst = {kind: round(fits[kind]["worst"].most * bound) for kind, bound in bounds.items()}
+    worst = {kind: round(fits[kind]["worst"].upper(names, bound)) for kind, bound in bounds.items()}
     peak = round(sum(fits[kind]["worst"].middle * bound for kind, bound in bounds.items()) / len(fits))
     return Estimate(layout, middle["flash"], middle["ram"], middle["mean"], max(worst.values()), peak, ends, worst)
 
@@ -135,17 +136,17 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
     return ("nodes",) if splits > MOST_BRANCHES else LAYOUTS
 
 
-def chosen_layout(forest: Forest, options: COptions) -> Layout:
+def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:
     """The layout: as given, or chosen among those that keep the budget by every compiler: for `smallest` that of the
     fewest bytes, for `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose
     worst case has at most SLOWDOWN times those, for `auto` what the budget asks for: without instructions in it and
     with flash, the fastest, with instructions alone, the smallest, else as `balanced`.
 
     Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
-    could."""
+    could. smaller: what it says of ways to make the forest smaller."""
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not adds(forest):
-        raise OptionError(f"c: layout={layout} is for trees that are added", do="use layout=branches")
+        raise OptionError(f"--c-layout {layout} is for trees that are added", do="use --c-layout branches")
     among = possible(forest)
     if layout in LAYOUTS:
         among = tuple(name for name in LAYOUTS if name == layout)
@@ -160,7 +161,7 @@ def chosen_layout(forest: Forest, options: COptions) -> Layout:
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(costs, options, entry_of(forest)), do=_WAYS)
+        raise OptionError(_refusal(costs, options, entry_of(forest)), do=_ways(options, smaller))
     return _best(fitting, _goal(options) if layout == "auto" else layout).layout
 
 
@@ -181,10 +182,12 @@ def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
     return min(costs, key=lambda cost: (cost.flash, cost.peak))
 
 
-_WAYS = (
-    "raise the budget to that, or make the forest smaller: -O2, -O3, prune-trees; without a budget forestc measure "
-    "tells the figures by your compiler"
-)
+def _ways(options: COptions, smaller: str) -> str:
+    raised = "raise the budget to that" if len(options.limits) == 1 else "raise the budgets to those of one layout"
+    return (
+        f"{raised}, or make the forest smaller: {smaller}; without a budget forestc measure tells the figures by "
+        "your compiler"
+    )
 
 
 def entry_of(forest: Forest) -> str:
@@ -199,16 +202,17 @@ def budget_note(forest: Forest, options: COptions) -> str:
 
 
 def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
-    """What can't be kept: a single limit that no layout keeps, else all limits together."""
-    for name, limit in options.limits.items():
+    """What can't be kept: a single limit with the layout that needs the least, several with all layouts."""
+    if len(options.limits) == 1:
+        ((name, limit),) = options.limits.items()
         best = min(costs, key=lambda cost: cost.most(name))
-        if best.most(name) > limit:
-            what = f"{name} budget of {limit:,} {UNITS[name]} for {entry} on {options.cpu}"
-            return f"c: the {what} can't be kept for certain: {best.layout} needs the least, {_range(best, name)}"
+        what = f"{name} budget of {limit:,} {UNITS[name]} for {entry} on {options.cpu}"
+        return f"c: the {what} can't be kept for certain: {best.layout} needs the least, {_range(best, name)}"
     figures = "; ".join(
         f"{cost.layout}: {', '.join(f'{name} {_range(cost, name)}' for name in options.limits)}" for cost in costs
     )
-    return f"c: no layout keeps all budgets for {entry} on {options.cpu} for certain: {figures}"
+    limits = ", ".join(f"{name} {limit:,}" for name, limit in options.limits.items())
+    return f"c: no layout keeps all budgets ({limits}) for {entry} on {options.cpu} for certain: {figures}"
 
 
 def _range(cost: Estimate, name: str) -> str:

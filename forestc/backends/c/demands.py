@@ -1,21 +1,25 @@
 """What a layout of C asks of a processor, in counts: the features that flash, stack and instructions are priced by.
 
 Amounts of a row are those of the leaves that it reaches, one of each tree, and of what every row does. So the most that
-any row needs is at most the sum, over the trees, of the most expensive leaf: the computed worst-case path.
+any row needs is at most the sum, over the trees, of the most expensive leaf.
 
 | of `branches`, `calls` | counts                                                                             |
 |-----------------------|-------------------------------------------------------------------------------------|
 | split, again          | splits whose condition no earlier tree has; other splits, which GCC may know        |
-| test                  | elementary comparisons of their conditions                                          |
-| wide, raw, double     | comparisons with a constant above 255; with the bits of a float; of eight bytes     |
+| test, set             | elementary comparisons of their conditions; those of them that are of sets          |
+| wide, high, literal   | comparisons with a constant above 255, above 2047, and above 65535                  |
+| signed, distant       | of integers with a sign in less than four bytes; of what is beyond 31 elements of x  |
+| raw, absent, double   | comparisons with the bits of a float; whether it is missing; of eight bytes         |
 | bytes                 | bytes of the compared words                                                         |
 | leaf, equal           | distinct leaves of trees of one output; other leaves that return                    |
 | add, add_bytes        | additions to an output by leaves of trees of several outputs, and their bytes       |
-| long                  | of leaf and add, those with a value beyond 255                                      |
+| long, long_high, ...  | of leaf and add, those with a value beyond 255, beyond 2047, and beyond 65535       |
+| leaf_bytes            | bytes of these values                                                               |
 | load                  | splits on a feature that no split above has read                                    |
 | flat, written         | of forests without a split, instead of all others: 1, and the scores that are written |
 | dense, threaded       | splits for each feature, and times all splits: GCC follows what it knows of few       |
 |                       | features from tree to tree, by copies of trees                                      |
+| crowded               | splits, in a forest of many splits on up to three features                          |
 
 | feature of `ranked`   | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -24,6 +28,7 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | leaf, equal, long     | as above, without leaves that add nothing                                           |
 | table                 | bytes of the tables                                                                 |
 | ranks, rank           | features that are ranked; steps of the searches that rank them                      |
+| rank_float, twin      | floats among these; those that have a second slot, for missing values               |
 | slot                  | slots that are filled                                                               |
 | added, numbered       | additions by leaves of trees of several outputs; as flash, whether there are any    |
 
@@ -32,7 +37,8 @@ any row needs is at most the sum, over the trees, of the most expensive leaf: th
 | table                 | bytes of the tables                                                                 |
 | by_index, ...         | splits that a row comes to, by the code; as flash, whether it is this code          |
 | far, long             | trees, where there are jumps, and leaves of two bytes                               |
-| slot, ranks, rank     | slots that are filled; features that are ranked; steps of the searches              |
+| slot, ranks, rank     | slots that are filled; features that are ranked; steps of the searches; see ranked  |
+| low, member           | slots in which a missing value is the lowest; that are filled from a struct         |
 | codes                 | comparisons of the sets that have a slot for themselves                             |
 | value, rows, bits, pairs | additions, by the kind of leaves; as flash, whether it is this kind              |
 
@@ -67,6 +73,7 @@ from forestc.backends.c.types import FLOATS, score_type, size_of, word_type
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import word_range
 from forestc.layouts.leaves import Leaves
 from forestc.layouts.masks import masks_of
 from forestc.layouts.mixed import unrolled
@@ -78,8 +85,14 @@ BRANCHES = (
     "split",
     "again",
     "test",
+    "set",
     "wide",
+    "high",
+    "literal",
+    "signed",
+    "distant",
     "raw",
+    "absent",
     "double",
     "bytes",
     "load",
@@ -89,6 +102,7 @@ BRANCHES = (
     "add_bytes",
     "long",
 )
+FEW_FEATURES, FEW_SPLITS = 3, 8  # up to these and more of each: what GCC's copies take is then harder to tell
 Amounts = dict[str, float]
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -104,6 +118,13 @@ class Demand:
     row: Amounts
     trees: Mapping[int, Arrays]
     conditions: Arrays = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The features of which there is something, in flash or in rows."""
+        amounts = [*self.flash.items(), *self.row.items(), *self.stack.items()]
+        arrays = [*self.conditions.items(), *(own for tree in self.trees.values() for own in tree.items())]
+        return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
         """The amounts of an average row: by the trees' covers, or, without them, as if each split halved its rows."""
@@ -196,13 +217,14 @@ def branches(inputs: Inputs) -> Demand:
             distinct = np.unique(values)
             flash["leaf"] += len(distinct)
             flash["equal"] += len(values) - len(distinct)
-            flash["long"] += float((np.abs(distinct) > 255).sum())
+            long = distinct
         else:
             adds = np.where(inner, 0, (tree.values != 0).sum(axis=1)[tree.leaf]).astype(np.float64)
             flash["add"] += float(adds.sum())
             flash["add_bytes"] += score * float(adds.sum())
-            flash["long"] += float((np.abs(tree.values[tree.leaf[~inner]]) > 255).sum())
+            long = tree.values[tree.leaf[~inner]]
             paths |= {"add": adds, "add_bytes": score * adds}
+        _count_leaves(flash, long, score)
         trees[index] = paths
     if not trees:
         return _constant(forest)
@@ -211,7 +233,15 @@ def branches(inputs: Inputs) -> Demand:
     splits = flash["split"] + flash["again"]
     flash["dense"] = splits / max(1.0, used)
     flash["threaded"] = splits * flash["dense"]
+    flash["crowded"] = splits * (used <= FEW_FEATURES and flash["dense"] > FEW_SPLITS)
     return Demand({**flash, **common}, _stack(forest) | {"used": used, "tree": common["tree"]}, common, trees)
+
+
+def _count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
+    """Adds what the constants of leaves take. score: bytes of a score."""
+    for name, most in (("long", 255), ("long_high", 2047), ("long_literal", 65535)):
+        flash[name] = flash.get(name, 0.0) + float((np.abs(values) > most).sum())
+    flash["leaf_bytes"] = flash.get("leaf_bytes", 0.0) + score * float((values != 0).sum())
 
 
 def calls(inputs: Inputs) -> Demand:
@@ -219,7 +249,9 @@ def calls(inputs: Inputs) -> Demand:
     demand = branches(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
-        own = {name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded")}
+        own = {
+            name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded", "crowded")
+        }
         return own | ({"split": own["split"] + amounts["again"]} if "again" in amounts else {})
 
     trees = {index: joined(amounts) for index, amounts in demand.trees.items()}
@@ -266,7 +298,7 @@ def ranked(inputs: Inputs) -> Demand:
         distinct, counts = np.unique(values[(tree.left == LEAF) & ((values != 0) | numbered)], return_counts=True)
         flash["leaf"] += len(distinct)
         flash["equal"] += float((counts - 1).sum())
-        flash["long"] += float((distinct > 255).sum())
+        _count_leaves(flash, distinct, 2 if numbered else size_of(score_type(forest)))
         for name, amounts in at_node.items():
             flash[name] += float(amounts.sum())
         trees[index] = {**paths, "long": long}
@@ -274,7 +306,9 @@ def ranked(inputs: Inputs) -> Demand:
             trees[index]["added"] = _added(forest, index, leaves)[leaves.kind]
             trees[index]["added_bytes"] = size_of(score_type(forest)) * trees[index]["added"]
     table = slots.rank_bytes + (leaves.bytes if numbered else 0)
-    flash |= {"table": float(table), "ranked": float(prepared["ranks"] > 0), "numbered": float(numbered), **common}
+    flash |= {"table": float(table), "numbered": float(numbered), **common}
+    made = _slots_flash(inputs, slots, float(_slot_bytes(slots, forest)))
+    flash |= {name: amount for name, amount in made.items() if name != "slot_bytes"}
     stack = _stack(forest) | {"slot_bytes": prepared["slot"] * _slot_bytes(slots, forest)}
     return Demand(flash, stack, common | prepared, trees)
 
@@ -300,7 +334,7 @@ def nodes(inputs: Inputs) -> Demand:
         "far": far,
         "long": long,
         "width": width,
-        **_slots_flash(slots, width),
+        **_slots_flash(inputs, laid.slots, width),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
     return Demand(flash, _stack(forest) | {"slot_bytes": slots["slot"] * _slot_bytes(laid.slots, forest)}, row, trees)
@@ -321,12 +355,13 @@ def masks(inputs: Inputs) -> Demand:
     mask = max(8, laid.width) // 8
     threshold = width_of(laid.thresholds)
     table = len(laid.thresholds) * threshold + len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
-    table += laid.reached.size + len(laid.ends) * 4 + leaves.bytes + laid.slots.rank_bytes
+    table += laid.reached.size * width_of(laid.reached.ravel()) + len(laid.ends) * 4
+    table += leaves.bytes + laid.slots.rank_bytes
     flash = {
         "table": float(table),
         leaves.kind: 1.0,
         "mask_width": float(mask),
-        **_slots_flash(slots, float(_slot_bytes(laid.slots, forest))),
+        **_slots_flash(inputs, laid.slots, float(_slot_bytes(laid.slots, forest))),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
     stack = _stack(forest) | {
@@ -346,7 +381,7 @@ def mixed(inputs: Inputs) -> Demand:
         for unroll in (True, False)
     ]
     if not all(parts):
-        raise OptionError("c: layout=mixed is for trees of which some become branches", do="use layout=branches")
+        raise OptionError("--c-layout mixed is for trees of which some become branches", do="use --c-layout branches")
     above, below = (
         layout(replace(inputs, forest=replace(forest, trees=tuple(forest.trees[index] for index in some))))
         for layout, some in zip((branches, nodes), parts, strict=True)
@@ -366,22 +401,41 @@ def _slots(inputs: Inputs, slots: Slots) -> Amounts:
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
     tests = _tests(inputs)["test"]
+    plain = [slot for slot in slots.slots if slot.condition is None and not slots.ranked]
+    kinds = [inputs.kind(slot.feature) for _, slot in slots.ranks]
     return {
         "slot": float(filled),
+        "low": float(sum(slot.missing_low for slot in plain)),
+        "slot_double": float(filled * (_slot_bytes(slots, inputs.forest) == 8)),
+        "member": float(inputs.struct * filled),
         "ranks": float(len(ranks)),
         "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks)),
+        "twin": float(len(slots.slots) - len(ranks)) if slots.ranked else 0.0,
+        "rank_float": float(kinds.count("float")),
+        "rank_double": float(kinds.count("double")),
         "codes": float(sum(tests[slot.condition] for slot in slots.slots if slot.condition is not None)),
     }
 
 
-def _slots_flash(slots: Amounts, width: float) -> Amounts:
-    """The same in flash: ranks are made in a loop. width: bytes of a slot."""
-    filled = 0.0 if slots["rank"] else slots["slot"]
+def _slots_flash(inputs: Inputs, slots: Slots, width: float) -> Amounts:
+    """The same in flash: ranks are made in a loop, of a struct one after the other. width: bytes of a slot."""
+    row = _slots(inputs, slots)
+    filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
+    ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
+    steps = {kind: max(cuts for own, cuts in ranked if own == kind).bit_length() for kind, _ in ranked}
     return {
-        "ranked": float(slots["rank"] > 0),
+        "ranked": float(len(steps)),
+        "rank": float(sum(steps.values())),
+        "rank_float": float("float" in steps),
+        "rank_double": float("double" in steps),
+        "rank_twin": float(bool(steps) and row["twin"] > 0),
+        "rank_member": float(inputs.struct * len(ranked)),
         "slot": filled,
+        "low": row["low"],
+        "slot_double": float(_slot_bytes(slots, inputs.forest) == 8),
+        "member": row["member"],
         "slot_bytes": filled * width,
-        "codes": slots["codes"],
+        "codes": row["codes"],
     }
 
 
@@ -410,29 +464,49 @@ def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def _tests(inputs: Inputs) -> Arrays:
-    """Counts for each condition, and 0 for none at the end: comparisons; those of integers with a constant above 255,
-    and those of floats; and the bytes that they compare."""
-    forest, many = inputs.forest, len(inputs.forest.conditions)
-    counts = {name: np.zeros(many + 1) for name in ("test", "wide", "raw", "double", "bytes")}
+    """Counts for each condition, and 0 for none at the end: elementary comparisons, by what they compare."""
+    forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
+    names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
+    counts = {name: np.zeros(many + 1) for name in names}
     for place in range(many):
         condition = forest.conditions[place]
         match condition.test:
             case Below(threshold):
-                known: tuple[Any, ...] = (threshold,)
+                known: list[Any] = [threshold]
             case OneOf(codes):
-                known = tuple(codes)
+                known = [*codes]
             case Within(cuts):
-                known = tuple(cuts)
-        kind = inputs.kind(condition.feature)
-        tests = len(known) + (condition.missing_left and forest.features[condition.feature].missing)
-        counts["test"][place] = tests
-        counts["bytes"][place] = tests * (FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind))
-        counts["double"][place] = tests * (counts["bytes"][place] == 8 * tests)
+                known = [*cuts]
+        feature, kind = forest.features[condition.feature], inputs.kind(condition.feature)
         if kind in FLOATS:
-            counts["raw"][place] = tests
-        else:
-            counts["wide"][place] = sum(not 0 <= int(value) < 256 for value in known)
+            counts["absent"][place] = feature.missing
+            counts["raw"][place] = len(known) + feature.missing
+        elif condition.missing_left and feature.missing:
+            known.append(word_range(feature.number, feature.missing).missing)
+        for name, most in (("wide", 255), ("high", 2047), ("literal", 65535)) if kind not in FLOATS else ():
+            counts[name][place] = sum(not -1 <= int(value) <= most for value in known)
+        size = FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind)
+        tests = len(known) + counts["absent"][place]
+        counts["test"][place] = tests
+        counts["set"][place] = tests * (not isinstance(condition.test, Below))
+        counts["bytes"][place] = tests * size
+        counts["double"][place] = tests * (size == 8)
+        counts["signed"][place] = tests * (size < 4 and kind.startswith("int"))
+        counts["distant"][place] = tests * distant[condition.feature]
     return counts
+
+
+def _distant(inputs: Inputs) -> list[bool]:
+    """By feature, whether it lies beyond 31 elements of its type: what short loads reach."""
+    if not inputs.struct:
+        return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
+    far, offset = list[bool](), 0
+    for kind in inputs.kinds:
+        size = FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind)
+        offset = -(-offset // size) * size
+        far.append(offset > 31 * size)
+        offset += size
+    return far
 
 
 def _common(forest: Forest, trees: int) -> Amounts:

@@ -82,7 +82,7 @@ def parsed(text: str) -> dict[str, str]:
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
         kind = ALIASES.get(kind, kind)
         if not name or not equals or kind not in TYPES:
-            raise OptionError(f"c: types={part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
+            raise OptionError(f"--c-types {part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
         if name in types:
             raise OptionError(f"c: types gives {name!r} two types", do="leave one out")
         types[name] = kind

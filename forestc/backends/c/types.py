@@ -162,8 +162,8 @@ def float_inputs(forest: Forest) -> FloatType:
     """The float type of all features' raw values. Raises OptionError if they differ, and for categories."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
-            raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
+            raise OptionError(f"--c-inputs float can't take the category {feature.name!r}", do="use --c-inputs words")
     kinds = {f.raw for f in forest.features}
     if len(kinds) > 1 or not all(isinstance(kind, Float) for kind in kinds):
-        raise OptionError("c: inputs=float needs features of one float type", do="use inputs=words")
+        raise OptionError("--c-inputs float needs features of one float type", do="use --c-inputs words")
     return FLOATS["double"] if Float(64) in kinds else FLOATS["float"]
