@@ -185,13 +185,14 @@ def _carried_out(search: Search, start: float, seconds: float) -> Ended:
             search.until = start + SEARCHED * seconds
             search.explore()
         except OutOfTimeError:
-            ended = "late"
+            search.late = True
             search.pool.drop()
         try:
             search.until = start + seconds
             search.finish()
         except OutOfTimeError:
-            ended = "late"
+            search.late = True
+        ended = "late" if search.late else ended
     except KeyboardInterrupt:
         ended = "stopped"
     return ended

@@ -18,6 +18,7 @@ from multiprocessing.connection import wait
 from types import ModuleType
 from typing import Any, Protocol
 
+from forestc.algorithms.compiled import interruptible as unwrapped
 from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
@@ -53,7 +54,8 @@ class Pool(Protocol):
 def carried_out(bench: Bench, job: Job) -> Trial:
     """The trial after its job, written to its folder; as failed where anything goes wrong."""
     try:
-        trial = bench.run(job)
+        with unwrapped():
+            trial = bench.run(job)
     except (Interrupted, KeyboardInterrupt):
         raise
     except ForestcError as error:
