@@ -147,8 +147,8 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises the exception of a signal, such as KeyboardInterrupt, also where it comes while numba prepares a call: numba
-    makes a SystemError of it."""
+    """Raises the exception of a signal, such as KeyboardInterrupt, also where it comes while numba prepares a call: it
+    then raises a SystemError."""
     try:
         yield
     except SystemError as error:

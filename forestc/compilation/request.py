@@ -19,6 +19,7 @@ from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names
 from forestc.lowering.trees import LoweringOptions
+from forestc.options.amounts import tolerance_of
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import AN_OBJECT, Flag, recorded
 from forestc.passes import passes_from
@@ -50,6 +51,7 @@ class Request:
             options,
             device=None if options.device is None else known_device(options.device),
             cpu=stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else "",
+            tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
         check_tolerance(level, options.tolerance, passes)

@@ -43,6 +43,7 @@ class Asked(ExploreOptions):
     classes: tuple[str, ...] = ()
     goals: tuple[Goal, ...] = ()
     limits: tuple[Limit, ...] = ()
+    tolerance: float | None = None
     jobs: int = 1
     rungs: Top | None = "estimate"
 
@@ -81,8 +82,6 @@ class Asked(ExploreOptions):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
-        if self.tolerance is not None and (isinstance(self.tolerance, bool) or not 0 <= self.tolerance <= 1):
-            raise OptionError(f"tolerance={self.tolerance}", do="use a share from 0 to 1")
         if self.top not in self.reachable:
             what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
             raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")

@@ -22,8 +22,9 @@ UNPRUNED = 1  # the level that changes no path of the given rows
 @dataclass(frozen=True)
 class Choice:
     """size: the goal that the front is ordered by. best: the most accurate of the front. taken: the smallest that is
-    accurate enough, as the module says; within: whether any is, else the one that loses least is taken; fits: whether it fits the
-    device. smaller, better: the next of the front, None at its ends. unpruned: the model as it is."""
+    accurate enough, as the module says; within: whether any is (otherwise the one that loses least is
+    taken); fits: whether it fits the device. smaller, better: the next of the front, None at its ends. unpruned: the
+    model as it is."""
 
     size: Goal
     best: Trial
@@ -83,7 +84,8 @@ def shown(study: Study) -> list[Trial]:
     chosen, front = choice(study), list(study.front)
     if chosen is None or chosen.taken in front:
         return front
-    return sorted([*front, chosen.taken], key=lambda trial: [goal.cost(trial.figure(goal.figure)) for goal in study.goals])
+    goals, some = study.goals, [*front, chosen.taken]
+    return sorted(some, key=lambda trial: [goal.cost(trial.figure(goal.figure)) for goal in goals])
 
 
 def against_model(study: Study) -> bool:

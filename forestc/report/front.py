@@ -25,7 +25,11 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
     for row in figures["front"]:
         cells = [_cell(row, name) for name in shown]
         same = row["equal_to"]
-        remarks = ["recommended"] * row["recommended"] + [f"equal to {same}"] * (same is not None) + ["does not fit"] * (row["fits"] is False)
+        remarks = (
+            ["recommended"] * row["recommended"]
+            + [f"equal to {same}"] * (same is not None)
+            + ["does not fit"] * (row["fits"] is False)
+        )
         remark = ", ".join(remarks)
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
     counts, advice = figures["trials"], answer(study)

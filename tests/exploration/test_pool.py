@@ -21,7 +21,7 @@ def bench(mb=None):
 def test_one_worker_says_that_it_compiles_and_under_json_none(level, speak, monkeypatch):
     spoke = []
 
-    def worker(given, speaks):
+    def worker(given, job, speaks):
         spoke.append(speaks)
         return SimpleNamespace(job=None, pipe=SimpleNamespace(send=lambda job: None))
 
@@ -53,7 +53,7 @@ def own():
 print("begun")
 for bench in (b"", pickle.dumps(own)):
     try:
-        worker = pool._Worker(bench, speaks=False)
+        worker = pool._Worker(bench, None, speaks=False)
         pool._end([worker])
         print("started")
     except forestc.ForestcError as error:

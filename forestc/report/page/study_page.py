@@ -8,7 +8,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from forestc.exploration.choice import choice, shown, unpruned
+from forestc.exploration.choice import choice, unpruned
+from forestc.exploration.choice import shown as listed_of
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.forest.summary import shown
@@ -145,7 +146,7 @@ def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
 
 def _front_table(study: Study, links: Links) -> Table:
     near, first = equals(study), unpruned(study.trials)
-    chosen, listed = choice(study), shown(study)
+    chosen, listed = choice(study), listed_of(study)
     taken = None if chosen is None else chosen.taken
     beside = [first] if first is not None and first not in listed else []
     figures = _figures(study)
