@@ -161,22 +161,17 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     evidence = None
     if held_out is None:
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
-    chosen = [] if held_out is None or len(best_plan.trials) < 2 else [_chosen(len(best_plan.trials))]
-    return Ground(replace(best_plan, notes=(*notes, *best_plan.notes, *chosen)), fit, held_out, given, evidence)
+    if held_out is not None and tuple(best_plan.passes) != tuple(best_plan.trials[0].passes):
+        notes = [*notes, _CHOSEN.format(settings=len(best_plan.trials))]
+    return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
 
 
 _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
+_CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (
     "passes are judged on a share of the given rows; if the model was trained on them, it looks better there than on "
     "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"
 )
-
-
-def _chosen(settings: int) -> str:
-    """The note of a design that was chosen on the held-out rows."""
-    return (
-        f"chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
-    )
 
 
 def _known(fit: Rows, held_out: Rows) -> list[str]:
