@@ -121,7 +121,7 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
         if share:
             given = HELD_OUT
         fit, held_out = split_rows(rows, given, source, label)
-        planned = plan(named, level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
+        planned = plan(named, level, source, fit, held_out, tolerance=wanted.tolerance, scores=options.scores)
         if named is None and share_of(given) is not None and not any(map(judges, planned.passes)):
             planned = plan(None, level, source, rows, None, scores=options.scores)
             notes = [] if share else [_NONE_ASIDE.format(level=planned.level, share=given)]
@@ -151,7 +151,7 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     size = size_of(wanted)
     best_plan = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=options.tolerance, stop=stop, first=first, progress=progress,
+        how=how, tolerance=wanted.tolerance, stop=stop, first=first, progress=progress,
     )  # fmt: skip
     if until == math.inf:  # synthesis takes minutes
         best_plan = _synthesized(best_plan, wanted)

@@ -54,7 +54,7 @@ class Request:
             tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
-        check_tolerance(level, options.tolerance, passes)
+        check_tolerance(level, tolerance_of(options.tolerance), passes)
         stop = check_effort(level, options.effort, passes)
         named = None if passes is None else tuple(passes_from(passes, options.scores))
         targets = _names(options.targets)
@@ -79,6 +79,11 @@ class Request:
         check(options)
         request._check_hardware()
         return request
+
+    @property
+    def tolerance(self) -> float | None:
+        """The accuracy that may be lost, as a share."""
+        return tolerance_of(self.options.tolerance)
 
     def _check_hardware(self) -> None:
         given = self.options
