@@ -47,7 +47,7 @@ VALUES = ("diabetes", "airfoil")
 MOST_FIT, MOST_HELD = 800, 600
 MOST_CELLS = 800  # LUTs of a cover
 SHARED = "simplify,share-thresholds,quantize"
-REGROWN = "leaf_bits={few_bits},price={price},tolerance=1"
+REGROWN = "leaf_bits={few_bits},price={price},tolerance=inf"
 # passes of a level, or their list, with the numbers that are drawn
 RECIPES: dict[str, int | str] = {
     "O0": 0,
@@ -56,12 +56,12 @@ RECIPES: dict[str, int | str] = {
     "O3": 3,
     "plain": "simplify,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
     "shared": "simplify,share-thresholds,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
-    "fitted": "simplify,share-thresholds,quantize{{fit=true,leaf_bits={few_bits},tolerance=1}},simplify",
-    "splits": SHARED + ",prune-splits{{price={price},leaf_bits={few_bits},tolerance=1}},simplify",
+    "fitted": "simplify,share-thresholds,quantize{{fit=true,leaf_bits={few_bits},tolerance=inf}},simplify",
+    "splits": SHARED + ",prune-splits{{price={price},leaf_bits={few_bits},tolerance=inf}},simplify",
     "trees": SHARED + ",prune-trees{{tolerance=0.1,copies=2}},simplify",
     "few regrown": SHARED + ",regrow-trees{{trees={few_trees}," + REGROWN + ",depth={depth}}},simplify",
     "regrown": SHARED + ",regrow-trees{{trees={some_trees}," + REGROWN + "}},simplify",
-    "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=1}},simplify",
+    "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=inf}},simplify",
 }
 LEFT_OUT = 3  # of each set one recipe in this many, in turn
 

@@ -28,7 +28,7 @@ from forestc.rows.batches import ArrayRows
 TITLE = "fitted leaves"
 SETS = ("bc", "digits", "spambase", "magic04", "pima", "dry_bean", "winequality_red", "mnist")
 NOISE = (0.0, 0.02, 0.1)
-FITTED = "simplify,quantize{{fit=true,leaf_bits=1,tolerance=1,noise={noise}}}"
+FITTED = "simplify,quantize{{fit=true,leaf_bits=1,tolerance=inf,noise={noise}}}"
 
 
 def main() -> None:

@@ -37,14 +37,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pruned (-O3)": {"level": 3},
     **{
         f"rules, {most}": {
-            "passes": f"simplify,quantize,extract-rules{{complexity={most},tolerance=1,seconds=SECONDS}},simplify"
+            "passes": f"simplify,quantize,extract-rules{{complexity={most},tolerance=inf,seconds=SECONDS}},simplify"
         }
         for most in (15, 60)
     },
     "rules, auto": {"passes": "simplify,quantize,extract-rules{tolerance=0.02,seconds=SECONDS},simplify"},
     "rules of the forest, 15": {
         "passes": "simplify,quantize,"
-        "extract-rules{learn=forest,copies=2,complexity=15,tolerance=1,seconds=SECONDS},simplify"
+        "extract-rules{learn=forest,copies=2,complexity=15,tolerance=inf,seconds=SECONDS},simplify"
     },
 }
 

@@ -34,9 +34,20 @@ def ctrl_c_ends() -> Iterator[None]:
         raise ended from None
 
 
+_ending: list[int] = []  # signals but Ctrl-C that ended this process
+
+
+def raise_if_ending() -> None:
+    """Raises Interrupted if a signal ends this process. Compiled code and callbacks may lose the exception that a
+    signal raises in them; they fail with another one, or go on."""
+    if _ending:
+        raise Interrupted(_ending[0])
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise CtrlC
+    _ending.append(number)
     raise Interrupted(number)
 
 
@@ -44,6 +55,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def interruptible() -> Iterator[None]:
     """Turns signals into an exception, so that temporary files are removed and outside tools ended. Ignored
     signals stay ignored."""
+    _ending.clear()
     before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     for number in handled:

@@ -147,13 +147,14 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C as KeyboardInterrupt also where it comes while numba prepares a call, which makes a SystemError of it."""
+    """Raises the exception of a signal, such as KeyboardInterrupt, also where it comes while numba prepares a call: it
+    then raises a SystemError."""
     try:
         yield
     except SystemError as error:
         cause: BaseException | None = error
         while cause is not None:
-            if isinstance(cause, KeyboardInterrupt):
+            if not isinstance(cause, Exception):
                 raise cause from None
             cause = cause.__cause__ or cause.__context__
         raise

@@ -196,9 +196,11 @@ def _take(call: Call) -> None:
 
 def _learn_inputs(call: Call) -> None:
     """Learns a small file of counts and ranges that stands for the rows: --inputs takes it in their place."""
-    from forestc.commands.learn_inputs import model_inputs
+    from forestc.commands.learn_inputs import how_long, model_inputs
     from forestc.report.tables import inputs_tables
 
+    with lines(call.json) as tell:
+        tell(how_long(**call.given))
     with progress(call.json) as say:
         _, figures = model_inputs(**call.given, progress=say)
     call.show(figures, lambda: [*inputs_tables(figures), *_notes(figures)])

@@ -147,7 +147,7 @@ def quantize(
     held_out: object = None,
     ranges: object = None,
     level: int | str | None = None,
-    tolerance: float | None = None,
+    tolerance: float | str | None = None,
     missing: Literal["auto", "always"] = "auto",
 ) -> Forest:
     """Runs the passes of a level, or those named, and returns the integer forest.

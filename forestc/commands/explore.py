@@ -34,6 +34,7 @@ from forestc.exploration.pool import pool_of
 from forestc.exploration.search import OutOfTimeError, Search, unreachable
 from forestc.exploration.study import STUDY, TRIALS, Study, write_asked
 from forestc.forest.ir import Forest
+from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 from forestc.options.fields import options_of, takes
 from forestc.options.records import inside
@@ -60,7 +61,8 @@ def explore(options: ExploreOptions) -> Study:
     (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
     its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
     tolerance: recommends the smallest design that loses at most this accuracy against the model, 1.25 standard errors
-    counted as lost; without it the smallest within a standard error of the best.
+    counted as lost; without it the smallest within a standard error of the model's accuracy on the same rows, or of the
+    best where models are trained.
     classes: names of the model's classes as in the labels, in its order, where they differ.
     validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
     and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
@@ -102,6 +104,7 @@ def asked_of(options: ExploreOptions) -> Asked:
             "cpu": stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else None,
             "train": names or (),
             "classes": tuple(options.classes),
+            "tolerance": tolerance_of(options.tolerance),
             "goals": goals_of(options.goals, options.device, options.cpu),
             "limits": limits_of(options.limits, options.device, options.cpu),
             "jobs": cores() if options.jobs is None else options.jobs,
@@ -185,13 +188,14 @@ def _carried_out(search: Search, start: float, seconds: float) -> Ended:
             search.until = start + SEARCHED * seconds
             search.explore()
         except OutOfTimeError:
-            ended = "late"
+            search.late = True
             search.pool.drop()
         try:
             search.until = start + seconds
             search.finish()
         except OutOfTimeError:
-            ended = "late"
+            search.late = True
+        ended = "late" if search.late else ended
     except KeyboardInterrupt:
         ended = "stopped"
     return ended

@@ -74,6 +74,14 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     return model, figures
 
 
+@takes(LearnInputsOptions)
+def how_long(options: LearnInputsOptions) -> str:
+    """How long `model_inputs` searches, in words."""
+    if options.samples is not None:
+        return f"searching for a network in {options.samples} runs (--samples)"
+    return f"searching for a network for {options.seconds:g} s (--time)"
+
+
 def write_inputs(model: InputModel, path: str | Path) -> None:
     """Writes the text form, completely or not at all. Raises ForestcError for a file that can't be written."""
     with writing(path):

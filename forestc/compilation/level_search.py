@@ -121,7 +121,7 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
         if share:
             given = HELD_OUT
         fit, held_out = split_rows(rows, given, source, label)
-        planned = plan(named, level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
+        planned = plan(named, level, source, fit, held_out, tolerance=wanted.tolerance, scores=options.scores)
         if named is None and share_of(given) is not None and not any(map(judges, planned.passes)):
             planned = plan(None, level, source, rows, None, scores=options.scores)
             notes = [] if share else [_NONE_ASIDE.format(level=planned.level, share=given)]
@@ -151,7 +151,7 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     size = size_of(wanted)
     best_plan = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=options.tolerance, stop=stop, first=first, progress=progress,
+        how=how, tolerance=wanted.tolerance, stop=stop, first=first, progress=progress,
     )  # fmt: skip
     if until == math.inf:  # synthesis takes minutes
         best_plan = _synthesized(best_plan, wanted)
@@ -161,10 +161,13 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     evidence = None
     if held_out is None:
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
+    if held_out is not None and tuple(best_plan.passes) != tuple(best_plan.trials[0].passes):
+        notes = [*notes, _CHOSEN.format(settings=len(best_plan.trials))]
     return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
 
 
 _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
+_CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (
     "passes are judged on a share of the given rows; if the model was trained on them, it looks better there than on "
     "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"

@@ -19,6 +19,7 @@ from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names
 from forestc.lowering.trees import LoweringOptions
+from forestc.options.amounts import tolerance_of
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import AN_OBJECT, Flag, recorded
 from forestc.passes import passes_from
@@ -50,9 +51,10 @@ class Request:
             options,
             device=None if options.device is None else known_device(options.device),
             cpu=stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else "",
+            tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
-        check_tolerance(level, options.tolerance, passes)
+        check_tolerance(level, tolerance_of(options.tolerance), passes)
         stop = check_effort(level, options.effort, passes)
         named = None if passes is None else tuple(passes_from(passes, options.scores))
         targets = _names(options.targets)
@@ -77,6 +79,11 @@ class Request:
         check(options)
         request._check_hardware()
         return request
+
+    @property
+    def tolerance(self) -> float | None:
+        """The accuracy that may be lost, as a share."""
+        return tolerance_of(self.options.tolerance)
 
     def _check_hardware(self) -> None:
         given = self.options

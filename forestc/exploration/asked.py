@@ -15,6 +15,7 @@ from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.exploration.goals import FIGURES, spelled
 from forestc.exploration.study import RUNGS, Goal, Limit, Rung
+from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 from forestc.synthesis import known_device, need_tools
 
@@ -43,6 +44,7 @@ class Asked(ExploreOptions):
     classes: tuple[str, ...] = ()
     goals: tuple[Goal, ...] = ()
     limits: tuple[Limit, ...] = ()
+    tolerance: float | None = None
     jobs: int = 1
     rungs: Top | None = "estimate"
 
@@ -81,8 +83,7 @@ class Asked(ExploreOptions):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
-        if self.tolerance is not None and (isinstance(self.tolerance, bool) or not 0 <= self.tolerance <= 1):
-            raise OptionError(f"tolerance={self.tolerance}", do="use a share from 0 to 1")
+        tolerance_of(self.tolerance)
         if self.top not in self.reachable:
             what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
             raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")

@@ -313,6 +313,7 @@ class Bench:
             if not place or more == MORE_STAGES or not self._too_slow(report["fmax_mhz"]):
                 break
             shutil.rmtree(folder)
+            clock.found.pop("check", None)
             trial = replace(trial, options={**trial.options, "latency": int(trial.options.get("latency", 0)) + 1})
         names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * place
         figures = {name: float(report[name]) for name in names if report[name] is not None}

@@ -1,9 +1,10 @@
 """Which design of a study to take, and those beside it on the front.
 
-With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost; otherwise
-the smallest of the front within a standard error of its best. What does not fit the device is taken only if nothing
-fits. The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section
-3.4.3.
+With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost. Without one,
+a study of a given model takes the smallest that loses at most a standard error against the model on the same rows, or
+no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest
+of the front within a standard error of the front's best. What does not fit the device is taken only if nothing fits.
+The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ UNPRUNED = 1  # the level that changes no path of the given rows
 @dataclass(frozen=True)
 class Choice:
     """size: the goal that the front is ordered by. best: the most accurate of the front. taken: the smallest that is
-    accurate enough, as the module says; within: whether it is within the study's tolerance; fits: whether it fits the
-    device. smaller, better: the next of the front, None at its ends. unpruned: the model as it is."""
+    accurate enough, as the module says; within: whether any is (otherwise the one that loses least is
+    taken); fits: whether it fits the device. smaller, better: the next of the front, None at its ends. unpruned: the
+    model as it is."""
 
     size: Goal
     best: Trial
@@ -55,8 +57,15 @@ def choice(study: Study) -> Choice | None:
     among = fitting or [min(known, key=cost)]
     best = max(among, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
     assert best.validation is not None
-    within = True
-    if tolerance is None:
+    within, first = True, unpruned(study.trials)
+    if tolerance is None and against_model(study):
+        beside = [first] if first and first not in among and study.kept(first) and study.fits(first) else []
+        candidates = [*among, *(trial for trial in beside if _known(trial, size))] if fitting else among
+        least = 0.0 if first is None or first not in candidates else _lost(first)[0]
+        good = [trial for trial in candidates if _lost(trial)[0] <= max(_lost(trial)[1], least)]
+        within = bool(good)
+        taken = min(good, key=cost) if good else min(candidates, key=lambda trial: (_lost(trial)[0], cost(trial)))
+    elif tolerance is None:
         enough = best.validation.value - best.validation.standard_error
         taken = min((trial for trial in among if _accuracy(trial) >= enough), key=cost)
     else:
@@ -67,7 +76,28 @@ def choice(study: Study) -> Choice | None:
         taken = min(good, key=cost) if good else min(candidates, key=lambda trial: (counted(trial, best), cost(trial)))
     smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
     better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
-    return Choice(size, best, taken, smaller, better, unpruned(study.trials), within, bool(fitting))
+    return Choice(size, best, taken, smaller, better, first, within, bool(fitting))
+
+
+def shown(study: Study) -> list[Trial]:
+    """The front, and the recommended design in its place by the goals where it is not on the front."""
+    chosen, front = choice(study), list(study.front)
+    if chosen is None or chosen.taken in front:
+        return front
+    goals, some = study.goals, [*front, chosen.taken]
+    return sorted(some, key=lambda trial: [goal.cost(trial.figure(goal.figure)) for goal in goals])
+
+
+def against_model(study: Study) -> bool:
+    """Whether the accuracies of a study are compared with those of a given model."""
+    return any(trial.validation is not None and trial.validation.lost is not None for trial in study.trials)
+
+
+def _lost(trial: Trial) -> tuple[float, float]:
+    """What a trial loses against the given model on the same rows, and the standard error of that."""
+    score = trial.validation
+    assert score is not None
+    return (score.lost or 0.0), (score.lost_error or 0.0)
 
 
 def counted(trial: Trial, best: Trial) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from forestc.exploration.choice import choice, counted
+from forestc.exploration.choice import choice, counted, shown
 from forestc.exploration.study import Study, Trial
 
 FRONT, ALL = "front.csv", "study.parquet"
@@ -40,8 +40,8 @@ def equals(study: Study) -> dict[int, int]:
 
 
 def write_front(study: Study) -> None:
-    """Writes front.csv and study.parquet."""
-    rows = [_row(study, trial) for trial in study.front]
+    """Writes front.csv, the front and the recommended design, and study.parquet."""
+    rows = _shown_rows(study)
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -52,6 +52,13 @@ def write_front(study: Study) -> None:
     names = list(dict.fromkeys(key for row in rows for key in row))
     table = {name: _column([row.get(name) for row in rows]) for name in names}
     pyarrow.parquet.write_table(pa.table(table), study.folder / ALL)
+
+
+def _shown_rows(study: Study) -> list[dict[str, Any]]:
+    """The front and the recommended design, which `recommended` marks."""
+    chosen = choice(study)
+    taken = None if chosen is None else chosen.taken.number
+    return [_row(study, trial) | {"recommended": trial.number == taken} for trial in shown(study)]
 
 
 def _row(study: Study, trial: Trial) -> dict[str, Any]:
@@ -76,7 +83,7 @@ def summary(study: Study) -> dict[str, Any]:
     states: Mapping[str, int] = {
         state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")
     }
-    front = [{"fits": None} | _row(study, trial) | {"equal_to": same.get(trial.number)} for trial in study.front]
+    front = [{"fits": None} | row | {"equal_to": same.get(row["trial"])} for row in _shown_rows(study)]
     chosen = choice(study)
     taken = (
         None
@@ -102,4 +109,6 @@ def summary(study: Study) -> dict[str, Any]:
         "command",
     )
     asked = {name: study.asked.get(name) for name in kept}
+    failure = next((trial.reason or "unknown" for trial in study.trials if trial.state == "failed"), None)
+    asked["first_failure"] = failure
     return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **asked}

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
-from forestc.interrupts import Interrupted, interruptible
+from forestc.interrupts import Interrupted, interruptible, raise_if_ending
 from forestc.rows.cluster import connected
 from forestc.system import resident_mb
 
@@ -51,7 +51,8 @@ class Pool(Protocol):
 
 
 def carried_out(bench: Bench, job: Job) -> Trial:
-    """The trial after its job, written to its folder; as failed where anything goes wrong."""
+    """The trial after its job, written to its folder; as failed where anything goes wrong. Raises Interrupted if a
+    signal ends the worker: the trial is then dropped."""
     try:
         trial = bench.run(job)
     except (Interrupted, KeyboardInterrupt):
@@ -62,6 +63,7 @@ def carried_out(bench: Bench, job: Job) -> Trial:
         trial = failed(job, "out of memory")
     except Exception as error:  # noqa: BLE001 - whatever training libraries and passes raise loses this trial alone
         trial = failed(job, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+    raise_if_ending()
     write_trial(bench.material.folder, trial)
     return trial
 

@@ -31,6 +31,7 @@ NEAR = (0.9, 1.0)  # near the front: on it at this share of the costs, and with 
 CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
 BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
 BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
+KEPT_FOR_LAST = 1.3  # times what the recommended design took, kept for the one that is recommended after the climb
 SENT = 6  # designs each time
 MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
@@ -49,6 +50,7 @@ class Search:
         self.trials: dict[int, Trial] = {}
         self.known: dict[str, Correction] = {}
         self.until = math.inf
+        self.late = False  # whether its time has ended something
         self._identities: dict[int, int] = {}
         self._in_sampler: set[int] = set()
         self._next: list[Any] = []  # trials that a killed search left under way
@@ -246,9 +248,21 @@ class Search:
 
     def finish(self) -> None:
         """Compiles, checks and scores the front; a design that fails leaves it, and others may come to it. Raises
-        OutOfTimeError."""
+        OutOfTimeError. If time is limited, the recommended design comes first, and again after the climb, for which as
+        much time is kept as that took."""
+        end, began = self.until, time.monotonic()
+        if end < math.inf:
+            self._finish_recommended()
         if self.asked.top != "estimate":
-            self.climb()
+            self.until = end - KEPT_FOR_LAST * (time.monotonic() - began) if end < math.inf else end
+            try:
+                self.climb()
+            except OutOfTimeError:
+                self.late = True
+                self.pool.drop()
+            self.until = end
+        if end < math.inf:
+            self._finish_recommended()
         while True:
             wanted = self._wanted()
             sent = [trial for trial in wanted if not self._finished(trial)]
@@ -257,9 +271,30 @@ class Search:
             self._all("finish", sent)
         self._build_unpruned()
 
+    def _finish_recommended(self) -> None:
+        """Builds, checks and scores the design that the study recommends now; if it fails, the next."""
+        while (taken := self._recommended()) is not None and not self._finished(taken):
+            rungs = self.asked.reachable[1 : self.asked.reachable.index(self.asked.top) + 1]
+            built = [rung for rung in rungs if rung in ("synthesis", "measured") and rung not in taken.figures]
+            for rung in built if self._fits(taken) else ():
+                self._all(rung, [taken])
+                taken = self.trials[taken.number]
+            if taken.state == "complete" and taken == self._recommended():
+                self._all("finish", [taken])
+            self.refit()
+
+    def _recommended(self) -> Trial | None:
+        chosen = choice(self._judged())
+        return None if chosen is None else self.trials[chosen.taken.number]
+
+    def _judged(self) -> Study:
+        """The study as it is now, with what recommendations depend on."""
+        asked = {"device": self.asked.device, "tolerance": self.asked.tolerance, "unfinished": self.late}
+        return self.view(asked=asked)
+
     def _wanted(self) -> list[Trial]:
         """The designs of the front, and the one that the study recommends."""
-        view = self.view(asked={"device": self.asked.device, "tolerance": self.asked.tolerance})
+        view = self._judged()
         chosen = choice(view)
         front = list(view.front)
         return front if chosen is None or chosen.taken in front else [*front, chosen.taken]
@@ -278,7 +313,7 @@ class Search:
             lacks = {
                 "untried": max(0, self.asked.trials - asked),
                 "begun": asked - len(self.trials),
-                "designs": sum(not self._finished(trial) for trial in self.view().front),
+                "designs": len({t.number for t in (*self._wanted(), *self.view().front) if not self._finished(t)}),
             }
             unfinished = lacks if any(lacks.values()) else None
         on_front = {trial.number for trial in self.view(asked={"unfinished": unfinished}).front}

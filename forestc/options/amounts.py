@@ -1,11 +1,15 @@
-"""Amounts as people write them: 4000, 4k, 2kB, 16 KiB."""
+"""Amounts as people write them: 4000, 4k, 2kB, 16 KiB; tolerances: 0.01, 1%."""
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
+from forestc.errors import OptionError
+
 FACTORS = {"": 1, "k": 1000, "ki": 1 << 10, "m": 10**6, "mi": 1 << 20}  # by prefix, in lower case
+MOST_TOLERANCE = 0.5  # of the accuracy
 _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:[_,][0-9]{3})*(?:\.[0-9]{1,9})?)\s*(k|ki|m|mi|)(b|)\s*", re.IGNORECASE)
 
 
@@ -19,6 +23,21 @@ def amount(given: int | str, unit: str) -> int | None:
         return None
     exact = Fraction(parts[1].replace(",", "").replace("_", "")) * FACTORS[parts[2].lower()]
     return int(exact) if exact.denominator == 1 else None
+
+
+def tolerance_of(given: float | str | None) -> float | None:
+    """The accuracy that may be lost, as a share. Raises OptionError for more than half, which was meant as points."""
+    if given is None:
+        return None
+    text = str(given).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= MOST_TOLERANCE:
+        what = f"use a share up to {MOST_TOLERANCE:g}: 0.01, or 1%, is one point"
+        raise OptionError(f"tolerance={given}", do=what)
+    return share
 
 
 def forms(unit: str) -> str:

@@ -70,8 +70,13 @@ class _ModelAndHardware:
         kind=str,
         schema=_LEVEL,
     )
-    tolerance: float | None = option(
-        None, "--tolerance", "with -O2 and -O3: accuracy that may be lost on other rows; default: 0.01", "T"
+    tolerance: float | str | None = option(
+        None,
+        "--tolerance",
+        "with -O2 and -O3: accuracy that may be lost on other rows, such as 0.01 or 1%; default: 0.01",
+        "T",
+        kind=str,
+        schema={"type": ["number", "null"]},
     )
     effort: int | str | None = option(
         None,

@@ -54,7 +54,9 @@ class ImageOptions:
     )
     label: Any = label_option()
     level: int | str | None = option(None, "-O --level", "0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str)
-    tolerance: float | None = option(None, "--tolerance", "with -O2 and -O3: accuracy that may be lost", "T")
+    tolerance: float | str | None = option(
+        None, "--tolerance", "with -O2 and -O3: accuracy that may be lost", "T", kind=str
+    )
     passes: str | Sequence[Any] | None = option(None, "--passes -p", "passes to run instead of a level's")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()

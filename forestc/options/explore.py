@@ -47,12 +47,14 @@ class ExploreOptions:
     limits: Sequence[Any] = option(
         (), "--limit", "what every design must keep, as in 'fmax>=150'; several times", "LIMIT", repeated=True
     )
-    tolerance: float | None = option(
+    tolerance: float | str | None = option(
         None,
         "--tolerance",
         "recommend the smallest design that loses at most this accuracy against the model, 1.25 standard errors "
-        "counted as lost; default: the smallest within a standard error of the best",
+        "counted as lost, such as 0.01 or 1%; default: the smallest within a standard error of the model's accuracy, "
+        "or of the best where models are trained",
         "SHARE",
+        kind=str,
     )
     trials: int = option(200, "--trials", "designs to try", "N", least=1)
     seconds: float | None = option(

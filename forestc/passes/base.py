@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -100,10 +101,12 @@ def _plain(text: str) -> bool:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return "inf" if value == math.inf else json.dumps(value, separators=(",", ":"))
 
 
 def _value(text: str) -> Any:
+    if text == "inf":
+        return math.inf
     try:
         return json.loads(text)
     except ValueError:

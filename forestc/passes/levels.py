@@ -155,13 +155,11 @@ def level_number(level: int | str | None) -> int | None:
 
 
 def check_tolerance(level: int | None, tolerance: float | None, named: object) -> None:
-    """Raises OptionError for a tolerance outside 0 to 1, or without a level that searches."""
+    """Raises OptionError for a tolerance without a level that searches."""
     if tolerance is None:
         return
     if level not in SEARCHING or named is not None:
         raise OptionError("a tolerance needs -O2 or -O3", do="add -O3, or write it as an option of a pass")
-    if isinstance(tolerance, bool) or not 0 <= tolerance <= 1:
-        raise OptionError(f"tolerance={tolerance}", do="use a share from 0 to 1")
 
 
 def check_effort(level: int | None, effort: int | str | None, named: object) -> Stop | None:
@@ -230,7 +228,9 @@ def refused(level: int | None, source: Forest, rows: Rows | None, scores: float 
         return "it needs rows"
     if scores is not None:
         return "pruning keeps no scores"
-    reasons = [_refused([family.step], source, rows, None, None) for family in families(level, source, 1.0)]
+    reasons = [
+        _refused([family.step], source, rows, None, None) for family in families(level, source, DEFAULT_TOLERANCE)
+    ]
     return None if None in reasons else reasons[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from forestc.errors import OptionError
+from forestc.options.amounts import MOST_TOLERANCE
 
 DEFAULT_TOLERANCE = 0.01  # accuracy, or R squared, that may be lost on held-out rows
 
@@ -44,6 +46,10 @@ def whole(low: int, high: int | None = None, do: str = "") -> Rule:
 
 
 SHARE = Rule(lambda value: is_number(value) and 0 <= value <= 1, "use a share from 0 to 1")
+TOLERANCE = Rule(
+    lambda value: is_number(value) and (0 <= value <= MOST_TOLERANCE or value == math.inf),
+    f"use a share up to {MOST_TOLERANCE:g}: 0.01 is one point (inf: any loss)",
+)
 FLAG = Rule(lambda value: isinstance(value, bool), "use true or false")
 PRICE = Rule(
     lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6), "use auto or a number above 0, such as 0.1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forestc.exploration.choice import Choice, choice, counted
+from forestc.exploration.choice import Choice, against_model, choice, counted
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Study, Trial
 from forestc.passes.judge import ERRORS
@@ -32,7 +32,7 @@ def answer(study: Study) -> Answer | None:
     head = _head(study, chosen)
     beside = [("Next smaller: ", chosen.smaller), ("Next more accurate: ", chosen.better)]
     return Answer(
-        (*_misfit(study, chosen), _of(chosen, head, chosen.taken), *_compared(study, chosen)),
+        (*_misfit(study, chosen), _of(chosen, head, chosen.taken), *_room(study, chosen), *_compared(study, chosen)),
         tuple(_of(chosen, head, trial) for head, trial in beside if trial is not None),
     )
 
@@ -43,8 +43,11 @@ def _head(study: Study, chosen: Choice) -> str:
     tolerance = study.asked.get("tolerance")
     if not chosen.fits:
         return "The smallest: "
+    if tolerance is None and not chosen.within:
+        return "No design is within a standard error of the model's accuracy. The one that loses least: "
     if tolerance is None:
-        return f"{which} within a standard error of the best: "
+        of = "the model's accuracy, or better" if against_model(study) else "the best"
+        return f"{which} within a standard error of {of}: "
     points = f"{100 * tolerance:g} point{'' if tolerance == 0.01 else 's'}"
     loses = f"loses at most {points} of accuracy, {ERRORS:g} standard errors counted"
     if chosen.within:
@@ -56,6 +59,15 @@ def _misfit(study: Study, chosen: Choice) -> list[Words]:
     if chosen.fits:
         return []
     return [(f"No design that was tried fits {study.asked.get('device')} ({study.room:,} LUTs).",)]
+
+
+def _room(study: Study, chosen: Choice) -> list[Words]:
+    """That the design fits the device, in LUTs."""
+    luts = chosen.taken.figure("lut")
+    if study.room is None or luts is None or not chosen.fits:
+        return []
+    about = "about " if chosen.taken.known_by("lut") == "estimate" else ""
+    return [(f"It fits {study.asked['device']}: {about}{luts:,.0f} of {study.room:,} LUTs.",)]
 
 
 def _of(chosen: Choice, head: str, trial: Trial) -> Words:
@@ -73,6 +85,7 @@ def unpruned_name(study: Study) -> str:
 
 
 def _compared(study: Study, chosen: Choice) -> list[Words]:
+    """The model as it is, and how many times smaller the design is."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []

@@ -11,17 +11,25 @@ from forestc.exploration.study import Study
 from forestc.report.answer import answer, as_text
 from forestc.report.tables import visible
 
+LONGEST = 200  # characters of the reason of a failed trial
+
 
 def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
     """The front as a table, from the best of the first goal on, and which design to take. figures: of `summary`."""
     shown = list(dict.fromkeys([*(goal.figure for goal in study.goals), "accuracy"]))
-    table = Table(title=f"front of {figures['out']}")
+    beside = any(row["recommended"] and row["trial"] not in {trial.number for trial in study.front}
+                 for row in figures["front"])  # fmt: skip
+    table = Table(title=f"front of {figures['out']}{', and the recommended design' * beside}")
     for name in ("trial", *(_HEADS.get(name, name) for name in shown), "test", "from", "remark"):
         table.add_column(name, justify="left" if name in ("remark", "from") else "right")
     for row in figures["front"]:
         cells = [_cell(row, name) for name in shown]
         same = row["equal_to"]
-        remarks = [f"equal to {same}"] * (same is not None) + ["does not fit"] * (row["fits"] is False)
+        remarks = (
+            ["recommended"] * row["recommended"]
+            + [f"equal to {same}"] * (same is not None)
+            + ["does not fit"] * (row["fits"] is False)
+        )
         remark = ", ".join(remarks)
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
     counts, advice = figures["trials"], answer(study)
@@ -30,7 +38,9 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
         lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
     if any(row["fits"] is False for row in figures["front"]):
         lines += [f"does not fit: {figures['device']} has {study.room:,} LUTs"]
-    lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
+    first = visible(str(figures["first_failure"]))[:LONGEST]
+    why = f" (the first: {first})" if counts["failed"] else ""
+    lines += [f"{counts['complete']} trials, {counts['failed']} failed{why}; accuracy by {figures['validation']}"]
     lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]

@@ -159,13 +159,13 @@ def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> lis
             f"{trial['size']:,.0f}",
             f"{100 * trial['accuracy']:.2f} of {100 * (trial['accuracy'] + trial['lost']):.2f} %",
             f"{100 * trial['lost']:+.2f} ± {100 * trial['standard_error']:.2f}",
-            "" if trial["good"] else "no",
+            "yes" if trial["good"] else "no",
         )
         for trial in level["table"]
     ]
     first = level["table"][0]
-    how = f"judged on {level['judged_on']}; {ERRORS} errors count"
-    title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how}"
+    how = f"judged on {level['judged_on']}; lost + {ERRORS} standard errors must be within {100 * level['tolerance']:g}"
+    title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how} points"
     heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
     return [made(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forestc.exploration.choice import choice
-from forestc.exploration.front import summary
+from forestc.exploration.front import summary, write_front
 from forestc.exploration.study import Goal, Score, Study, Trial
 from forestc.report.answer import answer, as_text
 from forestc.report.front import front_tables
@@ -115,3 +116,44 @@ def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_coun
     trained = study(*FRONT, model=None, train=["xgboost"], tolerance=0.02)  # against the best, 73.4 %
     assert choice(trained).taken.number == 3
     assert choice(replace(trained, asked={**trained.asked, "tolerance": 0.0})).taken.number == 8
+
+
+def test_of_a_given_model_nothing_larger_than_the_model_as_it_is_is_recommended():
+    model = lost(trial(1, 278, 0.992, level=1), 0.0)
+    fitted = lost(trial(23, 1853, 1.0, error=0.002), -0.008, 0.004)  # to the rows that judge it
+    small, near = lost(trial(3, 14, 0.95), 0.042, 0.01), lost(trial(7, 90, 0.988), 0.004, 0.005)
+    assert choice(study(model, fitted, small)).taken is model
+    assert choice(study(model, fitted, small, near)).taken is near
+    worse = lost(replace(model, validation=Score(0.98, 0.01, 400)), 0.012, 0.002)  # on other rows -O1 may lose
+    assert choice(study(worse, fitted, small)).taken is worse
+    assert said(study(model, fitted, small))[0].startswith(
+        "Smallest within a standard error of the model's accuracy, or better: trial 1, 278 LUTs"
+    )
+
+
+def test_the_recommended_design_is_shown_and_marked_also_beside_the_front(tmp_path):
+    tried = [lost(one, by, 0.0) for one, by in zip(FRONT, (0.002, 0.02, -0.004), strict=True)]
+    beside = lost(trial(7, 12, 0.7), 0.004, 0.001)  # fewer rows judged it
+    beaten = replace(tried[1], figures={"placed": {"lut": 9.0, "fmax_mhz": 109.0}})
+    one = replace(study(tried[0], beaten, tried[2], beside, tolerance=0.01), folder=tmp_path)
+    assert choice(one).taken is beside and beside not in one.front
+    rows = {row["trial"]: row["recommended"] for row in summary(one)["front"]}
+    assert rows == {5: False, 7: True, 3: False, 8: False}
+    write_front(one)
+    written = list(csv.DictReader((tmp_path / "front.csv").read_text().splitlines()))
+    assert [row["trial"] for row in written if row["recommended"] == "True"] == ["7"]
+    (table, *_) = front_tables(one, summary(one))
+    assert list(table.columns[-1].cells)[1] == "recommended" and "and the recommended design" in str(table.title)
+
+
+def test_whether_the_design_fits_is_said_in_words():
+    assert "It fits ice40-hx8k: 14 of 7,680 LUTs." in said(study(*FRONT, device="ice40-hx8k"))[0]
+    guessed = trial(2, 14, 0.73, rung="estimate")
+    assert "It fits ice40-hx8k: about 14 of 7,680 LUTs." in said(study(guessed, device="ice40-hx8k"))[0]
+    assert "fits" not in said(study(*FRONT, device="xcup"))[0]
+
+
+def test_the_first_reason_of_a_failure_is_said():
+    one = study(*FRONT, Trial(9, "failed", reason="prune: no room"), Trial(10, "failed", reason="another"))
+    text = " ".join(str(part) for part in front_tables(one, summary(one))[1:])
+    assert "2 failed (the first: prune: no room)" in text

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+from forestc import interrupts
 from forestc.errors import OptionError
 from forestc.exploration import pool
+from forestc.exploration.candidate import Job
+from forestc.exploration.study import Trial
 
 
 def bench(mb=None):
@@ -66,3 +70,21 @@ def test_a_script_needs_no_guard_unless_it_defines_what_workers_call(tmp_path):
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     lines = done.stdout.splitlines()
     assert lines[:2] == ["begun", "started"] and len(lines) <= 4
+
+
+@pytest.mark.parametrize("loses", [True, False])
+def test_a_trial_whose_worker_a_signal_ends_is_dropped(loses, tmp_path):
+    """Also where compiled code turns the signal's exception into another one, or loses it."""
+
+    def run(job):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except interrupts.Interrupted:
+            if loses:
+                raise SystemError("returned a result with an exception set") from None
+        return Trial(3, "complete")
+
+    job = Job("estimate", Trial(3, "running"))
+    with interrupts.interruptible(), pytest.raises(interrupts.Interrupted):
+        pool.carried_out(SimpleNamespace(run=run, material=SimpleNamespace(folder=tmp_path)), job)
+    assert not list(tmp_path.iterdir())

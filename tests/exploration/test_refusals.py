@@ -114,6 +114,6 @@ def test_iterations_are_of_a_model():
 
 
 def test_a_tolerance_is_a_share():
-    for given in (2, -0.1, True):
-        with pytest.raises(OptionError, match="use a share from 0 to 1"):
+    for given in (2, 1, 0.51, -0.1, True):
+        with pytest.raises(OptionError, match=r"use a share up to 0\.5: 0\.01, or 1%, is one point"):
             Asked(model="m", rows="r", device="xcup", goals=goals_of(None, "xcup", None), tolerance=given)

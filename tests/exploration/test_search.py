@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +30,8 @@ from forestc.exploration.choice import unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool, carried_out
-from forestc.exploration.search import Search
-from forestc.exploration.study import open_study
+from forestc.exploration.search import OutOfTimeError, Search
+from forestc.exploration.study import Goal, Score, Trial, open_study
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 
@@ -429,3 +430,45 @@ def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
             other.figure("lut") < lut and other.figure("accuracy") > score.value + score.standard_error
             for other in front
         )
+
+
+def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_path, monkeypatch):
+    """In 100 s, of which a stage takes 10: the climb finds another one and goes on for ever."""
+    now = [0.0]
+    monkeypatch.setattr("forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: now[0]))
+    asked = SimpleNamespace(
+        device="ice40-up5k", tolerance=0.01, top="synthesis", reachable=("estimate", "synthesis"), test="t.csv",
+        limits=(), goals=(Goal("lut", False), Goal("accuracy", True)), jobs=1,
+    )  # fmt: skip
+    search = Search.__new__(Search)
+    search.asked, search.material, search.pool = asked, SimpleNamespace(folder=tmp_path), SimpleNamespace(drop=list)
+    search.known, search.until, search.late, search._identities = {}, 100.0, False, {}
+    score = Score(0.9, 0.01, 100, lost=0.0, lost_error=0.0)
+    luts = {1: 50.0, 2: 60.0, 3: 70.0}
+    search.trials = {
+        number: Trial(number, "complete", {}, {"estimate": {"lut": lut}}, {"lut": lut}, score)
+        for number, lut in luts.items()
+    }
+    done = []
+
+    def carry_out(stage, trials):
+        for trial in trials:
+            now[0] += 10
+            search._look_at_the_clock()
+            done.append((stage, trial.number))
+            if stage == "finish":
+                search._keep(replace(trial, has_design=True, test=score, seconds={"check": 1.0}))
+            else:
+                search._keep(replace(trial, figures={**trial.figures, stage: {"lut": 40.0 - trial.number}}))
+
+    def climb():
+        carry_out("synthesis", [search.trials[2]])
+        while True:
+            now[0] += 10
+            search._look_at_the_clock()
+
+    search._all, search.climb, search.refit = carry_out, climb, lambda: None
+    with suppress(OutOfTimeError):
+        search.finish()
+    assert done[:4] == [("synthesis", 1), ("finish", 1), ("synthesis", 2), ("finish", 2)]
+    assert search.late and search._finished(search._recommended()) and now[0] <= 100

@@ -12,6 +12,7 @@ from input_models import MIXED, mixed_rows
 
 import forestc
 from forestc.backends import c
+from forestc.commands.learn_inputs import how_long
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
 from forestc.inputs.text import printed
@@ -56,7 +57,9 @@ def test_a_model_and_a_folder_give_inputs(run, work):
         assert output["held_out_log_likelihood"]["model"] > output["held_out_log_likelihood"]["independent"]
         assert output["bytes"] == (work / "made.bn").stat().st_size
         assert forestc.read_inputs(work / "made.bn").rows_seen == 600
-    status, out, _ = run("model-inputs", "out", "--rows", "rows.npy", "-o", "made.bn", "--samples", "1")
+    status, out, err = run("model-inputs", "out", "--rows", "rows.npy", "-o", "made.bn", "--samples", "1")
+    assert "searching for a network in 1 runs (--samples)" in err
+    assert how_long("out", "rows.npy", seconds=7.0) == "searching for a network for 7 s (--time)"
     assert status == 0 and "counts and ranges" in out and "log-likelihood" in out
 
 

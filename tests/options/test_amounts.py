@@ -8,7 +8,7 @@ from forestc.backends.c import COptions, check
 from forestc.cli.program import main
 from forestc.errors import OptionError
 from forestc.exploration.goals import limits_of
-from forestc.options.amounts import amount
+from forestc.options.amounts import amount, tolerance_of
 from forestc.options.compile import CompileOptions
 
 
@@ -68,3 +68,15 @@ def test_limits_of_a_search_are_read_alike():
         limits_of(["flash<=2 kg"], None, "avr")
     with pytest.raises(OptionError, match="can't read the limit 'accuracy>=1k'"):
         limits_of(["accuracy>=1k"], None, "avr")
+
+
+def test_a_tolerance_is_a_share_or_a_percentage():
+    assert [tolerance_of(given) for given in (None, 0, 0.01, "0.01", "1%", " 1 % ", "50%")] == [
+        None,
+        0,
+        *[0.01] * 4,
+        0.5,
+    ]
+    for given in (1, "1", 0.51, "51%", -0.1, "a", "nan", True, "inf"):
+        with pytest.raises(OptionError, match="0.01, or 1%, is one point"):  # noqa: RUF043
+            tolerance_of(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 
@@ -18,6 +19,8 @@ from forestc import load
 from forestc.cli import app
 from forestc.errors import CheckError, OptionError
 from forestc.forest.text import print_forest
+from forestc.passes import PASSES
+from forestc.passes.base import parse_passes, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.levels import LEVELS, level_number, plan, searched
 from forestc.passes.pipeline import run_passes
@@ -25,6 +28,7 @@ from forestc.passes.portfolio import Fold, Size
 from forestc.passes.promises import EveryPath, KeepsPaths, Within
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize
+from forestc.report.tables import level_tables
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
@@ -313,3 +317,24 @@ def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
     assert one.figures["notes"][-1] == "-O3 is -O1 here: --effort gives 0.001 s, and -O1 alone takes longer"
     assert one.design.manifest["made"]["held_out"]["rows"] == len(X[1::2])
     waits.set()
+
+
+def test_a_tolerance_of_more_than_half_is_meant_as_points(tmp_path):
+    for given in ({"level": 3, "tolerance": 1}, {"passes": "quantize,prune-splits{tolerance=1}"}):
+        with pytest.raises(OptionError, match="use a share up to 0.5: 0.01"):  # noqa: RUF043
+            compiled("xgboost-binary", tmp_path / "a", **given)
+    step = PruneSplits(tolerance=math.inf)
+    assert parse_passes(print_pass(step), PASSES) == [step]
+
+
+def test_a_design_that_was_chosen_among_settings_says_so_and_its_table_says_yes_and_no(tmp_path):
+    model, X, y = few_rounds()
+    fit, held_out = (X[::2], y[::2]), (X[1::2], y[1::2])
+    made = {"label": fit[1], "held_out": held_out, "level": 3, "tolerance": "2%", "effort": 1, "targets": "c"}
+    figures = forestc.compile(model, fit[0], tmp_path / "a", **made).figures
+    tried = figures["level"]["tried"]
+    assert any(note.startswith(f"chosen among {tried} settings on the held-out rows") for note in figures["notes"])
+    table = level_tables(figures["level"], lambda title, heads, rows: (title, rows))
+    ((title, rows),) = table
+    assert "lost + 1.25 standard errors must be within 2 points" in title
+    assert [row[-1] for row in rows] == ["yes" if trial["good"] else "no" for trial in figures["level"]["table"]]

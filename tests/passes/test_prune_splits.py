@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -130,7 +131,7 @@ def test_a_price_is_kept_to_and_the_tolerance_refuses():
     for price in (0.05, 0.5):
         steps = run_passes(
             load(model),
-            passes_from(f"quantize{{leaf_bits=4}},prune-splits{{price={price},leaf_bits=4,tolerance=1,copies=1}}"),
+            passes_from(f"quantize{{leaf_bits=4}},prune-splits{{price={price},leaf_bits=4,tolerance=inf,copies=1}}"),
             *rows,
         )[1]
         assert not steps[1].report["chosen_on_held_out"] and steps[1].report["price"] == price
@@ -161,7 +162,7 @@ def test_the_forest_says_what_the_pruned_ensemble_said():
 
 def test_rewired_splits_need_fewer_luts():
     model, X, y = digits(12, 4)
-    spec = "quantize{leaf_bits=4},prune-splits{price=0.5,tolerance=1,leaf_bits=1,copies=2,rewire=%s},simplify"
+    spec = "quantize{leaf_bits=4},prune-splits{price=0.5,tolerance=inf,leaf_bits=1,copies=2,rewire=%s},simplify"
     rows = FitAndHeldOut.every(ArrayRows(X, y), 3)
     kept, freed = (run_passes(load(model), passes_from(spec % rewire), *rows) for rewire in ("false", "true"))
     assert kept[1][1].report["rewired"] == 0 and freed[1][1].report["rewired"] > 0
@@ -345,7 +346,7 @@ def test_a_pass_that_remembers_makes_the_same(kind, options):
     judge, memory = Judge(source, held_out), Known()
 
     def same(price):
-        step = PruneSplits(price=price, copies=2, tolerance=1.0, **options)
+        step = PruneSplits(price=price, copies=2, tolerance=math.inf, **options)
         fresh, resumed = step.run(forest, rows, judge), step.run_remembering(forest, rows, judge, memory)
         assert print_forest(resumed.forest) == print_forest(fresh.forest)
         assert (resumed.report, resumed.promises) == (fresh.report, fresh.promises)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_a_price_a_weight_diversity_and_a_solver():
     cheap = PruneTrees(tolerance=0.3, price=0.01, cost="trees").run(forest, rows, judge)
     assert len(expensive.forest.trees) < len(cheap.forest.trees) < 20
     assert expensive.report["chosen_on_held_out"] is False
-    recall = PruneTrees(tolerance=0.9, weights=[1, -20, 1, 0], price=0.01, copies=0).run(forest, rows, judge)
+    recall = PruneTrees(tolerance=math.inf, weights=[1, -20, 1, 0], price=0.01, copies=0).run(forest, rows, judge)
     said = evaluate(recall.forest, rows.X).index
     assert (said[rows.truth == 1] == 1).all()  # a false negative is expensive
     diverse = PruneTrees(tolerance=0.3, tau=0.4, price=0.01).run(forest, rows, judge).forest
@@ -162,7 +163,7 @@ def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
 
 def test_leaves_of_a_regression_are_fitted_again():
     forest, rows, judge = case("boosting-regression")
-    few = {"tolerance": 1.0, "most_trees": 4, "price": 0.01}
+    few = {"tolerance": math.inf, "most_trees": 4, "price": 0.01}
     plain, fitted = (PruneTrees(**few, refit=refit).run(forest, rows, judge).forest for refit in (False, True))
     errors = [((evaluate(each, rows.X).values[:, 0] - rows.truth) ** 2).sum() for each in (plain, fitted)]
     assert errors[1] < 0.95 * errors[0]
@@ -197,7 +198,7 @@ def test_any_forest_is_pruned_or_refused():
         judge = Judge(forest, ArrayRows(troublesome_rows(forest, seed + 1, 60)))
         try:
             _ = judge.accuracy
-            result = PruneTrees(tolerance=1, copies=0).run(forest, ArrayRows(X), judge)
+            result = PruneTrees(tolerance=math.inf, copies=0).run(forest, ArrayRows(X), judge)
         except OptionError as error:
             assert "prune-trees" in str(error) or "same label" in str(error)
             continue

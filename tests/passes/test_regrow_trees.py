@@ -94,10 +94,10 @@ def test_the_smallest_within_the_tolerance(kind, tolerance):
 
 def test_narrow_luts_make_smaller_tables_and_processors_none():
     for cost, most in (("ecp5", 4), ("lut6", 6)):
-        forest, _, _ = regrown("xgboost-binary", f"cost={cost},trees=4,price=0.01,leaf_bits=1,tolerance=1")
+        forest, _, _ = regrown("xgboost-binary", f"cost={cost},trees=4,price=0.01,leaf_bits=1,tolerance=inf")
         assert max(tree.depth for tree in forest.trees) <= most
         assert all(tree.size == 2 ** (tree.depth + 1) - 1 for tree in forest.trees)
-    forest, _, _ = regrown("xgboost-binary", "cost=flash,trees=4,price=0.01,leaf_bits=3,tolerance=1")
+    forest, _, _ = regrown("xgboost-binary", "cost=flash,trees=4,price=0.01,leaf_bits=3,tolerance=inf")
     assert any(tree.size < 2 ** (tree.depth + 1) - 1 for tree in forest.trees)
 
 
@@ -121,7 +121,7 @@ def test_values_and_models_without_labels():
 
 
 def test_same_seed_same_forest():
-    (one, *_), (two, *_) = (regrown("xgboost-binary", "trees=3,price=0.1,leaf_bits=2,tolerance=1") for _ in range(2))
+    (one, *_), (two, *_) = (regrown("xgboost-binary", "trees=3,price=0.1,leaf_bits=2,tolerance=inf") for _ in range(2))
     for a, b in zip(one.trees, two.trees, strict=True):
         assert np.array_equal(a.threshold, b.threshold) and np.array_equal(a.values, b.values)
 
@@ -143,7 +143,7 @@ def test_refusals():
 
 def test_noise_and_depth_are_taken():
     """Rows with noise grow other trees, none deeper than asked for."""
-    options = "trees=3,price=0.1,leaf_bits=1,tolerance=1,copies=2,depth=3"
+    options = "trees=3,price=0.1,leaf_bits=1,tolerance=inf,copies=2,depth=3"
     still, moved = (regrown("xgboost-multi", f"{options},noise={noise}")[0] for noise in (0, 0.1))
     assert all(tree.depth <= 3 for forest in (still, moved) for tree in forest.trees)
     alike = [np.array_equal(a.threshold, b.threshold) for a, b in zip(still.trees, moved.trees, strict=False)]

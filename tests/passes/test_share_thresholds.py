@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,8 +55,8 @@ def test_conditions_are_shared(kind):
     before, after = result.report["distinct_conditions"]
     assert after < before
     assert np.array_equal(evaluate(result.forest, X).leaves, evaluate(forest, X).leaves)
-    fewer = judged(ShareThresholds(exceptions=0.1, tolerance=1.0), forest, FitAndHeldOut.every(ArrayRows(X), 5))
-    assert fewer.promises == (Within(1.0),)
+    fewer = judged(ShareThresholds(exceptions=0.1, tolerance=math.inf), forest, FitAndHeldOut.every(ArrayRows(X), 5))
+    assert fewer.promises == (Within(math.inf),)
     assert fewer.report["distinct_conditions"][1] < after
     task = Observe.of(forest)
     for feature, here in zip(forest.features, task.plain, strict=True):
@@ -169,8 +171,8 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
     """Problem 4: each node, judged by the rows that reached it before."""
     model, X, _ = trained(kind)
     forest, rows = load(model), ArrayRows(X)
-    result = judged(ShareThresholds(path_change=share, tolerance=1.0), forest, FitAndHeldOut(rows, rows))
-    assert result.promises == (Within(1.0),)
+    result = judged(ShareThresholds(path_change=share, tolerance=math.inf), forest, FitAndHeldOut(rows, rows))
+    assert result.promises == (Within(math.inf),)
     assert (
         result.report["distinct_conditions"][1] < ShareThresholds().run(forest, rows).report["distinct_conditions"][1]
     )
@@ -192,7 +194,7 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
 def test_clusters_of_thresholds():
     model, X, _ = trained("forest-binary")
     forest = load(model)
-    result = judged(ShareThresholds(kmeans=3, tolerance=1.0), forest, FitAndHeldOut(ArrayRows(X), ArrayRows(X)))
+    result = judged(ShareThresholds(kmeans=3, tolerance=math.inf), forest, FitAndHeldOut(ArrayRows(X), ArrayRows(X)))
     assert max(len(result.forest.conditions.thresholds(index)) for index in range(len(forest.features))) == 3
     assert result.report["exceptions"] > 0
     task = Observe.of(forest)
@@ -220,7 +222,7 @@ def test_a_budget_is_met_and_a_larger_one_costs_less():
     full = judged(ShareThresholds(), forest, rows).report["distinct_conditions"][1]
     losses = []
     for budget in (full // 3, full // 2, full):
-        step = ShareThresholds(budget=budget, tolerance=1.0)
+        step = ShareThresholds(budget=budget, tolerance=math.inf)
         _, (output,) = run_passes(forest, [step], *rows)
         assert output.report["distinct_conditions"][1] <= budget
         assert sum(output.report["exceptions_by_feature"].values()) == output.report["exceptions"]
@@ -354,11 +356,11 @@ def test_options_that_exclude_each_other_are_named():
 def test_a_budget_on_top_of_path_change():
     """What path_change alone needs is met without giving anything up."""
     forest, rows = halves("forest-binary")
-    alone = judged(ShareThresholds(path_change=0.1, tolerance=1.0), forest, rows)
+    alone = judged(ShareThresholds(path_change=0.1, tolerance=math.inf), forest, rows)
     count = alone.report["distinct_conditions"][1]
-    both = judged(ShareThresholds(path_change=0.1, budget=count, tolerance=1.0), forest, rows)
-    assert both.report == alone.report and both.promises == (Within(1.0),)
-    fewer = judged(ShareThresholds(path_change=0.1, budget=count // 2, tolerance=1.0), forest, rows)
+    both = judged(ShareThresholds(path_change=0.1, budget=count, tolerance=math.inf), forest, rows)
+    assert both.report == alone.report and both.promises == (Within(math.inf),)
+    fewer = judged(ShareThresholds(path_change=0.1, budget=count // 2, tolerance=math.inf), forest, rows)
     assert fewer.report["distinct_conditions"][1] <= count // 2
 
 
@@ -426,7 +428,7 @@ classes []
         shared, _ = run_passes(forest, [step], ArrayRows(X))  # leaf by leaf
         infinite = [tree.threshold[0] for tree in shared.trees if np.isinf(tree.threshold[0])]
         assert infinite == [-np.inf, np.inf]
-        for lossy in (ShareThresholds(budget=4, tolerance=1.0), ShareThresholds(kmeans=1, tolerance=1.0)):
+        for lossy in (ShareThresholds(budget=4, tolerance=math.inf), ShareThresholds(kmeans=1, tolerance=math.inf)):
             judged(lossy, forest, FitAndHeldOut(ArrayRows(X), ArrayRows(np.array([[1.0], [4.0], [2e30]]))))
         run_passes(
             forest, passes_from("simplify,share-thresholds,quantize{leaf_bits=4,change=1},simplify"), ArrayRows(X)

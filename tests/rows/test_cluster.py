@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from dataclasses import dataclass, replace
@@ -47,9 +48,9 @@ def folder(tmp_path_factory):
     [
         ShareThresholds(),
         ShareThresholds(rows="per-tree"),
-        ShareThresholds(path_change=0.1, tolerance=1.0),
-        ShareThresholds(budget=150, tolerance=1.0),
-        ShareThresholds(rows="per-tree", exceptions=0.1, tolerance=1.0),
+        ShareThresholds(path_change=0.1, tolerance=math.inf),
+        ShareThresholds(budget=150, tolerance=math.inf),
+        ShareThresholds(rows="per-tree", exceptions=0.1, tolerance=math.inf),
     ],
 )
 def test_the_cluster_says_the_same(cluster, folder, step):

@@ -40,7 +40,7 @@ from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
 from forestc.passes.quick_evaluation import answers_to, evaluate_quickly
 from forestc.rows.batches import Rows
@@ -56,7 +56,7 @@ _RULES = {
     "complexity": whole(2, 100_000).or_("auto", do="use auto or a whole number from 2 on"),
     "longest": whole(1).or_(None, do="use a whole number from 1 on"),
     "balanced": FLAG,
-    "tolerance": SHARE,
+    "tolerance": TOLERANCE,
     "comparators": whole(1, 4096),
     "seconds": Rule(lambda value: is_number(value) and 0 < value < 1e6, "use a number of seconds above 0"),
     "copies": whole(0, 100),

@@ -26,7 +26,7 @@ from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.option_rules import FLAG, SEED, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.passes.quantize.fit_leaves import outputs_follow
@@ -45,7 +45,7 @@ BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
 
 _RULES = {
     "keep": one_of("accuracy", "decisions", EITHER),
-    "tolerance": SHARE,
+    "tolerance": TOLERANCE,
     "price": Rule(lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number"),
     "stride": whole(1, 6),
     "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),

@@ -34,7 +34,7 @@ from forestc.passes.base import Pass, PassResult, accepted, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
-from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, Rule, check_options, is_number, whole
+from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Within
 from forestc.passes.prune_trees.selectable import Selectable, differences, selectable, two_classes
 from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
@@ -52,7 +52,7 @@ WORK, STARTS = 2e8, 4  # samples times trees times scans at each price; starts o
 
 _POSITIVE = whole(1).or_(None, do="use a whole number from 1 on")
 _RULES = {
-    "tolerance": SHARE,
+    "tolerance": TOLERANCE,
     "weights": Rule(
         lambda value: (
             value in ("accuracy", "balanced")

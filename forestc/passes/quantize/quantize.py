@@ -22,7 +22,17 @@ from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Rung
-from forestc.passes.option_rules import DEFAULT_TOLERANCE, FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import (
+    DEFAULT_TOLERANCE,
+    FLAG,
+    SHARE,
+    TOLERANCE,
+    Rule,
+    check_options,
+    is_number,
+    one_of,
+    whole,
+)
 from forestc.passes.promises import (
     Change,
     EveryPath,
@@ -74,7 +84,7 @@ _RULES = {
     "fit": FLAG,
     "noise": SHARE,
     "change": SHARE.or_("auto", do="use auto or a share from 0 to 1"),
-    "tolerance": SHARE.or_(None),
+    "tolerance": TOLERANCE.or_(None),
     "scores": Rule(
         lambda value: value is None or (is_number(value) and 0 < value <= 1),
         "use an error above 0 and up to 1, such as 0.001",

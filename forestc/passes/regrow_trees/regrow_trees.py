@@ -32,7 +32,7 @@ from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import SEED, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Within
 from forestc.passes.regrow_trees.candidates import grower_of
 from forestc.passes.tree_costs import bill_of
@@ -52,7 +52,7 @@ WORK = 2e10  # steps of the search, of some nanoseconds each
 
 _RULES = {
     "learn": one_of("labels", "model"),
-    "tolerance": SHARE,
+    "tolerance": TOLERANCE,
     "trees": whole(1, 1000).or_("auto", do="use auto or 1 to 1000"),
     "price": Rule(
         lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number, such as 0.5"

@@ -25,7 +25,7 @@ from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
-from forestc.passes.option_rules import DEFAULT_TOLERANCE, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import DEFAULT_TOLERANCE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
 from forestc.passes.quantize.formats import choose, comparator_bits
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
@@ -46,7 +46,7 @@ _RULES = {
     "path_change": Rule(lambda value: is_number(value) and 0 <= value < 1, "use a share from 0 to below 1"),
     "kmeans": _COUNT,
     "budget": _COUNT,
-    "tolerance": SHARE.or_(None),
+    "tolerance": TOLERANCE.or_(None),
 }
 
 

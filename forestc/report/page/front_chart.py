@@ -57,7 +57,9 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     alt = altair()
     front = {trial.number for trial in study.front}
     first = unpruned(study.trials)
-    marked = front | ({first.number} if first is not None else set())
+    chosen = choice(study)
+    beside = (first, None if chosen is None else chosen.taken)
+    marked = front | {trial.number for trial in beside if trial is not None}
     known = [trial for trial in study.complete if None not in (trial.figure(across.figure), trial.figure(up.figure))]
     others = [
         {"name": shortened(peer.name, 32), "x": peer.figures[across.figure], "y": peer.figures[up.figure]}

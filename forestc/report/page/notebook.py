@@ -17,6 +17,7 @@ from rich.console import Console
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import shares
 from forestc.errors import ForestcError, MissingExtraError
+from forestc.exploration.choice import choice, shown
 from forestc.exploration.front import summary as front_summary
 from forestc.exploration.study import Study
 from forestc.exploration.study import open_study as open_study
@@ -68,12 +69,12 @@ def _design_charts(design: Design) -> list[Chart]:
 @shows(Study)
 def study_html(study: Study) -> str:
     """A study as HTML: its front, its progress, and the front's figures. Without the extra `report`, these alone."""
-    goals = study.goals
+    goals, chosen = study.goals, choice(study)
     front = {
-        f"trial {trial.number}": ", ".join(
+        f"trial {trial.number}{' (recommended)' * (chosen is not None and trial is chosen.taken)}": ", ".join(
             f"{goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}" for goal in goals
         )
-        for trial in study.front
+        for trial in shown(study)
     }
     advice = answer(study)
     rows = {

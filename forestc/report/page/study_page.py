@@ -9,6 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from forestc.exploration.choice import choice, unpruned
+from forestc.exploration.choice import shown as listed_of
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.forest.summary import shown
@@ -145,7 +146,9 @@ def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
 
 def _front_table(study: Study, links: Links) -> Table:
     near, first = equals(study), unpruned(study.trials)
-    beside = [first] if first is not None and first.number not in near else []
+    chosen, listed = choice(study), listed_of(study)
+    taken = None if chosen is None else chosen.taken
+    beside = [first] if first is not None and first not in listed else []
     figures = _figures(study)
     rows = [
         (
@@ -153,12 +156,14 @@ def _front_table(study: Study, links: Links) -> Table:
             *(figure_cell(trial.figure(figure), figure) for figure in figures),
             score_cell(trial.validation),
             score_cell(trial.test),
-            (trial.rung() or "") + (", does not fit" if not study.fits(trial) else ""),
+            ", ".join(
+                [trial.rung() or "", *["does not fit"] * (not study.fits(trial)), *["recommended"] * (trial is taken)]
+            ),
             unpruned_name(study) if trial is first else ", ".join(map(str, near.get(trial.number, [])[:MOST_NUMBERS])),
             Cell("folder", link=links.folders[trial.number]) if trial.number in links.folders else Cell("-"),
             Cell(visible(trial.command), code=True) if trial.command else Cell("-"),
         )
-        for trial in (*study.front, *beside)
+        for trial in (*listed, *beside)
     ]
     heads = ("trial", *map(_head, figures), "accuracy, validation", "accuracy, test", "known by", "accuracy equal to",
              "design", "command")  # fmt: skip
