@@ -128,7 +128,7 @@ def _fit(where: str, entry: Any, codes: float) -> Fit:
     if not is_number(plus) or plus < 0:
         raise _damaged(f"{where}: plus is {plus!r}")
     _check_costs(f"{where}: rare", rare := _object(f"{where}: rare", entry["rare"]))
-    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, *ratios, plus, rare)
+    return Fit({**costs, "codes": max(costs.get("codes", 0.0), codes)}, ratios[0], ratios[1], ratios[2], plus, rare)
 
 
 def _check_costs(where: str, costs: Mapping[str, Any]) -> None:
