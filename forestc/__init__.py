@@ -12,7 +12,6 @@ both IRs can be had without the rest, and `forestc --help` does not wait for a c
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from forestc.options import keywords as _keywords  # noqa: F401  (errors name them)
 from forestc.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -108,5 +107,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        import_module("forestc.options.keywords")  # errors name them
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'forestc' has no attribute {name!r}")

@@ -201,8 +201,9 @@ def test_labels_that_are_no_class_are_counted_and_said(iris, tmp_path):
 
 
 def test_a_label_that_is_a_feature_is_named(tmp_path):
-    rows = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0], "y": [0, 1]})
+    rows = pd.DataFrame({"a": range(20), "b": range(20), "y": [0] * 10 + [1] * 10})
     rows.to_csv(tmp_path / "rows.csv", index=False)
     model = load(RandomForestClassifier(1, max_depth=1).fit(rows[["a", "b"]], rows["y"]))
-    with pytest.raises(RowsError, match="the label 'a' is a feature of the model"):
-        rows_from(tmp_path / "rows.csv", model, "a")
+    read = model.features[0].name
+    with pytest.raises(RowsError, match=f"the label '{read}' is a feature of the model"):
+        rows_from(tmp_path / "rows.csv", model, read)
