@@ -19,6 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # the papers' methods: papers.bounded_treewidth
 
+import forestc.options.keywords  # noqa: F401  (errors name Python's keywords once a public name is used)
 from forestc.cli import main
 from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
