@@ -43,7 +43,7 @@ def _announce() -> None:
 
         def on_start(self, event: Any) -> None:
             function = event.data["dispatcher"]
-            if self.spoke or function.py_func.__module__.partition(".")[0] not in OWN:
+            if self.spoke or str(function.py_func.__module__).partition(".")[0] not in OWN:
                 return
             self.spoke = True
             kept = _kept_in(function.stats.cache_path)
