@@ -65,3 +65,4 @@ def interruptible() -> Iterator[None]:
     finally:
         for number in handled:
             signal.signal(number, before[number])
+        _ending.clear()
