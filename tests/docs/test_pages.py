@@ -25,7 +25,7 @@ PAGES = sorted(
 )  # a copy that Sphinx makes of NOTES
 NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
-README_LINES = 130
+README_LINES = 60
 
 
 def name(path: Path) -> str:
