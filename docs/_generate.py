@@ -1,6 +1,6 @@
-"""The pages that are made from the code (command line, passes, Python API, manifest, boards), and the tables in others.
+"""The pages made from the code (command line, passes, Python API, manifest, boards), and measured figures in others.
 
-    python docs/_generate.py            writes docs/reference, and the tables of benchmarks between their markers
+    python docs/_generate.py            writes docs/reference, and the figures of benchmarks between their markers
     python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
 All of it is committed, so that the pages can be read in the repository as well as in what Sphinx builds.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from _figures import filled, plain, results, table
 
 import forestc
 from forestc.cli import app as command_line
@@ -38,16 +39,6 @@ COPIED = DOCS / "benchmarks" / "notes.md"  # of benchmarks/NOTES.md, by docs/con
 OF_THE_SHELL = ("install_completion", "show_completion")  # typer words these by the shell that it finds
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
 def _code(text: str) -> str:
     return f"`{text}`" if text else ""
 
@@ -55,12 +46,6 @@ def _code(text: str) -> str:
 def _codes(text: str) -> str:
     """Several, separated by semicolons."""
     return "; ".join(map(_code, text.split("; ")))
-
-
-def _plain(text: str) -> str:
-    """A text from the code, in which <, { and * are meant as they stand. What is in backticks stays as it is."""
-    parts = text.split("`")
-    return "`".join(part if at % 2 else re.sub(r"([<{*_\[\]])", r"\\\1", part) for at, part in enumerate(parts))
 
 
 def _sentence(text: str) -> str:
@@ -77,11 +62,11 @@ def _page(parts: Iterable[str]) -> str:
 def commands_page() -> str:
     """Every command with its arguments and options, read from the program itself."""
     top = typer.main.get_command(command_line)
-    parts = ["# Command line", MADE, _sentence(_plain(top.help or "")), _options_table(top)]
+    parts = ["# Command line", MADE, _sentence(plain(top.help or "")), _options_table(top)]
     parts.append("`forestc COMMAND --help` shows the same for one command.")
     for name, command in top.commands.items():
         usage = " ".join(_usage(command))
-        parts += [f"## {name}", f"    forestc {name} {usage}", _sentence(_plain(command.help or ""))]
+        parts += [f"## {name}", f"    forestc {name} {usage}", _sentence(plain(command.help or ""))]
         parts.append(_options_table(command))
     return _page(parts)
 
@@ -112,7 +97,7 @@ def _options_table(command: Any) -> str:
             spelt = ", ".join(_code(option + _value_of(parameter)) for option in parameter.opts)
         default = parameter.default
         shown = "" if default is None or isinstance(default, bool) or callable(default) else _code(str(default))
-        rows.append((spelt, "required" if parameter.required else shown, _plain(parameter.help or "")))
+        rows.append((spelt, "required" if parameter.required else shown, plain(parameter.help or "")))
     return table(("option", "default", "meaning"), rows) if rows else ""
 
 
@@ -146,10 +131,10 @@ def passes_page() -> str:
     for name in PASSES:
         guide = pass_guide(PASSES, name)
         rows = [
-            (_code(option["name"]), _code(_value(option["default"])), _plain(option["meaning"]))
+            (_code(option["name"]), _code(_value(option["default"])), plain(option["meaning"]))
             for option in guide["options"]
         ]
-        parts += [f"## {name}", _sentence(_plain(guide["for"])), f"**Promises** {_plain(guide['promises'])}"]
+        parts += [f"## {name}", _sentence(plain(guide["for"])), f"**Promises** {plain(guide['promises'])}"]
         if rows:
             parts.append(table(("option", "default", "meaning"), rows))
     return _page(parts)
@@ -224,7 +209,7 @@ def _shown(default: Any) -> str:
 def _keywords_table(kind: type) -> str:
     """The parameters of a command's function, with the flags that give them on the command line."""
     rows = [
-        (_code(each.name), _codes("; ".join(spec.flags)), _code(_default(each)), _plain(spec.help))
+        (_code(each.name), _codes("; ".join(spec.flags)), _code(_default(each)), plain(spec.help))
         for each, spec in options_of(kind)
     ]
     return table(("parameter", "on the command line", "default", "meaning"), rows)
@@ -270,13 +255,13 @@ def _documented(thing: Any) -> list[str]:
         paragraph = " ".join(paragraph.split())
         before, *entries = [paragraph] if start is None else start.split(paragraph)
         if not entries:
-            made.append(_plain(paragraph))
+            made.append(plain(paragraph))
             continue
         entries[-1], rest = _result(entries[-1])
-        made += [_plain(before.strip())] if before.strip() else []
+        made += [plain(before.strip())] if before.strip() else []
         items = zip(entries[::2], entries[1::2], strict=True)
-        made.append("\n".join(f"- {_names(own)}: {_plain(meaning.strip().rstrip(';'))}" for own, meaning in items))
-        made += [_plain(rest)] if rest else []
+        made.append("\n".join(f"- {_names(own)}: {plain(meaning.strip().rstrip(';'))}" for own, meaning in items))
+        made += [plain(rest)] if rest else []
     return made
 
 
@@ -319,7 +304,7 @@ def manifest_page() -> str:
                 below.append((place, inner))
             missing = "" if name in part["required"] else " (may be absent)"
             meaning = field.get("description") or (inner or {}).get("description", "")
-            rows.append((_code(name), kind + missing, _plain(meaning)))
+            rows.append((_code(name), kind + missing, plain(meaning)))
         waiting[:0] = below
         parts += [f"## {title}", table(("field", "type", "meaning"), rows)]
     return _page(parts)
@@ -381,7 +366,7 @@ def boards_page() -> str:
             "    forestc synth out --device icebreaker",
             table(
                 ("board", "chip", "`--device`", "is", "tools", "to know"),
-                [(*_board(board, board.device)[:4], _tools(board), _plain(board.remark)) for board in FPGAS],
+                [(*_board(board, board.device)[:4], _tools(board), plain(board.remark)) for board in FPGAS],
             ),
             "`forestc synth` places the core alone, to measure it. A bitstream also needs your own top module and the "
             "pins of the board: the [FPGA tutorial](../tutorials/fpga.md#make-a-bitstream) makes one. Of another "
@@ -392,70 +377,13 @@ def boards_page() -> str:
 
 def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
     shown = _code(target) or "not there"
-    return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, _plain(remark)
+    return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, plain(remark)
 
 
 def _tools(board: Board) -> str:
     if not board.device:
         return "no figures here"
     return "Vivado, on the PATH" if board.device.startswith("vivado:") else _PIP
-
-
-# The benchmarks
-
-_TABLE = re.compile(r"(<!-- table: ([\w.]+)(?:: ([^>]*))? -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
-_ABOUT = ("title", "rows", "command", "date", "machine")  # what a result has beside figures of its own
-
-
-def results() -> dict[str, Mapping[str, Any]]:
-    """The results in docs/benchmarks/*.json, by name."""
-    paths = sorted((DOCS / "benchmarks").glob("*.json"))
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def with_tables(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
-    """A page with the tables of results between its markers. Raises KeyError for what no result has.
-
-    `<!-- table: NAME -->` to `<!-- end of table -->` holds all of a result; `NAME.rows`, or `NAME` and another key, one
-    of its tables; `NAME.rows: a | b` of that some columns.
-    """
-
-    def filled(marker: re.Match[str]) -> str:
-        name, _, key = marker[2].partition(".")
-        columns = [column.strip() for column in (marker[3] or "").split("|") if column.strip()]
-        text = _rows_table(known[name][key], columns) if key else _whole(known[name])
-        return f"{marker[1]}\n{text}\n{marker[5]}"
-
-    return _TABLE.sub(filled, page)
-
-
-def _whole(result: Mapping[str, Any]) -> str:
-    parts = [f"**{_plain(result['title'])}**", _rows_table(result["rows"])]
-    for key, value in result.items():
-        if key in _ABOUT:
-            continue
-        title = key.replace("_", " ")
-        rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
-        parts += [f"**{title}**", _rows_table(value)] if rows else [f"{title}: {_figure(value)}"]
-    if "command" in result:
-        parts.append(f"Measured on {result['date']} ({result['machine']}) with `{result['command']}`.")
-    return _page(parts)
-
-
-def _rows_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
-    """A table with these columns, or one for each key that a row has."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    by_name = {key.replace("_", " "): key for key in keys}
-    names = list(columns or by_name)
-    return table(names, [[_figure(row.get(by_name[name])) for name in names] for row in rows])
-
-
-def _figure(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: ""}[value]
-    if isinstance(value, float):
-        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # What is written
@@ -473,11 +401,11 @@ def texts() -> dict[Path, str]:
     """Every file that this program writes, with its text."""
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
-    known = results()
+    known = results(DOCS / "benchmarks")
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
     for path in (*pages, ROOT / "benchmarks" / "NOTES.md"):
         if path not in made:
-            made[path] = with_tables(path.read_text(encoding="utf-8"), known)
+            made[path] = filled(path.read_text(encoding="utf-8"), known)
     return made
 
 

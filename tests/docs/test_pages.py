@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
+import importlib
 import re
 import shlex
+import sys
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 
@@ -20,12 +22,16 @@ from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "docs"))
+import _figures  # noqa: E402
+
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if path.name != "notes.md"
 )  # a copy that Sphinx makes of NOTES
 NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
 README_LINES = 60
+MARKS = Counter({"limit": 0, "clock": 0, "example": 0, "published": 0})
 
 
 def name(path: Path) -> str:
@@ -45,6 +51,52 @@ def anchors(page: Path) -> set[str]:
     """What a repository host and Sphinx make of a page's headings."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.fixture
+def generate():
+    return importlib.import_module("_generate")
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", NOTES, *PAGES], ids=name)
+def test_measured_numbers_have_a_source(page):
+    """Take it from a result by a marker (docs/_figures.py says how), or say behind it which kind of number it is."""
+    assert not list(_figures.unsourced(page.read_text(encoding="utf-8")))
+
+
+def test_numbers_marked_as_no_measurements_are_as_many_as_counted():
+    """A measured number that is marked as another kind has no source: whoever adds a mark counts it here."""
+    pages = [ROOT / "README.md", NOTES, *PAGES]
+    assert sum((_figures.marks(page.read_text(encoding="utf-8")) for page in pages), Counter()) == MARKS
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("It takes 13 s and 1.5 MB of 2,000 bytes.", ["13 s", "1.5 MB", "2,000 bytes"]),
+        ("It takes 13 s<!-- limit -->, 5 %<!-- example -->, and 7 % more.", ["7 %"]),
+        ("A 2-minute run on 3 boards, at `--clock 12 MHz`, `a\n5 %`.\n\n    12 s\n\n```\n13 s\n```\n", ["2-minute"]),
+        ("<!-- figure: a.rows[b].c -->12 LUTs<!-- end --> of 14 LUTs", ["14 LUTs"]),
+        ("<!-- figure: a.rows[b].c -->12<!-- end --> LUTs", []),
+        ("| what | LUTs | trees |\n| --- | --- | --- |\n| a | 5 | 6 |\n", ["5 LUTs"]),
+        ("<!-- table: a.rows -->\n| LUTs |\n| --- |\n| 5 |\n\n<!-- end of table -->", []),
+    ],
+)
+def test_a_number_without_a_source_is_found(text, numbers):
+    assert list(_figures.unsourced(text)) == numbers
+
+
+def test_a_figure_is_what_its_result_has():
+    rows = [{"a": "x", "b": 1, "LUTs": 1234}, {"a": "x", "b": 2, "LUTs": 0.25}]
+    known = {"some": {"rows": rows, "all s": 1.5, "more": {"bytes_of_c": 7}}}
+    at = "<!-- figure: some.{} -->9<!-- end -->"
+    for path, text in [("rows[x; 1].LUTs", "1,234"), ("rows[x; 2].LUTs:.1f", "0.2"), ("more.bytes of c", "7")]:
+        assert _figures.filled(at.format(path), known) == at.format(path).replace(">9<", f">{text}<")
+    for path in ("rows[x].LUTs", "rows[y].LUTs", "rows[x; 1].bytes", "other.rows"):
+        with pytest.raises(KeyError):
+            _figures.filled(at.format(path), known)
+    shown = _figures.filled("<!-- table: some.rows[x; 2]: LUTs -->\nold\n<!-- end of table -->", known)
+    assert "| LUTs |\n| --- |\n| 0.25 |\n" in shown and "old" not in shown and "1,234" not in shown
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", NOTES, *PAGES], ids=name)
@@ -162,14 +214,6 @@ def test_passes_and_their_options_exist(text):
 def test_python_blocks_are_python(page):
     for block in blocks(page):
         assert block.kind != "python" or ast.parse(block.text)
-
-
-@pytest.fixture
-def generate():
-    spec = importlib.util.spec_from_file_location("_generate", ROOT / "docs" / "_generate.py")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 def test_generated_pages_have_every_option_and_name(generate):

@@ -1,0 +1,168 @@
+"""Measured figures on pages: each is taken from a result in docs/benchmarks by its name, in tables and in sentences.
+
+    <!-- table: NAME.PART[KEY]: a | b -->    a table up to <!-- end of table -->; without KEY of all rows, without a | b
+                                             of all columns
+    <!-- figure: NAME.PART[KEY].COLUMN -->13<!-- end -->    one figure; :.1f or another format may follow the column
+
+A key is what stands in a row's first column, or in its first columns with `; ` between. Any other number with one of
+UNITS bears a mark of its kind: `2 s<!-- limit -->`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+KINDS = {
+    "limit": "a bound, or the value of an option",
+    "clock": "a clock that is wanted",
+    "example": "printed by an example, or made up to explain",
+    "published": "of another's paper or page",
+}
+UNITS = r"LUTs?|flip-flops|k?B/s|s|ms|min|minutes?|seconds?|hours?|[kMG]B|bytes?|instructions?|MHz|points?|times|%"
+
+_TABLE = re.compile(
+    r"(<!-- table: ([\w.]+)(?:\[([^\]]*)\])?(?:: ([^>]*))? -->\n)(.*?)(<!-- end of table -->)", re.DOTALL
+)
+_FIGURE = re.compile(r"(<!-- figure: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
+_FORMAT = re.compile(r":([.,]?\d*[efg])$")
+_ABOUT = (
+    "title",
+    "rows",
+    "command",
+    "commit",
+    "date",
+    "machine",
+    "measures",
+    "golden",
+)  # beside a result's own figures
+
+_NUMBER = re.compile(rf"(?<![\w.,/-])\d[\d,.]*(?:[ -](?:{UNITS})(?![\w/])| ?%)")
+_MARK = re.compile(r"(\s?[\w%-]+)?<!-- (\w+) -->")
+_CODE = re.compile(r"^(```|~~~).*?^\1|^(?: {4}|\t).*?$|(`+).+?\2", re.DOTALL | re.MULTILINE)
+_HEAD = re.compile(r"^\|(.*)\|\n\|[ :|-]+\|\n((?:\|.*\|\n?)*)", re.MULTILINE)
+_MADE = "<!-- Made by "
+
+
+def results(folder: Path = DOCS / "benchmarks") -> dict[str, Mapping[str, Any]]:
+    """The results of a folder, by name."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def plain(text: str) -> str:
+    """A text from the code, in which <, { and * are meant as they stand. What is in backticks stays as it is."""
+    parts = text.split("`")
+    return "`".join(part if at % 2 else re.sub(r"([<{*_\[\]])", r"\\\1", part) for at, part in enumerate(parts))
+
+
+def filled(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
+    """A page with its tables and figures as the results have them. Raises KeyError for what no result has."""
+
+    def rows(marker: re.Match[str]) -> str:
+        name, _, part = marker[2].partition(".")
+        columns = [column.strip() for column in (marker[4] or "").split("|") if column.strip()]
+        if not part:
+            text = _whole(known[name])
+        else:
+            chosen = known[name][part]
+            text = _rows_table(_of_key(chosen, marker[3]) if marker[3] else chosen, columns)
+        return f"{marker[1]}\n{text}\n{marker[6]}"
+
+    page = _TABLE.sub(rows, page)
+    return _FIGURE.sub(lambda marker: f"{marker[1]}{figure(marker[2], known)}{marker[4]}", page)
+
+
+def figure(path: str, known: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text of one figure, by its path."""
+    form = _FORMAT.search(path)
+    name, steps = re.match(r"\w+", path), path[: form.start()] if form else path
+    if name is None:
+        raise KeyError(f"{path}: NAME.PART[KEY].COLUMN is wanted")
+    value: Any = known[name[0]]
+    for step in _STEP.finditer(steps, name.end()):
+        if step[2] is not None:
+            rows = _of_key(value, step[2])
+            if len(rows) != 1:
+                raise KeyError(f"{path}: {len(rows)} rows have the key {step[2]}")
+            value = rows[0]
+        else:
+            names = {key.replace("_", " "): key for key in value}
+            value = value[names[step[1].replace("_", " ")]]
+    return format(value, form[1]) if form else shown(value)
+
+
+def _of_key(rows: Sequence[Mapping[str, Any]], key: str) -> list[Mapping[str, Any]]:
+    parts = key.split("; ")
+    found = [row for row in rows if [str(value) for value in list(row.values())[: len(parts)]] == parts]
+    if not found:
+        raise KeyError(f"no row has the key {key}")
+    return found
+
+
+def _whole(result: Mapping[str, Any]) -> str:
+    parts = [f"**{plain(result['title'])}**", _rows_table(result["rows"])]
+    for key, value in result.items():
+        if key in _ABOUT:
+            continue
+        title = key.replace("_", " ")
+        of_rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+        parts += [f"**{title}**", _rows_table(value)] if of_rows else [f"{title}: {shown(value)}"]
+    if "command" in result:
+        parts.append(f"Measured on {result['date']} ({result['machine']}) with `{result['command']}`.")
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _rows_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    """A table with these columns, or one for each key that a row has."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    by_name = {key.replace("_", " "): key for key in keys}
+    names = list(columns or by_name)
+    return table(names, [[shown(row.get(by_name[name])) for name in names] for row in rows])
+
+
+def shown(value: Any) -> str:
+    """A value of a result as tables have it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: ""}[value]
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def marks(page: str) -> Counter[str]:
+    """How many numbers bear each mark of KINDS."""
+    return Counter(mark[2] for mark in _MARK.finditer(page) if mark[2] in KINDS)
+
+
+def unsourced(page: str) -> Iterator[str]:
+    """The numbers with a unit, outside of code, that no result has and no mark explains; those of typed tables too."""
+    if _MADE in page:  # from the code
+        return
+    text = _CODE.sub(lambda code: "`" if code[2] else "", _TABLE.sub("", page))
+    text = _FIGURE.sub("<figure>", text)
+    marked = {kind: re.compile(rf"\s*<!-- {kind} -->") for kind in KINDS}
+    for number in _NUMBER.finditer(text):
+        if not any(mark.match(text, number.end()) for mark in marked.values()):
+            yield number[0]
+    for columns in _HEAD.finditer(text):
+        heads = [head.strip() for head in columns[1].split("|")]
+        for line in columns[2].splitlines():
+            for head, cell in zip(heads, line.strip("|").split("|"), strict=False):
+                if re.search(rf"(?<!\w)(?:{UNITS})(?!\w)", head) and re.fullmatch(r"\s*\d[\d,.]*\s*", cell):
+                    yield f"{cell.strip()} {head}"
