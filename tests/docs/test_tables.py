@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-import typer
 from docs.blocks import blocks
-from docs.test_pages import PAGES, ROOT, name
+from docs.test_pages import COMMANDS, PAGES, ROOT, name
 
 from forestc.backends.c.choice import LAYOUTS
 from forestc.backends.table import TARGETS
 from forestc.checks.table import ENGINES
-from forestc.cli import app
 from forestc.costs.boards import FPGAS, PROCESSORS
 from forestc.costs.devices import DEVICES
 from forestc.errors import ModelError
@@ -33,7 +31,7 @@ TABLES = {
     "engines of check": set(ENGINES),
     "targets": set(TARGETS) - {"engine"},
     "passes": set(PASSES),
-    "commands": set(typer.main.get_command(app).commands),
+    "commands": set(COMMANDS),
     "trainers": set(TRAINERS),
     "devices": set(DEVICES),
 }
@@ -85,6 +83,15 @@ def rows_of(page: Path, head: str) -> list[str]:
 
 def test_check_s_page_has_every_engine():
     assert sorted(rows_of(HOWTO / "check.md", "engine")) == sorted(ENGINES)
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "table"), [("check", "--engines", ENGINES), ("compile", "--target", TARGETS)]
+)
+def test_help_lists_every_engine_and_target(command, option, table):
+    (found,) = [each for each in COMMANDS[command].params if option in each.opts]
+    listed = found.help.split("a list of: ")[1].split(";")[0]
+    assert sorted(listed.split(", ")) == sorted(table)
 
 
 def test_the_folder_s_page_has_the_files_of_every_target():
@@ -192,6 +199,12 @@ def test_every_line_of_the_table_of_limits_names_its_constant():
     assert len(limits()) == table.count("\n| ") >= 20
 
 
-def test_files_that_the_limits_name_are_there():
-    paths = {word for word in named(read(REFERENCE / "limits.md")) if word.startswith("forestc/")}
-    assert len(paths) > 5 and all((ROOT / path).exists() for path in paths)
+@pytest.mark.parametrize(
+    "page", [REFERENCE / "limits.md", *sorted(HOWTO.glob("add-*.md")), ROOT / "CONTRIBUTING.md"], ids=name
+)
+def test_files_that_a_page_names_are_there(page):
+    places = ("forestc/", "tests/", "benchmarks/", "hdl_templates/", "docs/")
+    paths = {
+        word for word in named(read(page)) if word.startswith(places) and "/my_" not in word and "_my_" not in word
+    }
+    assert len(paths) > 2 and not [path for path in paths if not (ROOT / path).exists()]
