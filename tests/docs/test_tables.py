@@ -122,7 +122,7 @@ def test_the_pages_on_models_have_every_kind_of_file():
 
 
 def kinds_that_are_not_compiled():
-    """Of the vote on the page of the text form, forms that `compile` refuses."""
+    """Makes forests that `compile` refuses, by changes of the vote on the page of the text form."""
     (vote,) = [block.text for block in blocks(REFERENCE / "forest-text.md") if block.text.startswith('forest "vote"')]
     regression = vote
     for old, new in (
