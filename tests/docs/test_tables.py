@@ -11,7 +11,10 @@ from typing import get_args, get_type_hints
 import pytest
 from docs.blocks import blocks
 from docs.test_pages import COMMANDS, PAGES, ROOT, name
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
 
+import forestc
 from forestc.backends.c.choice import LAYOUTS
 from forestc.backends.table import TARGETS
 from forestc.checks.table import ENGINES
@@ -97,6 +100,21 @@ def test_help_lists_every_engine_and_target(command, option, table):
 def test_the_folder_s_page_has_the_files_of_every_target():
     page = read(REFERENCE / "folder.md")
     assert all(f"| `{target}/" in page for target in TARGETS)
+
+
+@pytest.mark.parametrize(("page", "targets"), [(REFERENCE / "folder.md", TARGETS), (HOWTO / "vhdl.md", ("vhdl",))])
+def test_a_table_of_files_has_every_file_that_is_written(page, targets, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    stream = forestc.StreamOptions(registers=True)
+    folder = forestc.compile(
+        model, X, tmp_path / "out", label=y, name="model", targets=targets, stream=stream
+    ).design.folder
+    files = {path.name.replace("model", "NAME") for path in folder.glob("*/*")}
+    spelt = {word.rsplit("/", 1)[-1] for word in named(read(page))}
+    ends = {word for word in spelt if word.startswith(("_", "."))}  # `NAME_hls.cpp`, `.h`, `_tb.cpp`
+    assert len(files) > 15
+    assert not {file for file in files - spelt if not file.endswith(tuple(ends or ["?"]))}
 
 
 def test_the_map_has_every_module_of_commands_and_integrations():
