@@ -199,6 +199,16 @@ def test_the_text_form_s_page_names_every_construct():
     assert {word for literal in literals for word in get_args(literal)} <= words
 
 
+# The Makefile
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=name)
+def test_make_knows_what_a_page_tells_to_make(page):
+    targets = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
+    wanted = set(re.findall(r"(?:`|^    )make ([a-z-]+)", read(page), re.MULTILINE))
+    assert {"demo", "test"} <= targets and wanted <= targets
+
+
 # Limits
 
 
