@@ -8,9 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import numpy as np
 import pytest
 from docs.blocks import blocks
+from docs.forest_reader import Text
 from docs.test_pages import COMMANDS, PAGES, ROOT, name
+from example_counts import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
@@ -27,6 +33,7 @@ from forestc.frontends.kinds import FOLDERS, KINDS
 from forestc.passes import PASSES
 from forestc.passes.levels import LEVELS, PATHS
 from forestc.passes.quantize.rounding import refuse_sums
+from forestc.rows.encode import evaluate
 from forestc.training import TRAINERS
 
 REFERENCE, HOWTO, EXPLANATION = (ROOT / "docs" / folder for folder in ("reference", "howto", "explanation"))
@@ -197,6 +204,20 @@ def test_the_text_form_s_page_names_every_construct():
     assert _HEADER | {"tree"} <= words
     literals = (LinkKind, *(get_type_hints(kind)["kind"] for kind in (Aggregate, Decision, Combine)))
     assert {word for literal in literals for word in get_args(literal)} <= words
+
+
+@settings(deadline=None, max_examples=examples(40))
+@given(st.integers(0, 10**6), st.sampled_from(["floats", "any", "average", "median", "means"]))
+def test_a_reader_written_from_the_page_answers_as_forestc_does(seed, kind):
+    forest = random_forest(seed, kind != "floats", "any" if kind == "floats" else kind)
+    rows = troublesome_rows(forest, seed, 12)
+    wanted, text = evaluate(forest, rows), Text(print_forest(forest))
+    for at, row in enumerate(rows.tolist()):
+        leaves, scores, decided = text.answer(row)
+        assert leaves == wanted.leaves[at].tolist()
+        assert scores == wanted.scores[at].tolist()
+        if forest.decides:
+            assert decided == np.atleast_1d(wanted.decision[at]).tolist()
 
 
 # The Makefile
