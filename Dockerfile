@@ -1,4 +1,5 @@
-# forestc with all that README's commands need:   docker build -t forestc . && docker run -v "$PWD:/data" forestc inspect model.json
+# forestc with all that README's commands need:
+#   docker build -t forestc . && docker run --rm -v "$PWD:/data" forestc inspect model.json
 FROM python:3.13-slim
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends g++ make \

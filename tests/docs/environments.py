@@ -26,7 +26,7 @@ def install_line(page: Path) -> list[str]:
     """What the first install line of a page, indented as a block of its own, gives to pip."""
     found = _LINE.search(page.read_text(encoding="utf-8"))
     assert found is not None, f"{page} has no install line"
-    return shlex.split(found[1])
+    return shlex.split(found[1], comments=True)
 
 
 def uv() -> list[str]:
