@@ -125,7 +125,8 @@ def passes_page() -> str:
     ]
     parts += [
         "## Levels",
-        "A level is a list of passes. Models that one of these passes does not take get the list in the last column.",
+        "`-O0` and `-O1` are lists of passes; `-O2` and `-O3` search. Models that these passes do not take get the list "
+        "in the last column.",
         table(("level", "keeps", "passes", "for other models"), levels),
     ]
     for name in PASSES:
@@ -403,7 +404,7 @@ def texts() -> dict[Path, str]:
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
     known = results(DOCS / "benchmarks")
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
-    for path in (*pages, ROOT / "benchmarks" / "NOTES.md"):
+    for path in (*pages, ROOT / "benchmarks" / "NOTES.md", *ROOT.glob("README.md")):
         if path not in made:
             made[path] = filled(path.read_text(encoding="utf-8"), known)
     return made

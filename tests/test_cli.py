@@ -139,7 +139,7 @@ def test_skops_model_of_the_examples(run):
             "is allowed",
         ),
         (["compile", "ill.json", "--rows", "rows.csv"], 2, "/ '--out'; see forestc compile --help"),
-        (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "label needs rows, and none are given; give rows"),
+        (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "--label needs rows, and none are given; give --rows"),
         (["compile", "ill.json", "-o", "x", "--ranges", "rows.csv"], 1, "rows.csv, line 1; write a CSV file with"),
         (["compyle"], 2, "No such command 'compyle'. Did you mean 'compile'?; see forestc --help"),
         (["check", "out", "--sed", "1"], 2, "see forestc check --help"),

@@ -209,8 +209,8 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
         ({"passes": "quantize,prune-splits{keep=decisions}"}, "prune-splits needs rows"),
         ({"passes": "quantize{fit=true}"}, "quantize.fit=true. needs rows"),
         ({"scores": 0.01}, "leaf bits that keep scores are chosen on rows"),
-        ({"label": [1]}, "label needs rows, and none are given"),
-        ({"held_out": 0.2}, "held_out needs rows, and none are given"),
+        ({"label": [1]}, "label= needs rows, and none are given"),
+        ({"held_out": 0.2}, "held_out= needs rows, and none are given"),
         ({"passes": "quantize{input_bits=6}"}, "no fixed-point format of 6 bits keeps every value of 'x0' on its side"),
         ({"passes": 'quantize{formats={"x2":"uint8"}}'}, "uint8 does not keep every value of 'x2' on its side"),
     ],
@@ -225,7 +225,7 @@ def test_what_needs_rows_is_refused(tmp_path, monkeypatch, options, said):
 
 def test_rows_and_ranges_are_not_both_given(tmp_path):
     model, X, _ = trained("forest-text-labels")
-    with pytest.raises(OptionError, match="both rows and ranges are given"):
+    with pytest.raises(OptionError, match="both rows= and ranges= are given"):
         forestc.compile(model, X, tmp_path / "out", ranges={"0": (0, 1)})
     forestc.compile(model, X, tmp_path / "out", name="m", targets="c")
     with pytest.raises(ForestcError, match="no rows are given to check on"):

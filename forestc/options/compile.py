@@ -176,7 +176,8 @@ class CompileOptions(COptions, _ModelAndHardware):
                 f"out is a {given}, not a folder", do='labels are label=: compile(model, X, "out", label=y)'
             )
         if self.rows is not None and self.ranges is not None:
-            raise OptionError("both rows and ranges are given", do="remove one of them")
+            raise OptionError("both --rows and --ranges are given", do="remove one of them")
         for name in ("label", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
-                raise OptionError(f"{name} needs rows, and none are given", do="give rows, or remove it")
+                flag = f"--{name.replace('_', '-')}"
+                raise OptionError(f"{flag} needs rows, and none are given", do="give --rows, or remove it")
