@@ -6,6 +6,8 @@ A function whose calls are often small runs as plain Python first: compiling tak
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -105,10 +107,11 @@ class _Compiled:
         for name in _names(self.py_func.__code__):
             if isinstance(known.get(name), _Compiled):
                 known[name] = known[name].dispatcher
+        options = {"nogil": True, "no_cfunc_wrapper": True} | self._options  # nothing takes a function's address
         try:
-            return njit(cache=True, nogil=True, **self._options)(self.py_func)
+            return njit(cache=True, **options)(self.py_func)
         except RuntimeError:  # no folder to cache compiled code in
-            return njit(nogil=True, **self._options)(self.py_func)
+            return njit(**options)(self.py_func)
 
 
 FUNCTIONS: dict[Any, _Compiled] = {}  # by the Python function
@@ -133,10 +136,13 @@ def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -
 
 
 def threads() -> int:
-    """How many threads compiled functions may take."""
-    import numba
-
-    return int(numba.get_num_threads())
+    """How many threads compiled functions may take: as many as numba takes. It is not imported to be asked."""
+    asked = getattr(sys.modules.get("numba"), "get_num_threads", None)
+    if asked is not None:
+        return int(asked())
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(given) if given.isdecimal() else cores
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:

@@ -136,7 +136,7 @@ def _copy(cut: Any, size: int, out: Any) -> None:
 
 @compiled()
 def _same(cut: Any, other: Any, size: int) -> bool:
-    for place in range(size):
+    for place in range(size):  # noqa: SIM110, numba compiles no generators
         if cut[place] != other[place]:
             return False
     return True
