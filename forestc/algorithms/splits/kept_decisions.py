@@ -66,7 +66,7 @@ def slack_of(scores: Any, label: int, last: bool) -> Any:
     return least
 
 
-@compiled(lambda decided: 2 * decided.scores.size)
+@compiled(lambda decided: decided.scores.size)
 def slacks(decided: Decided) -> Any:
     """(rows,) the slack of each row."""
     slack = np.empty(len(decided.label), np.int64)
@@ -195,7 +195,7 @@ def visits_for(rows: int, trees: int) -> int:
     return min(MOST_VISITS, VISITS * rows * max(1, trees))
 
 
-@compiled(lambda shape, state, leaves, *_: 2 * leaves.leaf.size)
+@compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: Leaves, rows: Sorted, decided: Decided, order: Any) -> Any:
     """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
     state.value is leaves.value. Returns how many splits went. No row may be violated."""

@@ -34,10 +34,9 @@ def sample_for(columns: int) -> int:
     return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
-@compiled()
 def rewire(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
-) -> Any:
+) -> int:
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
@@ -49,16 +48,21 @@ def rewire(
     O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
     O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
     """
-    rows, pool = state.leaf.shape[1], outcomes.pool
-    changed, count = 0, len(shape.tree)
-    columns = _columns(outcomes)
+    columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
+    drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
+    return int(_rewired(shape, state, outcomes, odds, unit, price, doubt, columns, pool, drawn))
+
+
+@compiled()
+def _rewired(
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, columns: Any,
+    pool: Any, sample: Any,
+) -> Any:  # fmt: skip
+    rows, count, changed = state.leaf.shape[1], len(shape.tree), 0
     bins = np.empty((outcomes.begins[-1], 2))
-    votes, moved, score = np.zeros(pool), np.zeros(pool), np.zeros(pool)
-    whole_pool = np.empty(pool, np.int64)
-    for c in range(pool):
-        whole_pool[c] = c
+    votes, moved, score = np.zeros(len(pool)), np.zeros(len(pool)), np.zeros(len(pool))
     order, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)  # a tree's rows; those of a split are contiguous
-    there, rise = np.empty(rows, np.int64), np.empty(rows)
+    there, rise, squares = np.empty(rows, np.int64), np.empty(rows), np.empty(rows)
     begins, ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
     lowest, highest = state.value[0], state.value[0]
     for value in state.value:
@@ -78,27 +82,29 @@ def rewire(
         reach = order[begins[split] : ends[split]]
         present, way = state.condition[split], state.flipped[split]
         best, turned = present, way
-        if present < pool and len(reach):
-            candidates, spacing = whole_pool, 1.0
-            some = reach
-            if sample and len(reach) > LOOK * sample:
+        if present < len(pool) and len(reach):
+            candidates, some, spacing, picks = pool, reach, 1.0, False
+            if sample is not None and len(reach) > LOOK * sample:
                 spacing = len(reach) / (LOOK * sample)
                 some = spare[: LOOK * sample]
                 for k in range(len(some)):
                     some[k] = reach[int((k + 0.5) * spacing)]
             _rises(shape, state, outcomes, odds, unit, factors, children, split, some, there, rise)
-            if sample and (spacing > 1 or _nonzero(rise[: len(some)]) > 2 * sample):
-                chosen, weighted, squared = _drawn(some, rise[: len(some)], spacing, sample)
-                gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, votes, moved)
-                least, _, _ = _best(shape, state, split, price, doubt, whole_pool, gain, square, votes, moved, score)
-                candidates = _first_below(np.argsort(score)[:CHOSEN], score, least)
-                if len(candidates):
-                    if spacing > 1:
-                        _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
-                    gain, square = _add_up_few(outcomes, candidates, present, reach, rise, votes, moved)
-            else:
-                rises = rise[: len(some)]
-                gain, square = _add_up(outcomes, columns, bins, present, some, rises, rises * rises, votes, moved)
+            if sample is not None:
+                picks = spacing > 1 or _nonzero(rise[: len(some)]) > 2 * sample
+                if picks:
+                    chosen, weighted, squared = _drawn(some, rise[: len(some)], spacing, sample)
+                    gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, votes, moved)
+                    least, _, _ = _best(shape, state, split, price, doubt, pool, gain, square, votes, moved, score)
+                    candidates = _first_below(np.argsort(score)[:CHOSEN], score, least)
+                    if len(candidates):
+                        if spacing > 1:
+                            _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
+                        gain, square = _add_up_few(outcomes, candidates, present, reach, rise, votes, moved)
+            if not picks:
+                for k in range(len(some)):
+                    squares[k] = rise[k] * rise[k]
+                gain, square = _add_up(outcomes, columns, bins, present, some, rise, squares, votes, moved)
             if len(candidates):
                 _, best, turned = _best(
                     shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
@@ -111,19 +117,6 @@ def rewire(
             _follow(shape, state, outcomes, odds, unit, factors, split, reach, there)
         _part(shape, state, split, reach, spare, begins, ends)
     return changed
-
-
-@compiled()
-def _columns(outcomes: Outcomes) -> Any:
-    """The columns of the pool's conditions, ascending."""
-    read, count = np.zeros(len(outcomes.begins), np.bool_), 0
-    columns = np.empty(len(outcomes.begins), np.int64)
-    for c in range(outcomes.pool):
-        read[outcomes.column[c]] = True
-    for column in range(len(read)):
-        columns[count] = column
-        count += read[column]
-    return columns[:count]
 
 
 @compiled()
