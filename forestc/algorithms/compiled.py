@@ -56,8 +56,8 @@ def _announce() -> None:
             self.spoke = True
             kept = _kept_in(function.stats.cache_path)
             _log.warning(
-                "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), "
-                "%s",
+                "forestc compiles its own functions for this computer, once (seconds of processor time; with -O2 ten "
+                "or more), %s",
                 kept,
             )
 

@@ -130,7 +130,9 @@ def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, see
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         row = violated[np.int64(state >> np.uint64(33)) % wrong]
         label = decided.label[row]
-        best, chosen, chosen_output, chosen_step = 0, -2, np.int64(0), np.int64(0)
+        best, chosen = 0, -2
+        chosen_output: Any = np.int64(0)  # numba would compile `_moved_slack` again for plain constants
+        chosen_step: Any = np.int64(0)
         for tree in range(-1, len(leaves.outputs)):  # -1: the biases
             first = 0 if tree < 0 else leaves.outputs[tree, 0]
             width = outputs if tree < 0 else leaves.outputs[tree, 1] - first
