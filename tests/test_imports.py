@@ -26,9 +26,9 @@ runpy.run_module("forestc", run_name="__main__")
 
 def loaded(folder, *words):
     """The modules that are loaded as a command ends."""
-    told = folder / "loaded"
-    subprocess.run([sys.executable, "-c", AFTER, told, *words], check=True, capture_output=True)
-    return set(told.read_text().split())
+    listed = folder / "loaded"
+    subprocess.run([sys.executable, "-c", AFTER, listed, *words], check=True, capture_output=True)
+    return set(listed.read_text().split())
 
 
 def test_passes_and_inspect_load_nothing_that_is_slow(tmp_path):
