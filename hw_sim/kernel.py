@@ -8,20 +8,18 @@ passed as the length of a tuple, so that the code is compiled for each W.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic, models, register_model
-from numpy.typing import NDArray
 
 from hw_sim.gates import Op
-from hw_sim.schedule import Method, Tables
+from hw_sim.schedule import Method, Scratch, Tables, Width
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Width = tuple[int, ...]  # of W zeros
 
 
 # numba caches compiled code until this file changes, so constants compiled into it must be defined here.
@@ -39,15 +37,6 @@ def compiled(function: Function) -> Function:
     except RuntimeError:  # no folder to cache compiled code in
         decorate = numba.njit(nogil=True)
         return decorate(function)
-
-
-class Scratch(NamedTuple):
-    """A thread's memory: the planes of one block, and buffers for 64 lanes at a time."""
-
-    column: NDArray[np.uint64]
-    ranks: NDArray[np.uint64]
-    values: NDArray[np.int64]
-    planes: NDArray[np.uint64]
 
 
 class _Vector(types.Type):  # type: ignore[misc]

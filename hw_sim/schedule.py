@@ -69,6 +69,7 @@ RUN = np.dtype([("op", np.int64), ("end", np.int64)])
 LATCH = np.dtype([("slot", np.int64), ("flip", np.int64), ("state", np.int64)])
 
 Records: TypeAlias = NDArray[np.void]
+Width: TypeAlias = tuple[int, ...]  # of W zeros
 
 
 class Tables(NamedTuple):
@@ -91,6 +92,15 @@ class Tables(NamedTuple):
     overflow: Records  # of BIT
     scratch: int
     slots: int
+
+
+class Scratch(NamedTuple):
+    """A thread's memory: the planes of one block, and buffers for 64 lanes at a time."""
+
+    column: NDArray[np.uint64]
+    ranks: NDArray[np.uint64]
+    values: NDArray[np.int64]
+    planes: NDArray[np.uint64]
 
 
 def schedule(program: Program) -> Tables:

@@ -10,16 +10,14 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError, InternalError, RowsError
 from forestc.netlist.ir import Net, Netlist, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID
-from hw_sim.kernel import Scratch, Width, latch, run_vectors
 from hw_sim.program import build_program
-from hw_sim.schedule import schedule
+from hw_sim.schedule import Scratch, Width, schedule
 from hw_sim.vcd import VcdWriter, signals
 
 Column: TypeAlias = NDArray[np.int64]
@@ -58,13 +56,17 @@ class Simulator:
         Raises RowsError for words that do not match the ports or lie outside a port's range,
         InternalError for a sum that does not fit its word. Uses as many threads as numba.
         """
+        from numba import get_num_threads  # takes half a second to import, as does the kernel
+
+        from hw_sim.kernel import run_vectors
+
         columns, vectors = _columns(self._ports, words)
         out = np.empty((vectors, self._outputs), np.int64)
         if not vectors:
             return out
         block = 64 * len(self._width)
         blocks = -(-vectors // block)
-        tasks = min(numba.get_num_threads(), blocks)
+        tasks = min(get_num_threads(), blocks)
         faults = np.empty((tasks, 2), np.int64)
         addresses, strides = _places(columns)
         scratch = _scratch(tasks, self._tables.slots, self._width)
@@ -120,6 +122,8 @@ class Clocked:
             if not word.low <= value <= word.high:
                 raise _outside(name, word, value, f"cycle {self.cycles}")
             self._words[0, place] = _pattern(value)
+        from hw_sim.kernel import latch, run_vectors
+
         run_vectors(self._tables, self._addresses, self._strides, self._scratch, 0, 1, self._row, ONE_WORD)
         latch(self._tables.latches, self._scratch.planes)
         self.cycles += 1

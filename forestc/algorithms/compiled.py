@@ -1,8 +1,13 @@
-"""Functions compiled by numba, cached on disk where there is a folder to write to, and a thread pool to run them."""
+"""Functions compiled by numba, cached on disk where there is a folder to write to, and a thread pool to run them.
+
+A function whose calls are often small runs as plain Python first: compiling takes seconds, a small call milliseconds.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,13 +15,16 @@ from contextvars import copy_context
 from functools import cached_property, update_wrapper
 from itertools import pairwise
 from pathlib import Path
-from types import CodeType
-from typing import Any, TypeVar
+from types import CodeType, FunctionType
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from forestc.algorithms.deadline import look
 
 A = TypeVar("A")
 B = TypeVar("B")
+PLAIN = 500_000  # microseconds that a function runs as plain Python before it is compiled; more delays compiling
 PIECES = 8  # pieces of work per thread, so that no thread waits long for another
 OWN = ("forestc", "hw_sim")  # packages of the functions that are spoken of
 _log = logging.getLogger("forestc")
@@ -48,8 +56,8 @@ def _announce() -> None:
             self.spoke = True
             kept = _kept_in(function.stats.cache_path)
             _log.warning(
-                "forestc compiles its own functions for this computer, once (ten seconds of processor time or more), "
-                "%s",
+                "forestc compiles its own functions for this computer, once (seconds of processor time; with -O2 ten "
+                "or more), %s",
                 kept,
             )
 
@@ -60,14 +68,31 @@ def _announce() -> None:
 
 
 class _Compiled:
-    """A function that numba compiles when it is first called, and imports only then: numba takes half a second."""
+    """A function that numba compiles when it is first needed, and imports only then: numba takes half a second."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: FunctionType, microseconds: Callable[..., float] | None, options: dict[str, Any]
+    ) -> None:
         update_wrapper(self, function)
         self.py_func, self._options = function, options
+        self.microseconds, self._spent = microseconds, 0.0
+        FUNCTIONS[function] = self
 
     def __call__(self, *given: Any) -> Any:
+        if self.microseconds is not None and self._spent <= PLAIN:
+            self._spent += self.microseconds(*given)
+            if self._spent <= PLAIN:
+                with np.errstate(all="ignore"):  # compiled words overflow without a warning
+                    return self.plain(*given)
         return self.dispatcher(*given)
+
+    @cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The function as plain Python, which calls others as plain Python, too."""
+        code, known = self.py_func.__code__, self.py_func.__globals__
+        called = {name: FUNCTIONS.get(getattr(known.get(name), "py_func", None)) for name in _names(code)}
+        inner = {name: function.plain for name, function in called.items() if function is not None}
+        return FunctionType(code, known | inner)
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -82,12 +107,14 @@ class _Compiled:
         for name in _names(self.py_func.__code__):
             if isinstance(known.get(name), _Compiled):
                 known[name] = known[name].dispatcher
+        options = {"nogil": True, "no_cfunc_wrapper": True} | self._options  # nothing takes a function's address
         try:
-            return njit(cache=True, nogil=True, **self._options)(self.py_func)
+            return njit(cache=True, **options)(self.py_func)
         except RuntimeError:  # no folder to cache compiled code in
-            return njit(nogil=True, **self._options)(self.py_func)
+            return njit(**options)(self.py_func)
 
 
+FUNCTIONS: dict[Any, _Compiled] = {}  # by the Python function
 _announced = False
 
 
@@ -97,16 +124,25 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator that compiles a function with numba and releases the GIL while it runs. options: numba's own."""
-    return lambda function: _Compiled(function, options)
+def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator that compiles a function with numba and releases the GIL while it runs.
+
+    microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once its
+    calls exceed `PLAIN` together; without an estimate, at the first call. Results must be the same bits either way, so
+    a function with an estimate does no arithmetic in which NumPy and numba differ: no exponentials and logarithms, no
+    sums of float arrays, no sums of integers that overflow but in unsigned words. options: numba's own.
+    """
+    return lambda function: _Compiled(cast(FunctionType, function), microseconds, options)
 
 
 def threads() -> int:
-    """How many threads compiled functions may take."""
-    import numba
-
-    return int(numba.get_num_threads())
+    """How many threads compiled functions may take: as many as numba takes. It is not imported to be asked."""
+    asked = getattr(sys.modules.get("numba"), "get_num_threads", None)
+    if asked is not None:
+        return int(asked())
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(given) if given.isdecimal() else cores
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:

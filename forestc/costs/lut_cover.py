@@ -125,13 +125,41 @@ def _merged(first: Any, first_size: int, second: Any, second_size: int, out: Any
     return size
 
 
+# The loops below copy, compare and sort cuts entry by entry: numba compiles slices and sorts of its own for seconds.
+
+
 @compiled()
+def _copy(cut: Any, size: int, out: Any) -> None:
+    for place in range(size):
+        out[place] = cut[place]
+
+
+@compiled()
+def _same(cut: Any, other: Any, size: int) -> bool:
+    for place in range(size):  # noqa: SIM110, numba compiles no generators
+        if cut[place] != other[place]:
+            return False
+    return True
+
+
+@compiled()
+def _by_arrival(cut: Any, size: int, ready: Any, order: Any) -> None:
+    """Fills in the places of a cut's nodes, the last to be ready first; of equals the first."""
+    for place in range(size):
+        at, when = place, ready[cut[place]]
+        while at > 0 and ready[cut[order[at - 1]]] < when:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = place
+
+
+@compiled(lambda network, *_: 65 * len(network.fan_ins))
 def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
     """The cuts of all nodes in use. latest: when each node must be ready, for the least area; empty for the
     earliest."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
     most = (KEPT + 1) ** MOST_FAN_INS
-    kept, kept_size = np.full((count, KEPT + 1, inputs), -1, np.int64), np.zeros((count, KEPT + 1), np.int64)
+    kept, kept_size = np.empty((count, KEPT + 1, inputs), np.int64), np.zeros((count, KEPT + 1), np.int64)
     numbers = np.zeros(count, np.int64)  # of kept cuts
     best, size, ready, flow = (
         np.full((count, inputs), -1, np.int64),
@@ -140,21 +168,23 @@ def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
         np.zeros(count),
     )
     pools, pool_sizes = np.empty((2, most, inputs), np.int64), np.zeros((2, most), np.int64)
-    late, area, when = np.empty(most), np.empty(most), np.empty(most)
-    arriving = np.empty(inputs)
+    late, area, when = np.zeros(most), np.zeros(most), np.zeros(most)
+    order = np.zeros(inputs, np.int64)
     for node in range(count):
         below = network.fan_ins[node]
         if below[0] < 0 or uses[node] == 0:
             kept[node, 0, 0], kept_size[node, 0], numbers[node] = node, 1, 1
             if network.boxed[node]:
-                for a in network.box[network.begins[node] : network.begins[node + 1]]:
-                    ready[node] = max(ready[node], ready[a])
+                for place in range(network.begins[node], network.begins[node + 1]):
+                    ready[node] = max(ready[node], ready[network.box[place]])
                 ready[node] += network.chain
             continue
         at, pooled = 0, numbers[below[0]]
         for cut in range(pooled):
-            pools[0, cut], pool_sizes[0, cut] = kept[below[0], cut], kept_size[below[0], cut]
-        for a in below[1:]:
+            pool_sizes[0, cut] = kept_size[below[0], cut]
+            _copy(kept[below[0], cut], pool_sizes[0, cut], pools[0, cut])
+        for fan_in in range(1, MOST_FAN_INS):
+            a = below[fan_in]
             if a < 0:
                 break
             merged = 0
@@ -167,23 +197,21 @@ def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
                     known = length < 0
                     for other in range(merged):
                         if not known and pool_sizes[1 - at, other] == length:
-                            known = np.all(pools[1 - at, other, :length] == joined[:length])
+                            known = _same(pools[1 - at, other], joined, length)
                     if not known:
                         pool_sizes[1 - at, merged] = length
                         merged += 1
             at, pooled = 1 - at, merged
         due = latest[node] + ROUNDING if len(latest) else 0.0
         for cut in range(pooled):
-            length = pool_sizes[at, cut]
+            length, nodes = pool_sizes[at, cut], pools[at, cut]
             area[cut] = network.areas[length]
             for place in range(length):
-                a = pools[at, cut, place]
-                area[cut] += flow[a]
-                arriving[place] = -ready[a]
-            arriving[:length].sort()
+                area[cut] += flow[nodes[place]]
+            _by_arrival(nodes, length, ready, order)
             when[cut] = 0.0
             for place in range(length):
-                when[cut] = max(when[cut], network.delays[length, place] - arriving[place])
+                when[cut] = max(when[cut], network.delays[length, place] + ready[nodes[order[place]]])
             late[cut] = max(0.0, when[cut] - due)
         for rank in range(min(KEPT, pooled)):
             chosen = -1
@@ -195,9 +223,11 @@ def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
                 ):
                     chosen = cut
             length = pool_sizes[at, chosen]
-            kept[node, rank, :length], kept_size[node, rank] = pools[at, chosen, :length], length
+            kept_size[node, rank] = length
+            _copy(pools[at, chosen], length, kept[node, rank])
             if rank == 0:
-                best[node, :length], size[node], ready[node] = pools[at, chosen, :length], length, when[chosen]
+                size[node], ready[node] = length, when[chosen]
+                _copy(pools[at, chosen], length, best[node])
                 flow[node] = area[chosen] / max(1.0, uses[node])
             pool_sizes[at, chosen] = 0  # taken
             numbers[node] = rank + 1
@@ -206,25 +236,27 @@ def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
     return _Cuts(best, size, ready)
 
 
-@compiled()
+@compiled(lambda network, *_: 3 * len(network.fan_ins))
 def _needed(network: Any, cuts: Any, roots: Any, last: float) -> Any:
     """When each node must be ready at the latest, and whether it is needed."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
-    for root in roots:
-        needed[root] = True
+    order = np.zeros(cuts.best.shape[1], np.int64)
+    for place in range(len(roots)):
+        needed[roots[place]] = True
     for node in range(count - 1, -1, -1):  # a node comes after its fan-in
         if not needed[node]:
             continue
         if network.boxed[node]:
-            for a in network.box[network.begins[node] : network.begins[node + 1]]:
+            for place in range(network.begins[node], network.begins[node + 1]):
+                a = network.box[place]
                 needed[a] = True
                 latest[a] = min(latest[a], latest[node] - network.chain)
         elif cuts.size[node]:
-            cut = cuts.best[node, : cuts.size[node]]
-            order = np.argsort(-cuts.ready[cut], kind="mergesort")
-            for place in range(len(cut)):
+            cut, size = cuts.best[node], cuts.size[node]
+            _by_arrival(cut, size, cuts.ready, order)
+            for place in range(size):
                 a = cut[order[place]]
                 needed[a] = True
-                latest[a] = min(latest[a], latest[node] - network.delays[len(cut), place])
+                latest[a] = min(latest[a], latest[node] - network.delays[size, place])
     return latest, needed

@@ -128,7 +128,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
     return _Lists(begins, np.fromiter(values, dtype=np.int64, count=int(begins[-1])))
 
 
-@compiled()
+@compiled(lambda *given: 10 * len(given[4]))
 def _placed(
     bit_begins: Any,
     bits: Any,
@@ -155,7 +155,8 @@ def _placed(
             stage[net], at[net], own[net], last[net] = here, 0.0, 0.0, -1
             if bit_begins[net + 1] > bit_begins[net]:
                 known = bit_begins[net + 1] - bit_begins[net]
-                read[:known] = bits[bit_begins[net] : bit_begins[net + 1]]
+                for place in range(known):
+                    read[place] = bits[bit_begins[net] + place]
                 first, waits = 0, 0  # nets that the LUT may absorb, those that are ready last first
                 for place in range(known):
                     a = read[place] // most_bits
@@ -190,7 +191,8 @@ def _placed(
                     if joined > inputs:
                         break
                     known = joined
-                    read[:known] = more[:known]
+                    for place in range(known):
+                        read[place] = more[place]
                 start = -1.0
                 for place in range(known):
                     a = read[place] // most_bits
@@ -200,7 +202,8 @@ def _placed(
                 own[net] = luts[known]
                 at[net] = start + own[net]
                 size[net] = known
-                absorbed[net, :known] = read[:known]
+                for place in range(known):
+                    absorbed[net, place] = read[place]
             elif registers[net]:
                 stage[net] = here + 1
             else:

@@ -51,3 +51,13 @@ def test_functions_of_others_are_not_spoken_of(tmp_path):
 )
 def test_where_they_are_kept(cached, said):
     assert said in _kept_in(cached)
+
+
+@pytest.mark.parametrize("given", [None, "1"])
+def test_as_many_threads_as_numba_takes_without_importing_it(given):
+    code = "from forestc.algorithms.compiled import threads; first = threads(); import numba; print(first, threads())"
+    words = {name: word for name, word in os.environ.items() if name != "NUMBA_NUM_THREADS"}
+    words |= {"PYTHONPATH": str(PACKAGE.parent)} | ({"NUMBA_NUM_THREADS": given} if given else {})
+    done = subprocess.run([sys.executable, "-c", code], env=words, capture_output=True, text=True, check=True)
+    first, later = done.stdout.split()
+    assert first == later == (given or first)

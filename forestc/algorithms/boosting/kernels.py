@@ -130,7 +130,9 @@ def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  #
             sums[leaf[row], line[row], 0] += gradient[row]
             sums[leaf[row], line[row], 1] += curvature[row]
         for side in range(2 if coded.has_missing[column] else 1):
-            on_left[:] = sums[:, missing] if side == 1 else np.zeros((leaves, 2))
+            for k in range(leaves):
+                for derivative in range(2):
+                    on_left[k, derivative] = sums[k, missing, derivative] if side == 1 else 0.0
             for cut in range(coded.counts[column]):
                 gain = -before - charges[column, cut]
                 for k in range(leaves):

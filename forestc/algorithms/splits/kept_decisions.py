@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.splits.leaf_fitting import Sorted, integer_scores
+from forestc.algorithms.splits.leaf_fitting import Sorted, fill_scores
 from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
@@ -66,7 +66,7 @@ def slack_of(scores: Any, label: int, last: bool) -> Any:
     return least
 
 
-@compiled()
+@compiled(lambda decided: decided.scores.size)
 def slacks(decided: Decided) -> Any:
     """(rows,) the slack of each row."""
     slack = np.empty(len(decided.label), np.int64)
@@ -103,6 +103,12 @@ def _change(decided: Decided, slack: Any, weight: Any, rows: Any, output: int, s
 
 
 @compiled()
+def _keep(values: Any, kept: Any) -> None:
+    for k in range(len(values)):
+        kept[k] = values[k]
+
+
+@compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
     """Moves leaves and biases, in place, so that as few rows as possible are violated; decided.scores follow. Returns
     how many are. visits: rows looked at before the search ends. Deterministic in `seed`."""
@@ -115,18 +121,22 @@ def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, see
             violated[wrong], place[row] = row, wrong
             wrong += 1
     least, best_value, best_bias = wrong, leaves.value.copy(), leaves.bias.copy()
-    all_rows = np.arange(count).astype(np.int32)
+    all_rows = np.empty(count, np.int32)
+    for row in range(count):
+        all_rows[row] = row
     outputs = len(leaves.bias)
     state = np.uint64(seed * 2 + 1)
     while wrong and visits > 0:
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         row = violated[np.int64(state >> np.uint64(33)) % wrong]
         label = decided.label[row]
-        best, chosen, chosen_output, chosen_step = 0, -2, 0, 0
+        best, chosen = 0, -2
+        chosen_output: Any = np.int64(0)  # numba would compile `_moved_slack` again for plain constants
+        chosen_step: Any = np.int64(0)
         for tree in range(-1, len(leaves.outputs)):  # -1: the biases
             first = 0 if tree < 0 else leaves.outputs[tree, 0]
             width = outputs if tree < 0 else leaves.outputs[tree, 1] - first
-            slot = 0 if tree < 0 else leaves.leaf[tree, row]
+            slot = np.int64(0 if tree < 0 else leaves.leaf[tree, row])
             reached = all_rows if tree < 0 else rows_of(rows, tree, slot)
             for k in range(width):
                 output = first + k
@@ -154,7 +164,7 @@ def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, see
             leaves.bias[chosen_output] += chosen_step
         else:
             first = leaves.outputs[chosen, 0]
-            slot, width = leaves.leaf[chosen, row], leaves.outputs[chosen, 1] - first
+            slot, width = np.int64(leaves.leaf[chosen, row]), leaves.outputs[chosen, 1] - first
             leaves.value[leaves.start[chosen] + slot * width + chosen_output - first] += chosen_step
             reached = rows_of(rows, chosen, slot)
         for moved in reached:
@@ -173,10 +183,12 @@ def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, see
                 place[moved] = -1
         if wrong < least:
             least = wrong
-            best_value[:], best_bias[:] = leaves.value, leaves.bias
+            _keep(leaves.value, best_value)
+            _keep(leaves.bias, best_bias)
     if wrong > least:
-        leaves.value[:], leaves.bias[:] = best_value, best_bias
-        decided.scores[:] = integer_scores(leaves.leaf, leaves.start, leaves.value, leaves.outputs, leaves.bias)
+        _keep(best_value, leaves.value)
+        _keep(best_bias, leaves.bias)
+        fill_scores(leaves.leaf, leaves.start, leaves.value, leaves.outputs, leaves.bias, decided.scores)
     return least
 
 
@@ -185,7 +197,7 @@ def visits_for(rows: int, trees: int) -> int:
     return min(MOST_VISITS, VISITS * rows * max(1, trees))
 
 
-@compiled()
+@compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: Leaves, rows: Sorted, decided: Decided, order: Any) -> Any:
     """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
     state.value is leaves.value. Returns how many splits went. No row may be violated."""
@@ -231,14 +243,20 @@ def _all_keep(
 ) -> Any:  # fmt: skip
     """Whether no row is violated if the leaves hold `chosen`, for a tree of several outputs."""
     width = len(chosen)
-    scores = np.empty(decided.scores.shape[1], np.int64)
+    outputs = decided.scores.shape[1]
+    scores, steps = np.empty(outputs, np.int64), np.empty(width, np.int64)
     for slot in slots:
-        steps = chosen - state.value[base + slot * width : base + (slot + 1) * width]
-        if np.all(steps == 0):
+        moves = False
+        for k in range(width):
+            steps[k] = chosen[k] - state.value[base + slot * width + k]
+            moves = moves or steps[k] != 0
+        if not moves:
             continue
         for row in rows_of(rows, tree, slot):
-            scores[:] = decided.scores[row]
-            scores[output : output + width] += steps
+            for k in range(outputs):
+                scores[k] = decided.scores[row, k]
+            for k in range(width):
+                scores[output + k] += steps[k]
             if slack_of(scores, decided.label[row], decided.last) < 0:
                 return False
     return True

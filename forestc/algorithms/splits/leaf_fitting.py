@@ -106,15 +106,22 @@ def _sort(leaf: Any, rows: Sorted, first: int, last: int) -> None:
 def integer_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
     """(rows, outputs): the sums of leaf values and biases."""
     scores = np.empty((leaf.shape[1], len(bias)), np.int64)
+    fill_scores(leaf, start, value, outputs, bias, scores)
+    return scores
+
+
+@compiled()
+def fill_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any, scores: Any) -> None:
+    """Fills in `integer_scores`."""
     for row in range(leaf.shape[1]):
-        scores[row] = bias
+        for k in range(len(bias)):
+            scores[row, k] = bias[k]
     for tree in range(leaf.shape[0]):
         first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
         for row in range(leaf.shape[1]):
             at = start[tree] + leaf[tree, row] * width
             for k in range(width):
                 scores[row, first + k] += value[at + k]
-    return scores
 
 
 def scores_of(leaf: NDArray[np.int32], start: Ints, value: Ints, outputs: Ints, bias: Ints) -> NDArray[np.float64]:
@@ -128,24 +135,28 @@ def _sweep(
 ) -> Any:
     """Moves every leaf and bias once and updates odds and scores, all in place. Returns the fall of the mean loss."""
     gained = 0.0
+    zero, few, most = np.int64(0), np.int64(2), np.int64(32)  # numba would compile `_step` again for plain constants
     for tree in range(len(outputs)):
         width = outputs[tree, 1] - outputs[tree, 0]
         for slot in range((start[tree + 1] - start[tree]) // width):
             begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
             for k in range(width):
                 output, at = outputs[tree, 0] + k, start[tree] + slot * width + k
-                step, gain = _step(odds, rows.order[tree], begin, end, output, unit, value[at], largest - value[at], 2)
+                room = largest - value[at]
+                step, gain = _step(odds, rows.order[tree], begin, end, output, unit, value[at], room, few)
                 if step:
                     value[at] += step
                     gained += gain
                     _move(odds, rows.order[tree], begin, end, output, unit, step, scores)
-    all_rows = np.arange(len(scores)).astype(np.int32)
+    all_rows = np.empty(len(scores), np.int32)
+    for row in range(len(scores)):
+        all_rows[row] = row
     for output in range(len(bias)):
-        step, gain = _step(odds, all_rows, 0, len(scores), output, unit, 32, 32, 32)
+        step, gain = _step(odds, all_rows, zero, len(scores), output, unit, most, most, most)
         if step:
             bias[output] += step
             gained += gain
-            _move(odds, all_rows, 0, len(scores), output, unit, step, scores)
+            _move(odds, all_rows, zero, len(scores), output, unit, step, scores)
     return gained / len(scores)
 
 

@@ -39,10 +39,18 @@ def odds_of(scores: NDArray[np.float64], unit: float, label: NDArray[np.int64]) 
 
 
 @compiled()
+def _highest(scores: Any, row: int) -> float:
+    highest = scores[row, 0]
+    for k in range(1, scores.shape[1]):
+        highest = max(highest, scores[row, k])
+    return highest  # type: ignore[no-any-return]
+
+
+@compiled()
 def _fill(scores: Any, unit: float, odds: Any, first: int, last: int) -> None:
     classes = scores.shape[1]
     for row in range(first, last):
-        top = 0.0 if classes == 1 else scores[row].max()
+        top = 0.0 if classes == 1 else _highest(scores, row)
         total = 1.0 if classes == 1 else 0.0
         for k in range(classes):
             power = np.exp(min((scores[row, k] - top) * unit, 500.0))
@@ -97,7 +105,7 @@ def _loss(scores: Any, unit: float, label: Any, sums: Any, first: int, last: int
                 odds = unit * (-scores[row, 0] if label[row] == 1 else scores[row, 0])
                 loss += max(odds, 0.0) + np.log1p(np.exp(-abs(odds)))
             else:
-                top, total = scores[row].max(), 0.0
+                top, total = _highest(scores, row), 0.0
                 for k in range(classes):
                     total += np.exp((scores[row, k] - top) * unit)
                 loss += np.log(total) + (top - scores[row, label[row]]) * unit
@@ -128,9 +136,12 @@ def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: flo
 @compiled()
 def changes_of(odds: Any, rows: Any, begin: int, end: int, output: int, steps: Any) -> Any:
     """`change_of` for consecutive outputs from `output` on, which grow by `steps`."""
-    factors = np.exp(steps) - 1
+    factors, together = np.empty(len(steps)), TOGETHER
+    for k in range(len(steps)):
+        factors[k] = np.exp(steps[k]) - 1
+        if abs(steps[k]) > LARGE:
+            together = 1
     classes = odds.power.shape[1]
-    together = TOGETHER if np.abs(steps).max() <= LARGE else 1
     change, wanted = 0.0, 0.0
     while begin < end:
         stop = min(end, begin + together)

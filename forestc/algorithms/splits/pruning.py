@@ -270,19 +270,27 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
     tried = np.zeros((MOST_CANDIDATES + 1, width), np.int64)
     for slot in range(first, last):
         counts[state.group[shape.slots[tree] + slot] - first] += len(rows_of(rows, tree, slot))
-    tried[0] = mean_leaf(shape, state, rows, split)
+    mean = mean_leaf(shape, state, rows, split)
+    for k in range(width):
+        tried[0, k] = mean[k]
     best, chosen = np.inf, 0
     for attempt in range(MOST_CANDIDATES + 1):
         if attempt:
-            fullest = np.argmax(counts)
+            fullest = 0
+            for slot in range(1, last - first):
+                if counts[slot] > counts[fullest]:
+                    fullest = slot
             if counts[fullest] <= 0:
                 break
             counts[fullest] = 0
-            at = base + (first + fullest) * width
-            tried[attempt] = state.value[at : at + width]
+            for k in range(width):
+                tried[attempt, k] = state.value[base + (first + fullest) * width + k]
         known = False
         for earlier in range(attempt):
-            known = known or bool(np.all(tried[earlier] == tried[attempt]))
+            different = False
+            for k in range(width):
+                different = different or tried[earlier, k] != tried[attempt, k]
+            known = known or not different
         if not known:
             change = _rise(shape, state, rows, odds, unit, split, tried[attempt])
             if change < best:
@@ -294,10 +302,13 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
 def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Any) -> Any:
     """The rise of the loss if the leaves of a subtree hold `chosen`."""
     tree, base, output, width = tree_of(shape, split)
-    rise = 0.0
+    rise, steps = 0.0, np.empty(width)
     for slot in range(shape.first[split], shape.last[split]):
-        steps = unit * (chosen - state.value[base + slot * width : base + (slot + 1) * width])
-        if np.all(steps == 0):
+        moves = False
+        for k in range(width):
+            steps[k] = unit * (chosen[k] - state.value[base + slot * width + k])
+            moves = moves or steps[k] != 0
+        if not moves:
             continue
         begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
         if width == 1:

@@ -25,7 +25,7 @@ def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> NDArray[np.int3
     return leaf
 
 
-@compiled()
+@compiled(lambda shape, *rest: 3 * len(shape.outputs) * (rest[-1] - rest[-2]))
 def _walk(
     shape: Shape, condition: Any, flipped: Any, group: Any, outcomes: Outcomes, roots: Any, leaf: Any, begin: int,
     end: int,

@@ -34,10 +34,9 @@ def sample_for(columns: int) -> int:
     return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
-@compiled()
 def rewire(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
-) -> Any:
+) -> int:
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
@@ -49,49 +48,63 @@ def rewire(
     O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
     O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
     """
-    rows, pool = state.leaf.shape[1], outcomes.pool
-    changed, count = 0, len(shape.tree)
-    columns = np.unique(outcomes.column[:pool])
+    columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
+    drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
+    return int(_rewired(shape, state, outcomes, odds, unit, price, doubt, columns, pool, drawn))
+
+
+@compiled()
+def _rewired(
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, columns: Any,
+    pool: Any, sample: Any,
+) -> Any:  # fmt: skip
+    rows, count, changed = state.leaf.shape[1], len(shape.tree), 0
     bins = np.empty((outcomes.begins[-1], 2))
-    votes, moved, score = np.zeros(pool), np.zeros(pool), np.zeros(pool)
-    whole_pool = np.arange(pool)
+    votes, moved, score = np.zeros(len(pool)), np.zeros(len(pool)), np.zeros(len(pool))
     order, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)  # a tree's rows; those of a split are contiguous
-    there, rise = np.empty(rows, np.int64), np.empty(rows)
+    there, rise, squares = np.empty(rows, np.int64), np.empty(rows), np.empty(rows)
     begins, ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    span = state.value.max() - state.value.min()
-    factors = np.exp(unit * np.arange(-span, span + 1)) - 1
+    lowest, highest = state.value[0], state.value[0]
+    for value in state.value:
+        lowest, highest = min(lowest, value), max(highest, value)
+    span = highest - lowest
+    factors = np.empty(2 * span + 1)
+    for k in range(len(factors)):
+        factors[k] = np.exp(unit * (k - span)) - 1
     children = _children(shape, state)
     for split in range(count - 1, -1, -1):  # children come before their parents
         if split == count - 1 or shape.tree[split + 1] != shape.tree[split]:  # a root
             begins[split], ends[split] = 0, rows
-            order[:] = np.arange(rows)
+            for row in range(rows):
+                order[row] = row
         if not state.alive[split]:
             continue
         reach = order[begins[split] : ends[split]]
         present, way = state.condition[split], state.flipped[split]
         best, turned = present, way
-        if present < pool and len(reach):
-            candidates, spacing = whole_pool, 1.0
-            some = reach
-            if sample and len(reach) > LOOK * sample:
+        if present < len(pool) and len(reach):
+            candidates, some, spacing, picks = pool, reach, 1.0, False
+            if sample is not None and len(reach) > LOOK * sample:
                 spacing = len(reach) / (LOOK * sample)
                 some = spare[: LOOK * sample]
                 for k in range(len(some)):
                     some[k] = reach[int((k + 0.5) * spacing)]
             _rises(shape, state, outcomes, odds, unit, factors, children, split, some, there, rise)
-            if sample and (spacing > 1 or np.count_nonzero(rise[: len(some)]) > 2 * sample):
-                chosen, weighted, squared = _drawn(some, rise[: len(some)], spacing, sample)
-                gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, votes, moved)
-                least, _, _ = _best(shape, state, split, price, doubt, whole_pool, gain, square, votes, moved, score)
-                candidates = np.sort(np.argsort(score)[:CHOSEN])
-                candidates = candidates[score[candidates] < least]
-                if len(candidates):
-                    if spacing > 1:
-                        _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
-                    gain, square = _add_up_few(outcomes, candidates, present, reach, rise, votes, moved)
-            else:
-                rises = rise[: len(some)]
-                gain, square = _add_up(outcomes, columns, bins, present, some, rises, rises * rises, votes, moved)
+            if sample is not None:
+                picks = spacing > 1 or _nonzero(rise[: len(some)]) > 2 * sample
+                if picks:
+                    chosen, weighted, squared = _drawn(some, rise[: len(some)], spacing, sample)
+                    gain, square = _add_up(outcomes, columns, bins, present, chosen, weighted, squared, votes, moved)
+                    least, _, _ = _best(shape, state, split, price, doubt, pool, gain, square, votes, moved, score)
+                    candidates = _first_below(np.argsort(score)[:CHOSEN], score, least)
+                    if len(candidates):
+                        if spacing > 1:
+                            _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
+                        gain, square = _add_up_few(outcomes, candidates, present, reach, rise, votes, moved)
+            if not picks:
+                for k in range(len(some)):
+                    squares[k] = rise[k] * rise[k]
+                gain, square = _add_up(outcomes, columns, bins, present, some, rise, squares, votes, moved)
             if len(candidates):
                 _, best, turned = _best(
                     shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
@@ -107,6 +120,29 @@ def rewire(
 
 
 @compiled()
+def _nonzero(rise: Any) -> int:
+    count = 0
+    for k in range(len(rise)):
+        count += rise[k] != 0.0
+    return count
+
+
+@compiled()
+def _first_below(candidates: Any, score: Any, least: float) -> Any:
+    """The candidates that score below `least`, ascending."""
+    below, count = np.empty(len(candidates), np.int64), 0
+    for k in range(len(candidates)):
+        if score[candidates[k]] < least:
+            at = count
+            while at > 0 and below[at - 1] > candidates[k]:
+                below[at] = below[at - 1]
+                at -= 1
+            below[at] = candidates[k]
+            count += 1
+    return below[:count]
+
+
+@compiled()
 def _children(shape: Shape, state: State) -> Any:
     """(splits, 2): the right and the left child of each split: a split, or leaf k as -1 - k."""
     children = np.empty((len(shape.tree), 2), np.int64)
@@ -118,7 +154,7 @@ def _children(shape: Shape, state: State) -> Any:
 
 
 # The loops over rows below use plain arrays and call no functions: passing a named tuple per row is several times as
-# slow.
+# slow. They copy entry by entry: numba compiles assignments of slices, sorts and sets of its own for seconds.
 
 
 @compiled()
@@ -136,7 +172,8 @@ def _part(shape: Shape, state: State, split: int, reach: Any, spare: Any, begins
         spare[back] = row
         front += goes_left
         back += not goes_left
-    reach[front:] = spare[:back]
+    for k in range(back):
+        reach[front + k] = spare[k]
     if left >= 0:
         begins[left], ends[left] = begins[split], begins[split] + front
     if right >= 0:
@@ -156,9 +193,12 @@ def _rises(
     leaf, code, label, power, total = state.leaf[tree], outcomes.code, odds.label, odds.power, odds.total
     value = state.value[base : shape.start[tree + 1]]
     low = split - shape.size[split] + 1
-    column = outcomes.column[state.condition[low : split + 1]]
-    cut = outcomes.cut[state.condition[low : split + 1]]
-    flipped = state.flipped[low : split + 1].astype(np.int64)
+    inside = split + 1 - low
+    column, cut, flipped = np.empty(inside, np.int64), np.empty(inside, np.int64), np.empty(inside, np.int64)
+    for inner in range(inside):
+        condition = state.condition[low + inner]
+        column[inner], cut[inner] = outcomes.column[condition], outcomes.cut[condition]
+        flipped[inner] = 1 if state.flipped[low + inner] else 0
     for k in range(len(reach)):
         row = reach[k]
         leaf_now = leaf[row]
@@ -186,7 +226,10 @@ def _rises(
 def _drawn(some: Any, rise: Any, spacing: float, sample: int) -> Any:
     """A systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and squared
     rises, both weighted by the inverse of the probability of being drawn."""
-    mean = np.abs(rise).sum() / sample
+    mean = 0.0
+    for k in range(len(rise)):
+        mean += abs(rise[k])
+    mean /= sample
     chosen, weighted, squared = np.empty(2 * sample + 1, np.int64), np.empty(2 * sample + 1), np.empty(2 * sample + 1)
     count, passed = 0, 0.5
     for k in range(len(rise)):
@@ -242,7 +285,9 @@ def _add_up(
 def _add_up_few(outcomes: Outcomes, candidates: Any, now: int, rows: Any, rise: Any, votes: Any, moved: Any) -> Any:
     """`_add_up` for a few conditions and the present one."""
     count = len(candidates)
-    column, cut = outcomes.column[candidates], outcomes.cut[candidates]
+    column, cut = np.empty(count, np.int64), np.empty(count, np.int64)
+    for at in range(count):
+        column[at], cut[at] = outcomes.column[candidates[at]], outcomes.cut[candidates[at]]
     gains, changes = np.zeros(count), np.zeros(count)
     code, column_now, cut_now = outcomes.code, outcomes.column[now], outcomes.cut[now]
     all_gain, all_square, present = 0.0, 0.0, 0.0
@@ -259,7 +304,8 @@ def _add_up_few(outcomes: Outcomes, candidates: Any, now: int, rows: Any, rise: 
             holds = code[row, column[at]] < cut[at]
             gains[at] += gain if holds else 0.0
             changes[at] += square if holds != side else 0.0
-    votes[candidates], moved[candidates] = gains, changes
+    for at in range(count):
+        votes[candidates[at]], moved[candidates[at]] = gains[at], changes[at]
     votes[now], moved[now] = present, 0.0
     return all_gain, all_square
 

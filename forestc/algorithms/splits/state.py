@@ -90,13 +90,15 @@ def rows_of(rows: Sorted, tree: int, slot: int) -> Any:
 def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
     """(outputs of the tree,) the mean of what the leaves of a subtree hold over its rows, rounded."""
     tree, base, _, width = tree_of(shape, split)
-    total, count = np.zeros(width), 0
+    total, count, mean = np.zeros(width), 0, np.empty(width, np.int64)
     for slot in range(shape.first[split], shape.last[split]):
         reached = len(rows_of(rows, tree, slot))
-        at = base + slot * width
-        total += reached * state.value[at : at + width]
+        for k in range(width):
+            total[k] += reached * state.value[base + slot * width + k]
         count += reached
-    return np.floor(total / max(count, 1) + 0.5).astype(np.int64)
+    for k in range(width):
+        mean[k] = int(np.floor(total[k] / max(count, 1) + 0.5))
+    return mean
 
 
 @compiled()
@@ -119,9 +121,10 @@ def merge(shape: Shape, state: State, split: int, value: Any) -> Any:
     how many went. The rows' scores are the caller's."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
-    state.group[first + leaf : first + shape.last[split]] = leaf
     for slot in range(leaf, shape.last[split]):
-        state.value[base + slot * width : base + (slot + 1) * width] = value
+        state.group[first + slot] = leaf
+        for k in range(width):
+            state.value[base + slot * width + k] = value[k]
     removed = 0
     for inner in range(split - shape.size[split] + 1, split + 1):
         if state.alive[inner]:
