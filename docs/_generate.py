@@ -125,8 +125,8 @@ def passes_page() -> str:
     ]
     parts += [
         "## Levels",
-        "`-O0` and `-O1` are lists of passes; `-O2` and `-O3` search. Models that these passes do not take get the list "
-        "in the last column.",
+        "`-O0` and `-O1` are lists of passes; `-O2` and `-O3` search. Models that these passes do not take get the "
+        "list in the last column.",
         table(("level", "keeps", "passes", "for other models"), levels),
     ]
     for name in PASSES:
