@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -68,6 +69,8 @@ LARGE = 600  # nodes from which the compiler does not optimize on the host
 MOST_BRANCHES = 4000  # nodes up to which branches are compiled for the emulator
 CPUS = ("cortex-m0plus", "cortex-m4f")
 SCIKIT_LEARN = ("sklearn", "pipeline", "search", "threshold", "calibrated")
+MEASURES = ("forestc/frontends", "forestc/forest", "forestc/layouts", "forestc/backends/c", "forestc/firmware")
+COUNTED = ("library_rows", "library", "headers", "rows", "labels", "scores", "emulator_rows", "emulator")
 FAMILIES = dict.fromkeys(SCIKIT_LEARN, "scikit-learn")
 
 
@@ -307,65 +310,50 @@ def line_of(kind: str, number: int, options: Any) -> dict[str, Any]:
     return line | {"emulator_rows": ran, "emulator": wrong, "first": counts.first or first}
 
 
-def in_processes(kinds: Sequence[str], options: Any) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Number, name and line of every kind, in their order."""
-    if options.jobs == 1:
-        for number, kind in enumerate(kinds):
-            yield number, kind, measured(kind, number, options)
-        return
-    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-        measurements = pool.map(measured, kinds, range(len(kinds)), [options] * len(kinds))
-        for number, (kind, line) in enumerate(zip(kinds, measurements, strict=True)):
-            yield number, kind, line
-
-
 def summary(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A line for each library."""
+    by_library: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        family = line["kind"].split("-")[0]
+        by_library.setdefault(FAMILIES.get(family, family), []).append(line)
     made = []
-    names = [FAMILIES.get(line["kind"].split("-")[0], line["kind"].split("-")[0]) for line in lines]
-    for family in dict.fromkeys(names):
-        own = [line for line, name in zip(lines, names, strict=True) if name == family]
+    for library, own in by_library.items():
         ran = [line for line in own if "rows" in line]
-        total = lambda key, some: sum(line[key] for line in some)  # noqa: E731
+        sums = {key: sum(line.get(key, 0) for line in own) for key in COUNTED}
         made.append(
             {
-                "models read by": family,
-                "kinds": len(own),
-                "library rows": total("library_rows", own),
-                "differ from the library": total("library", own),
-                "kinds in C": len(ran),
-                "headers": total("headers", ran),
-                "rows on the host": total("rows", ran),
-                "label differences": total("labels", ran),
-                "score differences": total("scores", ran),
+                "models read by": library, "kinds": len(own), "library rows": sums["library_rows"],
+                "differ from the library": sums["library"], "kinds in C": len(ran), "headers": sums["headers"],
+                "rows on the host": sums["rows"], "label differences": sums["labels"],
+                "score differences": sums["scores"],
                 "largest error / bound": round(max((line["bound"] for line in ran), default=0.0), 3),
-                "rows in the emulator": total("emulator_rows", ran),
-                "emulator differences": total("emulator", ran),
+                "rows in the emulator": sums["emulator_rows"], "emulator differences": sums["emulator"],
             }
-        )
+        )  # fmt: skip
     return made
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__, MEASURES, "only")
     parser.add_argument("--rows", type=int, default=100_000, help="of each header (default: %(default)s)")
     parser.add_argument("--library-rows", type=int, default=20_000, help="(default: %(default)s)")
     parser.add_argument("--emulator-rows", type=int, default=1000, help="on each processor (default: %(default)s)")
-    parser.add_argument("--only", default="", help="kinds whose name contains this")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--every", type=int, default=1, help="only every n-th kind")
     options = parser.parse_args()
+    if options.small:
+        options.rows, options.library_rows, options.emulator_rows, options.every = 40, 2, 2, len(KINDS)
     warnings.filterwarnings("ignore")
-    lines, start = [], time.perf_counter()
     kinds = [kind for kind in KINDS if options.only in kind][:: options.every]
-    for number, kind, line in in_processes(kinds, options):
-        lines.append(line)
-        seconds = time.perf_counter() - start
-        output = {key: value for key, value in lines[-1].items() if key not in ("kind", "trees", "headers")}
-        print(f"{number + 1}/{len(kinds)} {seconds:.0f} s {kind}: {output}", flush=True)
+    lines, start = [], time.perf_counter()
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) if options.jobs > 1 else nullcontext() as pool:
+        run = pool.map if pool else map
+        for line in run(measured, kinds, range(len(kinds)), [options] * len(kinds)):
+            lines.append(line)
+            print(f"{len(lines)}/{len(kinds)} {time.perf_counter() - start:.0f} s {line}", flush=True)
     left = [{"kind": line["kind"], "why": line[key]} for key in ("refused", "failed") for line in lines if key in line]
-    show("differences of C", summary(lines), options.json, **({"not_compiled": left} if left else {}))
-    wanted = [line[key] for line in lines for key in ("library", "labels", "scores", "emulator") if key in line]
+    show("differences of C", summary(lines), options, **({"not_compiled": left} if left else {}))
+    wanted = [line.get(key, 0) for line in lines for key in ("library", "labels", "scores", "emulator")]
     if any(wanted) or any("failed" in line for line in lines) or any(line.get("bound", 0) > 1 for line in lines):
         sys.exit(3)
 

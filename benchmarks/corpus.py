@@ -280,11 +280,9 @@ SOFT = {"objective": "multi:softprob", "num_class": 3}
 ALL = "verilog,c,hls,amaranth"
 SHARED = "simplify,share-thresholds,quantize,simplify"
 RANGES = {
-    "petal length (cm)": {"smallest": 0, "largest": 10, "step": 0.1, "missing": False},
-    "petal width (cm)": (0, 5),
-    "sepal length (cm)": {"smallest": 0, "step": 0.5},
-    "sepal width (cm)": (0, None),
-}
+    "petal length (cm)": {"smallest": 0, "largest": 10, "step": 0.1, "missing": False}, "petal width (cm)": (0, 5),
+    "sepal length (cm)": {"smallest": 0, "step": 0.5}, "sepal width (cm)": (0, None),
+}  # fmt: skip
 
 
 def named(folder: Path) -> Made:

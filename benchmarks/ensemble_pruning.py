@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import a_single_thread  # noqa: F401
@@ -29,6 +29,7 @@ from forestc.algorithms.members.selection import diversity_limits, failure_credi
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
+MEASURES = ("forestc/algorithms/members", "benchmarks/papers/ensemble_pruning")
 # Name: configuration of the diversity, weights.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),
@@ -47,36 +48,33 @@ PAPER_RANKS = dict(zip(RANKED, (2.94, 2.40, 3.97, 3.27, 3.39, 5.03), strict=True
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", default=",".join(FILES), metavar="NAMES")
+    parser = arguments(__doc__, MEASURES, "data!", "only", "cache")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), metavar="K")
     parser.add_argument("--repeats", type=int, default=1, help="of the ten folds; the paper has 10")
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--large-folds", type=int, default=10, help="of the sets with more than 10,000 rows")
     parser.add_argument("--gap-folds", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=300.0, help="seconds a solve")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="keeps the votes of the candidates")
     options = parser.parse_args()
+    if options.small:
+        options.only, options.sizes, options.folds, options.time_limit = "PRK", "10", 1, 0.1
     start = time.perf_counter()
-    names, sizes = options.only.split(","), [int(size) for size in options.sizes.split(",")]
+    names = options.only.split(",") if options.only else list(FILES)
+    sizes = [int(size) for size in options.sizes.split(",")]
     cases = [(name, repeat, options) for name in names for repeat in range(options.repeats)]
     gaps: list[dict[str, Any]] = []
     tested: dict[tuple[str, int], list[Scores]] = defaultdict(list)
-    with ProcessPoolExecutor(options.processes) as pool:
-        for (name, repeat, _), (accuracies, solved) in zip(cases, pool.map(measured, cases), strict=True):
+    with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
+        for (name, repeat, _), (accuracies, solved) in zip(
+            cases, (pool.map if pool else map)(measured, cases), strict=True
+        ):
             for size, scores in accuracies:
                 tested[name, size].append(scores)
             gaps += solved
             print(f"{name}, repeat {repeat}: {time.perf_counter() - start:.0f} s", flush=True)
-    if gaps:
-        show("gaps at K = 100, beside the paper's Table 3", gaps)
     rows = [summary(name, size, tested[name, size]) for name in names for size in sizes]
-    ranked = ranks(rows)
-    show("mean ranks of balanced accuracy, beside the paper's Table 6", ranked)
     title = "balanced accuracy on test rows, beside the paper's Table 5 (K = 100)"
-    show(title, rows, options.json, gaps=gaps, ranks=ranked, s=time.perf_counter() - start)
+    show(title, rows, options, gaps=gaps, ranks=ranks(rows), s=time.perf_counter() - start)
 
 
 Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of each method

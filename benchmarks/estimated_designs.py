@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 from data import read
 from numpy.typing import NDArray
-from sklearn.datasets import make_classification
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+from sklearn import datasets, ensemble
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRegressor
 
@@ -50,11 +42,7 @@ SHARED = "simplify,share-thresholds,quantize"
 REGROWN = "leaf_bits={few_bits},price={price},tolerance=inf"
 # passes of a level, or their list, with the numbers that are drawn
 RECIPES: dict[str, int | str] = {
-    "O0": 0,
-    "O1": 1,
-    "O2": 2,
-    "O3": 3,
-    "plain": "simplify,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
+    "O0": 0, "O1": 1, "O2": 2, "O3": 3, "plain": "simplify,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
     "shared": "simplify,share-thresholds,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
     "fitted": "simplify,share-thresholds,quantize{{fit=true,leaf_bits={few_bits},tolerance=inf}},simplify",
     "splits": SHARED + ",prune-splits{{price={price},leaf_bits={few_bits},tolerance=inf}},simplify",
@@ -62,7 +50,7 @@ RECIPES: dict[str, int | str] = {
     "few regrown": SHARED + ",regrow-trees{{trees={few_trees}," + REGROWN + ",depth={depth}}},simplify",
     "regrown": SHARED + ",regrow-trees{{trees={some_trees}," + REGROWN + "}},simplify",
     "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=inf}},simplify",
-}
+}  # fmt: skip
 LEFT_OUT = 3  # of each set one recipe in this many, in turn
 
 
@@ -88,7 +76,7 @@ class Made:
 
 def rows_of(name: str, folder: Path | None) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Rows without missing values and their classes or values, in an order drawn once."""
-    X, y = make_classification(1500, **MADE[name]) if name in MADE else read(name, folder)
+    X, y = datasets.make_classification(1500, **MADE[name]) if name in MADE else read(name, folder)
     whole = ~np.isnan(np.asarray(X, np.float64)).any(axis=1)
     X, y = X[whole], y[whole]
     order = np.random.default_rng(0).permutation(len(X))[: MOST_FIT + MOST_HELD]
@@ -103,15 +91,15 @@ def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
                 n_estimators=trees, max_depth=depth, random_state=0, n_jobs=1
             )
         case "boosting":
-            boosting = GradientBoostingRegressor if values else GradientBoostingClassifier
+            boosting = ensemble.GradientBoostingRegressor if values else ensemble.GradientBoostingClassifier
             return boosting(n_estimators=trees, max_depth=depth, random_state=0)
         case "extra":
-            extra = ExtraTreesRegressor if values else ExtraTreesClassifier
+            extra = ensemble.ExtraTreesRegressor if values else ensemble.ExtraTreesClassifier
             return extra(n_estimators=trees, max_depth=depth, random_state=0)
         case "tree" if not values:
             return DecisionTreeClassifier(max_depth=depth, random_state=0)
         case _:
-            forest = RandomForestRegressor if values else RandomForestClassifier
+            forest = ensemble.RandomForestRegressor if values else ensemble.RandomForestClassifier
             return forest(n_estimators=trees, max_depth=depth, random_state=0)
 
 
@@ -136,14 +124,11 @@ def design_of(name: str, recipe: str, X: NDArray[Any], y: NDArray[Any]) -> Made 
     trees = max(1, int(random.choice([4, 6, 10, 20, 30])) // outputs)
     depth = int(random.integers(2, 6 if trees * outputs > 10 else 8))
     drawn = {
-        "leaf_bits": int(random.integers(1, 9)),
-        "few_bits": int(random.integers(1, 4)),
+        "leaf_bits": int(random.integers(1, 9)), "few_bits": int(random.integers(1, 4)),
         "few_trees": max(1, int(random.choice([1, 2, 3, 4, 6, 8])) // (1 if scores == 1 else 2)),
-        "some_trees": int(random.choice([6, 9, 12])) // (1 if scores == 1 else 3),
-        "depth": int(random.integers(4, 7)),
-        "price": float(random.choice([3.0, 1.0, 0.3])),
-        "complexity": int(random.choice([8, 16, 30])),
-    }
+        "some_trees": int(random.choice([6, 9, 12])) // (1 if scores == 1 else 3), "depth": int(random.integers(4, 7)),
+        "price": float(random.choice([3.0, 1.0, 0.3])), "complexity": int(random.choice([8, 16, 30])),
+    }  # fmt: skip
     latency = int(random.choice([0, 0, 0, 1, 2, 3, 5]))
     model = model_of(kind, trees, depth, values).fit(X[:fit], y[:fit])
     passes = RECIPES[recipe]

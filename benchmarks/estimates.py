@@ -17,7 +17,8 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -40,6 +41,7 @@ from forestc.manifest.design import Design
 from forestc.toolchain.yosys import synthesize
 
 TITLE = "estimates of designs of data sets outside the fit"
+MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
 SMALL = 20  # LUTs below which a factor says little
 PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400}  # device -> the most LUTs of a design that is placed on it
 OUTLIER = 0.1  # difference of logarithms from which it counts less
@@ -156,12 +158,9 @@ def judged(known: Sequence[Measured], estimates: Floats, inside: Sequence[bool])
     middle, most = 100 * np.quantile(np.abs(estimates / real - 1), (0.5, 0.9))
     large = factors[real >= SMALL]
     return {
-        "designs": len(real),
-        "median_error_%": round(float(middle), 1),
-        "90th_percentile_%": round(float(most), 1),
-        "in_range_%": round(100 * float(np.mean(inside)), 1),
-        "worst": round(float(large.max()), 2),
-    }
+        "designs": len(real), "median_error_%": round(float(middle), 1), "90th_percentile_%": round(float(most), 1),
+        "in_range_%": round(100 * float(np.mean(inside)), 1), "worst": round(float(large.max()), 2),
+    }  # fmt: skip
 
 
 def fit_luts(known: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
@@ -249,16 +248,18 @@ def write(table: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, metavar="DIR", help="NAME.csv.gz")
-    parser.add_argument("--cache", type=Path, required=True, metavar="FILE", help="figures measured so far")
+    parser = arguments(__doc__, MEASURES, "data", "cache")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     options = parser.parse_args()
-    made = list(designs(options.data))
-    table, lines = fit(made, measure(made, options.cache, options.minutes, options.placed))
-    show(TITLE, lines, options.json)
+    made = list(islice(designs(options.data), 2 if options.small else None))
+    if options.small:  # each stands for a data set
+        made, options.placed = [replace(design, data=f"set {k}") for k, design in enumerate(made)], 2
+    with tempfile.TemporaryDirectory() as folder:
+        cache = options.cache or Path(folder) / "cache.json"
+        table, lines = fit(made, measure(made, cache, options.minutes, options.placed))
+    show(TITLE, lines, options)
     if options.write:
         write(table)
 

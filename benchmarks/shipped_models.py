@@ -22,6 +22,8 @@ from demo import MODELS, split_breast_cancer, split_digits
 
 CASES = {"breast_cancer.json": split_breast_cancer, "digits.skops": split_digits}
 CPU = "cortex-m4"
+MEASURES = ("forestc/compilation", "forestc/passes", "forestc/algorithms", "forestc/costs", "forestc/layouts",
+            "forestc/lowering", "forestc/backends/c")  # fmt: skip
 
 
 def measured(name: str, level: int, split: Any, folder: Path) -> dict[str, Any]:
@@ -29,24 +31,21 @@ def measured(name: str, level: int, split: Any, folder: Path) -> dict[str, Any]:
     done = forestc.compile(MODELS / name, train, folder / "out", label=train_labels, level=level)
     header = done.design.path("c")
     return {
-        "model": name,
-        "level": f"-O{level}",
-        "comparators": done.figures["distinct_conditions"],
-        "comparator_bits": done.figures["comparator_bits"],
-        "LUTs_estimated": estimated_luts(done.figures),
+        "model": name, "level": f"-O{level}", "comparators": done.figures["distinct_conditions"],
+        "comparator_bits": done.figures["comparator_bits"], "LUTs_estimated": estimated_luts(done.figures),
         "flash_bytes": object_bytes(header, f"unsigned f(const void *x) {{ return {header.stem}_predict(x); }}", CPU),
         "test_%": round(100 * done.design.score(test, test_labels), 2),
-    }
+    }  # fmt: skip
 
 
 def main() -> None:
-    options = arguments(__doc__ or "").parse_args()
+    options = arguments(__doc__, MEASURES).parse_args()
+    cases = [(name, level) for name in CASES for level in range(4)][: 1 if options.small else None]
     rows = []
-    for name, split in CASES.items():
-        for level in range(4):
-            with tempfile.TemporaryDirectory() as folder:
-                rows.append(measured(name, level, split(), Path(folder)))
-    show("The shipped models at each level", rows, options.json)
+    for name, level in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(measured(name, level, CASES[name](), Path(folder)))
+    show("The shipped models at each level", rows, options)
 
 
 if __name__ == "__main__":
