@@ -177,7 +177,7 @@ def headers(forest: Forest, number: int) -> Iterator[Header]:
             own = replace(forest, name=f"{layout}_{form}")
             chosen = replace(options, c_layout=layout, c_values=VALUES[1 + number % 3])
             try:
-                takes = inputs_of(own, chosen.inputs, chosen.types)
+                takes = inputs_of(own, chosen.c_inputs, chosen.c_types)
                 chosen_layout(own, chosen)
             except OptionError:
                 continue  # tables are for trees that are added

@@ -89,7 +89,8 @@ def main() -> None:
         rows.append({"model": f"peer {path.stem}", **engines(path.with_suffix(".json"), X, y, near, options)})
         print(rows[-1], flush=True)
     found = {name: sum(row.get(name, 0) for row in rows) for name in ("library", *ENGINES)}
-    show(TITLE, rows, options, models=len(rows), vectors=sum(row["vectors"] for row in rows), **found)
+    counts = {name: sum(row[name] for row in rows) for name in ("vectors", "icarus_vectors")}
+    show(TITLE, rows, options, summary=[{"models": len(rows), **counts, **found}])
     if any(found.values()):
         sys.exit(3)
 

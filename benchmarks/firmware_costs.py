@@ -318,7 +318,7 @@ def main() -> None:
     cache: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache and options.cache.exists() else {}
     samples: dict[tuple[str, str, str], list[Sample]] = {}
     cpus = [CPUS[name] for name in options.cpu.split(",")]
-    for subject, inputs, types in islice(builds(), 4 if options.small else None):
+    for subject, inputs, types in islice(builds(), 2 if options.small else None):
         if time.monotonic() > end:
             break
         for layout in DEMANDS:
@@ -367,8 +367,9 @@ def fitted(
             ratios = parts[known, 0] / parts[known, 1]
             beyond = (parts[:, 0] - plus) / parts[:, 1]
             having = {name: np.array([name in sample.demand.names for sample in own] * 2) & known for name in few}
-            middle = min(most, float(np.median(ratios)))
-            ends = (min(middle, float(np.quantile(ratios, SHARE)) / MARGIN), middle, most)
+            low, middle = np.quantile(ratios, (SHARE, 0.5)) if len(ratios) else (most, most)
+            middle = min(most, float(middle))
+            ends = (min(middle, float(low) / MARGIN), middle, most)
             figures[figure] = {
                 "costs": {
                     **{
@@ -420,7 +421,7 @@ def over(samples: list[Sample], figure: str, costs: dict[str, float], most: floa
     for sample in samples:
         actual, rest = sample.parts(figure, costs)
         shares.append((plus + most * rest - actual) / sample.took(figure))
-    return float(np.mean(shares))
+    return float(np.mean(shares)) if shares else 0.0
 
 
 if __name__ == "__main__":

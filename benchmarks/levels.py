@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--cases", type=Path, metavar="FILE", help="write every design's figures there, as JSON")
     parser.add_argument("--against", type=Path, metavar="FILE", help="such a file of another version")
     options = parser.parse_args()
-    kinds = ("forest",) if options.small else ("forest", "boosting")
+    kinds = ("forest", "boosting")
+    if options.small:
+        options.only, kinds = "pima", kinds[:1]
     levels = tuple(map(int, options.levels.split(",")))
     cases = [
         (name, kind, seed, levels, options.data)

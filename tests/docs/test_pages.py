@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if path.name != "notes.md"
 )  # a copy that Sphinx makes of NOTES
-NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
 README_LINES = 130
 
@@ -95,14 +94,6 @@ def test_every_page_is_in_the_index():
     listed = re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)$", index, re.MULTILINE)  # as docs/conf.py reads it
     assert sorted(listed) == sorted({str(path.relative_to(ROOT / "docs")) for path in PAGES} - {"index.md"})
     assert "(../benchmarks/NOTES.md)" in index
-
-
-def test_every_benchmark_file_is_shown():
-    notes = NOTES.read_text(encoding="utf-8")
-    files = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-    assert files
-    for file in files:
-        assert f"<!-- table: {file.stem} -->" in notes
 
 
 def commands():
