@@ -53,24 +53,29 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], options: Any = None, **m
             _print(name, value)
         else:
             print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")
-    save(title, rows, options, **more)
+    if options is not None and options.json is not None:
+        save(title, rows, options, options.json, **more)
+        _part(options).unlink(missing_ok=True)
 
 
 def save(title: str, rows: Sequence[Mapping[str, Any]], options: Any, path: Path | None = None, **more: Any) -> None:
-    """Writes the rows and further figures as JSON, with --json or a path."""
-    path = path or (options and options.json)
-    if path is not None:
-        path.write_text(
-            json.dumps({"title": title, **_origin(options.measures), "rows": rows, **more}, indent=1) + "\n"
-        )
+    """Writes rows as JSON to a path or, with --json FILE, to FILE.part, from which the next run goes on."""
+    if options.json is not None:
+        text = json.dumps({"title": title, **_origin(options.measures), "rows": rows, **more}, indent=1)
+        (path or _part(options)).write_text(text + "\n")
 
 
 def kept(options: Any, key: str = "rows") -> list[dict[str, Any]]:
-    """The rows that an earlier run of the same commit wrote to the file of --json."""
-    if options.json is None or not options.json.exists():
-        return []
-    before = json.loads(options.json.read_text())
-    return before.get(key, []) if before.get("commit") == _commit(options.measures) else []
+    """The rows that an earlier run of the same commit wrote to FILE.part or FILE."""
+    for path in (_part(options), options.json) if options.json is not None else ():
+        if path.exists():
+            before = json.loads(path.read_text())
+            return before.get(key, []) if before["commit"] == _commit(options.measures) else []
+    return []
+
+
+def _part(options: Any) -> Path:
+    return Path(f"{options.json}.part")
 
 
 def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:

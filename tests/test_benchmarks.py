@@ -53,7 +53,7 @@ def peers(tmp_path_factory):
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SCRIPTS])
 def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, monkeypatch, capsys):
     text, output = (FOLDER / f"{name}.py").read_text(encoding="utf-8"), tmp_path / f"{name}.json"
-    given = NOT_JSON.get(name, ["--small", "--json"]) + [str(output)]
+    given = [*NOT_JSON.get(name, ["--small", "--json"]), str(output)]
     for option, folder in (("data", data), ("peers", peers)):
         if re.search(rf'arguments\(__doc__, MEASURES.*"{option}!"', text):
             given += [f"--{option}", str(folder)]
