@@ -5,8 +5,8 @@
 Random forests of 20 and of 100 trees of depth 8, on 60 % of the rows (at most 20,000), quantized exactly. The input
 model (treewidth 4, --seconds of search) is learnt from the same rows and judged on the others, at most 10,000:
 
-- `independent`, `Chow-Liu`, `learnt`: mean log-likelihood of a row's comparator bits, if they were independent, in the
-  tree of highest mutual information (Chow and Liu 1968), and in the model; the first two with half a row in each cell.
+- `independent`, `treewidth 1`, `learnt`: mean log-likelihood of a row's comparator bits, if they were independent, in
+  the best tree found, and in the model.
 - `random`, `drawn`, `all`: share of the leaves that any row reaches which 10,000 random words reach, 10,000 rows of the
   model, and these with the rows for leaves that they miss (`stimuli`).
 """
@@ -20,13 +20,11 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import minimum_spanning_tree
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from tools import arguments, kept, save, show
 
 import forestc
-from forestc.forest.conditions import Below
 from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import word_range
@@ -72,47 +70,14 @@ def of_model(name: str, fitted: Any, X: NDArray[Any], Xt: NDArray[Any], seconds:
     start = time.perf_counter()
     inputs, _ = forestc.model_inputs(source, X, seconds=seconds)
     took = time.perf_counter() - start
+    tree, _ = forestc.model_inputs(source, X, seconds=seconds, treewidth=1)
     return {
         "model": name, "rows": len(X), "comparators": inputs.comparators, "kept": inputs.kept,
         "learn s": round(took, 1), "file kB": round(len(printed(inputs)) / 1000),
         "independent": round(independent_log_likelihood(inputs, X, Xt), 2),
-        "Chow-Liu": round(chow_liu(bits(forest, X), bits(forest, Xt)), 2),
+        "treewidth 1": round(float(tree.log_likelihood(Xt).mean()), 2),
         "learnt": round(float(inputs.log_likelihood(Xt).mean()), 2), **reached(forest, source, inputs, count),
     }  # fmt: skip
-
-
-def bits(forest: Forest, X: NDArray[Any]) -> NDArray[np.bool_]:
-    """(rows, distinct thresholds) whether a value is below."""
-    words = encode_numbers(forest, X)
-    below = [
-        (condition.feature, condition.test.threshold)
-        for condition in forest.conditions
-        if isinstance(condition.test, Below)
-    ]
-    return np.stack([words[:, feature] < threshold for feature, threshold in sorted(set(below))], axis=1)
-
-
-def chow_liu(fit: NDArray[np.bool_], test: NDArray[np.bool_]) -> float:
-    """The mean log-likelihood of the tree of highest mutual information."""
-    A = fit.astype(np.float32)
-    n, ones, both = len(A), A.sum(axis=0, dtype=np.float64), (A.T @ A).astype(np.float64)
-    counts = {(1, 1): both, (1, 0): ones[:, None] - both, (0, 1): ones[None, :] - both}
-    counts[0, 0] = n - counts[1, 1] - counts[1, 0] - counts[0, 1]
-    side = {1: (ones + 1) / (n + 2), 0: (n - ones + 1) / (n + 2)}
-    shared = np.zeros_like(both)
-    for (a, b), count in counts.items():
-        p = (count + 0.5) / (n + 2)
-        shared += p * np.log(p / (side[a][:, None] * side[b][None, :]))
-    tree = minimum_spanning_tree(np.triu(shared.max() + 1 - shared, 1)).tocoo()
-    degree = np.bincount(np.concatenate([tree.row, tree.col]), minlength=fit.shape[1])
-    total = np.zeros(len(test))
-    for u, v in zip(tree.row, tree.col, strict=True):
-        table = np.array([[counts[a, b][u, v] for b in (0, 1)] for a in (0, 1)])
-        total += np.log((table + 0.5) / (n + 2))[test[:, u].astype(int), test[:, v].astype(int)]
-    logs = np.log(np.array([side[0], side[1]]))
-    for v in np.flatnonzero(degree != 1):
-        total -= (degree[v] - 1) * logs[test[:, v].astype(int), v]
-    return float(total.mean())
 
 
 def covered(forest: Forest, words: NDArray[np.int64]) -> Coverage:
