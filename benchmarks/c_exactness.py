@@ -67,9 +67,9 @@ def designs(forest: Forest, number: int, folder: Path) -> Iterator[Design]:
         try:
             inputs_of(forest, chosen.c_inputs, chosen.c_types)
             chosen_layout(forest, chosen)
+            ((path, text),) = emit(forest, chosen).items()
         except OptionError:
-            continue  # tables are for trees that are added
-        ((path, text),) = emit(forest, chosen).items()
+            continue  # tables are for trees that are added, masks for small ones
         place = folder / str(turn)
         place.mkdir()
         (place / path).write_text(text)

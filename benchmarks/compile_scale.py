@@ -41,7 +41,7 @@ def train(folder: Path, leaves: int) -> Path:
     model = xgboost.train(
         {
             "objective": "binary:logistic", "max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide",
-            "tree_method": "hist", "min_child_weight": 0, "lambda": 0, "eta": 0.1, "nthread": 2,
+            "tree_method": "hist", "min_child_weight": 0, "lambda": 0, "eta": 0.1, "nthread": 1,
         },
         xgboost.DMatrix(X, label=y),
         100,

@@ -40,8 +40,8 @@ Predict = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
 def tried(name: str, seed: int) -> dict[str, Any] | None:
-    """Of one model: rows that the evaluator decides unlike the library, rows that -O0 decides unlike it, and whether
-    quantize states that every decision stays. None if its rows have a single class."""
+    """Counts the rows that the evaluator, and that -O0, decides unlike the library, and tells whether quantize states
+    that every decision stays. None if the model's rows have a single class."""
     made = MAKERS[name](np.random.default_rng(seed), seed)
     if made is None:
         return None

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if path.name != "notes.md"
 )  # a copy that Sphinx makes of NOTES
+NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
 README_LINES = 130
 
