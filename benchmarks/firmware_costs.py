@@ -370,37 +370,22 @@ def fitted(
             low, middle = np.quantile(ratios, (SHARE, 0.5)) if len(ratios) else (most, most)
             middle = min(most, float(middle))
             ends = (min(middle, float(low) / MARGIN), middle, most)
+            every_name = {n for sample in own for features, _ in sample.equations(figure) for n in nonzero(features)}
+            exact = dict.fromkeys(EXACT, 1.0) if figure == "flash" else {}
+            factors = {
+                name: max(most, MARGIN * float(beyond[having[name]].max(initial=0.0)))
+                * (SCARCE if len(of_models[name]) < RARE else 1.0)
+                for name in sorted(few)
+            }
             figures[figure] = {
-                "costs": {
-                    **{
-                        name: 0.0
-                        for sample in own
-                        for features, _ in sample.equations(figure)
-                        for name in nonzero(features)
-                    },
-                    **costs,
-                    **(dict.fromkeys(EXACT, 1.0) if figure == "flash" else {}),
-                    **constant(flat, figure),
-                },
+                "costs": {**dict.fromkeys(sorted(every_name), 0.0), **costs, **exact, **constant(flat, figure)},
                 "ratios": [round(max(1e-4, float(end)), 4) for end in ends],
                 "plus": round(plus, 2),
-                "rare": {
-                    name: round(
-                        max(most, MARGIN * float(beyond[having[name]].max(initial=0.0)))
-                        * (SCARCE if len(of_models[name]) < RARE else 1.0),
-                        4,
-                    )
-                    for name in sorted(few)
-                },
+                "rare": {name: round(factor, 4) for name, factor in factors.items()},
             }
             row[f"{figure}_least_to_most"] = f"{ends[0]:.2f}-{ends[2]:.2f}+{plus:.0f}"
-            row[f"{figure}_over_%"] = round(
-                100
-                * over(
-                    [sample for sample, seldom in zip(own, rare, strict=True) if not seldom], figure, costs, most, plus
-                ),
-                1,
-            )
+            plain = [sample for sample, seldom in zip(own, rare, strict=True) if not seldom]
+            row[f"{figure}_over_%"] = round(100 * over(plain, figure, costs, most, plus), 1)
         rows.append(row)
     return rows
 

@@ -3,9 +3,9 @@
     python benchmarks/hardware.py --peers DIR --json FILE
 
 DIR holds bc and digits: NAME.json (XGBoost) and NAME.npz (X_train, y_train, X_test, y_test). Levels get the model file
-and its training rows, and nothing else; the test rows only measure. xcup counts LUTs by yosys, the decision included;
-ecp5-85k is placed and routed between registers by nextpnr. The peers' designs were synthesized with the same tools and
-options when they were recorded. `to TreeLUT`: LUTs against TreeLUT's design of the same latency.
+and its training rows, and nothing else; the test rows only measure. xcup counts LUTs by yosys, the decision included.
+Designs of two stages are placed and routed on ecp5-85k, between registers, by nextpnr. The peers' designs were
+synthesized with the same tools and options when they were recorded. `to TreeLUT`: LUTs against TreeLUT's design of the same latency.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LATENCIES = (0, 2)
 
 def main() -> None:
     options = arguments(__doc__, MEASURES, "peers!").parse_args()
-    names, levels = (("bc",), (1,)) if options.small else (tuple(RECORDED), range(4))
+    names, levels = (("bc",), (1,)) if options.small else (tuple(RECORDED), (1, 2, 3))
     rows = kept(options)
     done = {(row["model"], row["design"]) for row in rows}
     for name in names:
@@ -67,7 +67,7 @@ def measured(options: Any, name: str, level: int, latency: int, design: str) -> 
         )
         seconds = time.perf_counter() - start
         xcup = forestc.synth(done.design, "xcup")
-        ecp5 = {} if options.small else forestc.synth(done.design, "ecp5-85k", try_anyway=True)
+        ecp5 = forestc.synth(done.design, "ecp5-85k", try_anyway=True) if latency else {}
         judge = Judge(forestc.load(model), ArrayRows(X_test.astype(float), y_test))
         loss = judge.of(done.design.forest)
     peer = RECORDED[name]["TreeLUT, two stages" if latency else "TreeLUT"][2]
