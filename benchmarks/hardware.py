@@ -5,7 +5,8 @@
 DIR holds bc and digits: NAME.json (XGBoost) and NAME.npz (X_train, y_train, X_test, y_test). Levels get the model file
 and its training rows, and nothing else; the test rows only measure. xcup counts LUTs by yosys, the decision included.
 Designs of two stages are placed and routed on ecp5-85k, between registers, by nextpnr. The peers' designs were
-synthesized with the same tools and options when they were recorded. `to TreeLUT`: LUTs against TreeLUT's design of the same latency.
+synthesized with the same tools and options when they were recorded. `to TreeLUT`: LUTs against TreeLUT's design of the
+same latency.
 """
 
 from __future__ import annotations
