@@ -235,7 +235,8 @@ def written(made: Made, family: str, folder: Path) -> Design:
     core = next(iter(files))
     (folder / core).write_text(files[core])
     options = {"targets": ["verilog"], "latency": made.latency, "outputs": "auto", "c": {"inputs": "words"}}
-    return Design(folder, manifest(made.forest, netlist, {"verilog": core}, options, {}), made.forest, made.forest)
+    record = {**manifest(made.forest, netlist, {"verilog": core}, options, {}), "sha256": {"files": {}}}
+    return Design(folder, record, made.forest, made.forest)
 
 
 def fitted(features: Floats, wanted: Floats, spare: float) -> Floats:
