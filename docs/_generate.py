@@ -404,7 +404,7 @@ def _tools(board: Board) -> str:
 # The benchmarks
 
 _TABLE = re.compile(r"(<!-- table: ([\w.]+)(?:: ([^>]*))? -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
-_ABOUT = ("title", "rows", "command", "commit", "date", "machine", "measures")  # what a result has beside figures of its own
+_ABOUT = ("title", "rows", "command", "commit", "date", "machine", "measures")  # besides figures of its own
 
 
 def results() -> dict[str, Mapping[str, Any]]:
