@@ -10,7 +10,8 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test quick lint types docs unit environment slow bench fuzz clean
+.PHONY: demo firmware-demo test quick lint types docs unit environment slow figures bench fuzz clean \
+  bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
 
 demo: $(DEMO)
 	$(BIN)/python examples/demo.py out
@@ -52,42 +53,47 @@ environment: $(STAMP)
 slow: $(STAMP)
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600
 
-# The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz, CONIFER an
-# interpreter that has conifer. A few hours.
-bench: $(STAMP) slow
+# Measured figures, into docs/benchmarks. What a file has of this commit is not measured again, and a run that was ended
+# goes on where it stopped. PEERS names a folder of NAME.json with NAME.npz (hardware), DATA one of NAME.csv.gz.
+# `figures`: what README shows, in 40 minutes; `bench`: what docs/benchmarks/index.md shows, in pieces of an hour at most.
+FILES := docs/benchmarks
+WITH_DATA := $(if $(DATA),--data $(DATA))
+MEASURED = grep -qs "\"commit\": \"$$(git rev-parse HEAD)\"" $(FILES)/$(1).json || \
+  $(BIN)/python benchmarks/$(or $(3),$(1)).py --json $(FILES)/$(or $(3),$(1)).json $(2)
+
+figures: bench-levels bench-speed
+
+bench: bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
+
+bench-levels: $(STAMP)
+	$(call MEASURED,shipped_models)
+	$(if $(PEERS),$(call MEASURED,hardware,--peers $(PEERS)))
+
+bench-speed: $(STAMP)
+	$(call MEASURED,compile_scale)
+	$(call MEASURED,simulation)
+	$(call MEASURED,streams)
+	$(call MEASURED,frontends)
+
+bench-exactness: $(STAMP)
+	$(call MEASURED,exactness)
+
+bench-c-exactness: $(STAMP)
+	$(call MEASURED,c_exactness,--jobs 2)
+
+bench-firmware: $(STAMP)
+	$(call MEASURED,firmware,$(WITH_DATA))
+
+bench-estimates: $(STAMP)
 	mkdir -p out
-	$(BIN)/python benchmarks/compile_scale.py
-	$(BIN)/python benchmarks/simulation.py
-	$(BIN)/python benchmarks/streams.py
-	$(BIN)/python benchmarks/vhdl.py
-	$(BIN)/python benchmarks/frontends.py
-	$(BIN)/python benchmarks/estimates.py --cache out/estimates.json
-	$(BIN)/python benchmarks/shipped_models.py
-	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
-	$(BIN)/python benchmarks/c_exactness.py
-	$(BIN)/python benchmarks/firmware_costs.py
-	$(BIN)/python benchmarks/firmware.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/firmware_boosted.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/word_costs.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/neighbors.py $(if $(DATA),--data $(DATA))
-	$(if $(DATA),$(if $(PEERS),$(BIN)/python benchmarks/regrown.py --data $(DATA) --peers $(PEERS)))
-	$(BIN)/python benchmarks/lowering.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/exploration.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/study_workers.py
-	$(BIN)/python benchmarks/sharing_speed.py
-	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
-	$(if $(DATA),$(BIN)/python benchmarks/bounded_treewidth.py --data $(DATA))
-	$(BIN)/python benchmarks/input_model.py $(if $(DATA),--data $(DATA))
-	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))
-	$(if $(DATA),$(BIN)/python benchmarks/forest_pruning.py --data $(DATA))
-	$(if $(DATA),$(BIN)/python benchmarks/overlapping.py --data $(DATA))
-	$(if $(DATA),$(BIN)/python benchmarks/overlapping.py --data $(DATA) --large)
-	$(if $(DATA),$(BIN)/python benchmarks/ensemble_pruning.py --data $(DATA))
-	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))
-	$(if $(PEERS),$(BIN)/python benchmarks/sharing_peers.py --peers $(PEERS))
-	$(BIN)/python benchmarks/hardware.py --plot out/hardware.png $(if $(PEERS),--peers $(PEERS)) $(if $(DATA),--data $(DATA)) \
-	  $(if $(CONIFER),--conifer $(CONIFER))
+	$(call MEASURED,estimates,--cache out/estimates.json --minutes 50 $(WITH_DATA))
+
+bench-inputs: $(STAMP)
+	$(call MEASURED,input_model,$(WITH_DATA))
+
+bench-engine: $(STAMP)
+	$(call MEASURED,engine_ecp5,--cases ecp5 --seeds 2,engine)
+	$(call MEASURED,engine_up5k,--cases up5k,engine)
 
 # Coverage-guided fuzzing of the readers, MINUTES each.
 MINUTES ?= 4

@@ -16,11 +16,13 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
 from numpy.typing import NDArray
-from tools import arguments, show
+from tools import arguments, kept, save, show
 
 from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize
 
 # rank: error of the paper's column generation, of the best other method (Table 4); MLP(1) (Table 3); gap in % (Table 2)
+TITLE = "boolean rank-k factorization beside published errors"
+MEASURES = ("forestc/algorithms/covers",)
 PAPER = {
     "zoo": {2: (271, 271, 272, 0.0), 5: (125, 133, 127, 0.0), 10: (40, 41, 38.8, 3.0)},
     "tumor": {2: (1411, 1408, 1409.8, 0.9), 5: (1029, 1055, 1019.3, 9.3), 10: (579, 583, 575.5, 28.4)},
@@ -32,17 +34,20 @@ PAPER = {
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", default=",".join(PAPER), metavar="NAMES")
+    parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--ranks", default="2,5,10", metavar="NUMBERS")
     parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    rows = []
-    for name in options.only.split(","):
+    if options.small:
+        options.only, options.ranks, options.seconds = "zoo", "2", 0.5
+    rows = kept(options)
+    done = {(row["matrix"], row["k"]) for row in rows}
+    for name in options.only.split(",") if options.only else PAPER:
         X = bits(f"bmf_{name}", options.data)
         for k in map(int, options.ranks.split(",")):
+            if (name, k) in done:
+                continue
             start = time.perf_counter()
             product = factorize(X, k, time_limit=options.seconds, seed=options.seed)
             seconds = time.perf_counter() - start
@@ -57,9 +62,10 @@ def main() -> None:
                     "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
                 }
             )  # fmt: skip
-            print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+            print(rows[-1], flush=True)
+            save(TITLE, rows, options)
     better, equal = (sum(test(row["error"], row["paper"]) for row in rows) for test in (int.__lt__, int.__eq__))
-    show("binary_matrix_factorization", rows, options.json, below_the_paper=better, equal_to_the_paper=equal)
+    show(TITLE, rows, options, below_the_paper=better, equal_to_the_paper=equal)
 
 
 def bits(name: str, data: Path) -> NDArray[np.float64]:

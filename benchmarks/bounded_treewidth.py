@@ -29,7 +29,7 @@ import numpy as np
 from data import table
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
-from tools import arguments, show
+from tools import arguments, kept, save, show
 
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 
@@ -66,6 +66,8 @@ PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {  # (ma
     ("hill", 10): {"version-2": (-980.06, -1109.28, -999.11)},
     ("community", 10): {"version-2": (-89556.12, -92656.88, -91709.72)},
 }  # fmt: skip
+TITLE = "tables 3 and 4: scores"
+MEASURES = ("forestc/algorithms/networks", "benchmarks/papers/bounded_treewidth")
 AGREE = ("nursery", "breast")  # sets whose columns are the paper's, as their optima show
 PROVED = {  # seconds that the paper's MILP took to prove the optimum at treewidth 2, 3, 4, 5
     "nursery": (1, 1, 1, 1),
@@ -102,27 +104,30 @@ ORDERS = {  # of categories, as the documentation of the sets lists them; a clas
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", default=",".join(SETS), metavar="NAMES")
+    parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each run of a method")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each method")
     parser.add_argument("--treewidths", default="4,10")
     parser.add_argument("--proof-seconds", type=float, default=60.0, help="for each proof of an optimum")
     options = parser.parse_args()
-    names = options.only.split(",")
+    if options.small:
+        options.only, options.seconds, options.seeds, options.treewidths = "breast", 0.1, 1, "4"
+        options.proof_seconds = 0.1
+    names = options.only.split(",") if options.only else list(SETS)
     tables = {name: columns(name, options.data) for name in names}
     compile_methods()
-    proofs = [
-        proved(name, tables[name], k, options) for name in PROVED if name in names for k in range(2, 6)
+    proofs = kept(options, "proofs") or [
+        proved(name, tables[name], k, options)
+        for name in PROVED if name in names for k in range(2, 3 if options.small else 6)
     ]  # fmt: skip
-    if proofs:
-        show("table 1: seconds to a proved optimum", proofs)
-    rows: list[dict[str, Any]] = []
+    rows = kept(options)
+    done = {(row["set"], row["treewidth"]) for row in rows}
     for k in map(int, options.treewidths.split(",")):
         for name in names:
-            rows.append(compared(name, tables[name], k, options))
-            show("tables 3 and 4: scores", rows, options.json, proofs=proofs)
+            if (name, k) not in done:
+                rows.append(compared(name, tables[name], k, options))
+                save(TITLE, rows, options, proofs=proofs)
+    show(TITLE, rows, options, proofs=proofs)
 
 
 def columns(name: str, data: Path) -> NDArray[np.uint8]:

@@ -4,7 +4,6 @@ nodes to C; and how long the latency of a wanted clock takes.
 Each size is trained with XGBoost, saved as JSON, and compiled in a separate process: load, simplify, quantize, lower,
 pipeline, write Verilog, and the checks in between. Seconds are those of the compiler only; peak memory is that of the
 whole process.
-Target: 200,000 nodes in under 12 s and 4 GB, 1,000,000 to C in under 40 s, and an exponent near 1.
 The clock's case is a forest for 26 classes, `--clock 100 --device ecp5-85k`: the seconds of `lower`, in which latencies
 are tried, and the latency chosen. `cpu_s` counts the processor's seconds, which other programs do not change.
 To compare with another version, run this file with PYTHONPATH set to its folder, in turns.
@@ -17,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ from tools import arguments, exponent, in_fresh_process, peak_memory_mb, show
 
 LEAVES = (125, 250, 500, 1000)
 MANY_LEAVES = 5000  # of each tree of the forest that becomes C
-CLASSES, CLOCK_MHZ, DEVICE = 26, 100.0, "ecp5-85k"
+CLOCK_MHZ, DEVICE = 100.0, "ecp5-85k"
 ROWS = 10_000
+MEASURES = ("forestc/frontends", "forestc/passes", "forestc/lowering", "forestc/netlist", "forestc/layouts",
+            "forestc/backends", "forestc/compilation")  # fmt: skip
 
 
 def train(folder: Path, leaves: int) -> Path:
@@ -39,7 +41,7 @@ def train(folder: Path, leaves: int) -> Path:
     model = xgboost.train(
         {
             "objective": "binary:logistic", "max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide",
-            "tree_method": "hist", "min_child_weight": 0, "lambda": 0, "eta": 0.1, "nthread": 2,
+            "tree_method": "hist", "min_child_weight": 0, "lambda": 0, "eta": 0.1, "nthread": 1,
         },
         xgboost.DMatrix(X, label=y),
         100,
@@ -49,48 +51,37 @@ def train(folder: Path, leaves: int) -> Path:
     return folder / f"{leaves}.json"
 
 
-def measure(model: Path, out: Path, case: str) -> None:
-    """Compiles in this process and prints the figures as one JSON line."""
-    print(json.dumps(CASES[case](model, out)))
-
-
 def to_c(model: Path, out: Path) -> dict[str, Any]:
     import forestc
 
     start, cpu = time.perf_counter(), time.process_time()
     done = forestc.compile(model, None, out, targets=["c"], name="m")
     return {
-        "nodes": done.figures["nodes"],
-        "seconds": round(time.perf_counter() - start, 2),
-        "cpu_s": round(time.process_time() - cpu, 2),
-        "peak_memory_mb": round(peak_memory_mb()),
-        **{f"{stage}_s": figure for stage, figure in done.figures["seconds"].items()},
-    }
+        "nodes": done.figures["nodes"], "seconds": round(time.perf_counter() - start, 2),
+        "cpu_s": round(time.process_time() - cpu, 2), "peak_memory_mb": round(peak_memory_mb()),
+    }  # fmt: skip
 
 
-def clocked(_: Path, out: Path) -> dict[str, Any]:
+def clocked(classes: int, trees: int, _: Path, out: Path) -> dict[str, Any]:
     """Trained in this process: scikit-learn's forests are no JSON."""
     from sklearn.ensemble import RandomForestClassifier
 
     import forestc
 
     random = np.random.default_rng(0)
-    centers, y = random.uniform(0, 15, (CLASSES, 16)), random.integers(0, CLASSES, 5000)
+    centers, y = random.uniform(0, 15, (classes, 16)), random.integers(0, classes, 5000)
     X = np.clip(np.rint(centers[y] + random.normal(size=(len(y), 16)) * 4), 0, 15).astype(np.float32)
-    model = RandomForestClassifier(20, max_depth=7, random_state=0).fit(X, y)
+    model = RandomForestClassifier(trees, max_depth=7, random_state=0).fit(X, y)
     start, cpu = time.perf_counter(), time.process_time()
     done = forestc.compile(
         model, X, out, label=y, targets=["verilog"], passes="simplify,quantize{leaf_bits=4},simplify",
         clock_mhz=CLOCK_MHZ, device=DEVICE, no_synth=True, try_anyway=True,
     )  # fmt: skip
     return {
-        "nodes": done.figures["nodes"],
-        "cells": done.figures["cells"],
-        "latency_cycles": done.figures["latency_cycles"],
-        "seconds": round(time.perf_counter() - start, 2),
-        "cpu_s": round(time.process_time() - cpu, 2),
-        "lower_s": done.figures["seconds"]["lower"],
-    }
+        "nodes": done.figures["nodes"], "cells": done.figures["cells"],
+        "latency_cycles": done.figures["latency_cycles"], "seconds": round(time.perf_counter() - start, 2),
+        "cpu_s": round(time.process_time() - cpu, 2), "lower_s": done.figures["seconds"]["lower"],
+    }  # fmt: skip
 
 
 def to_verilog(model: Path, out: Path) -> dict[str, Any]:
@@ -105,46 +96,40 @@ def to_verilog(model: Path, out: Path) -> dict[str, Any]:
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     nodes = forestc.load(model).n_nodes
     return {
-        "nodes": nodes,
-        "seconds": round(seconds, 2),
-        "cpu_s": round(cpu, 2),
-        "peak_memory_mb": round(peak_memory_mb()),
-        "seconds_per_100k_nodes": round(seconds / nodes * 1e5, 2),
-        "nodes_lowered": done.figures["nodes"],
-        "comparators": done.figures["distinct_conditions"],
-        "cells": done.figures["cells"],
+        "nodes": nodes, "seconds": round(seconds, 2), "cpu_s": round(cpu, 2), "peak_memory_mb": round(peak_memory_mb()),
+        "comparators": done.figures["distinct_conditions"], "cells": done.figures["cells"],
         "verilog_mb": round(done.design.path("verilog").stat().st_size / 1e6, 1),
-        **{f"{stage}_s": figure for stage, figure in done.figures["seconds"].items()},
-    }
+    }  # fmt: skip
 
 
-CASES: dict[str, Callable[[Path, Path], dict[str, Any]]] = {"verilog": to_verilog, "c": to_c, "clock": clocked}
+CASES: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
+    "verilog": to_verilog, "c": to_c, "clock": partial(clocked, 26, 20), "small clock": partial(clocked, 2, 1)
+}  # fmt: skip
 
 
 def main() -> None:
     if len(sys.argv) == 4 and not sys.argv[1].startswith("-"):
-        measure(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+        print(json.dumps(CASES[sys.argv[3]](Path(sys.argv[1]), Path(sys.argv[2]))))
         return
-    options = arguments(__doc__ or "").parse_args()
+    options = arguments(__doc__, MEASURES).parse_args()
+    sizes, many, one = (LEAVES, MANY_LEAVES, in_fresh_process) if not options.small else ((2, 3), 4, in_this_process)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        for leaves in LEAVES:
+        for leaves in sizes:
             model = train(Path(scratch), leaves)
-            rows.append(in_fresh_process(__file__, model, Path(scratch) / f"out{leaves}", "verilog"))
-            print(f"{rows[-1]['nodes']:,} nodes: {rows[-1]['seconds']} s", flush=True)
-        many = train(Path(scratch), MANY_LEAVES)
-        others = {case: in_fresh_process(__file__, many, Path(scratch) / case, case) for case in ("c", "clock")}
-    for case, row in others.items():
-        print(case, *(f"{key} {value}" for key, value in row.items()), flush=True)
-    show(
-        f"from a model file to Verilog, 100 trees, {ROWS:,} rows",
-        rows,
-        options.json,
-        to_c=others["c"],
-        clock=others["clock"],
-        exponent_of_seconds_in_nodes=exponent([r["nodes"] for r in rows], [r["seconds"] for r in rows]),
-        exponent_of_memory_in_nodes=exponent([r["nodes"] for r in rows], [r["peak_memory_mb"] for r in rows]),
+            rows.append({"case": "Verilog", **one(__file__, model, Path(scratch) / f"out{leaves}", "verilog")})
+        model = train(Path(scratch), many)
+        for case in ("c", "small clock" if options.small else "clock"):
+            rows.append({"case": case, **one(__file__, model, Path(scratch) / case, case)})
+    nodes, seconds, memory = zip(
+        *((row["nodes"], row["cpu_s"], row["peak_memory_mb"]) for row in rows if row["case"] == "Verilog"), strict=True
     )
+    powers = {"of_seconds": exponent(nodes, seconds), "of_memory": exponent(nodes, memory)}
+    show("compile time of 100 trees", rows, options, exponents_in_nodes=[powers])
+
+
+def in_this_process(_: str, model: Path, out: Path, case: str) -> dict[str, Any]:
+    return CASES[case](model, out)
 
 
 if __name__ == "__main__":

@@ -35,14 +35,13 @@ from unittest.mock import patch
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from sklearn import datasets, ensemble, tree
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn import datasets, ensemble
 
 import forestc
 from forestc.options.stream import StreamOptions
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from contract.kinds import KINDS
 
 WORKERS = 2
 NOT_HASHED = ("made", "sha256")  # keys of manifest.json
@@ -92,33 +91,6 @@ def signed() -> Data:
     return X, (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 50)
 
 
-def missing(data: Callable[[], Data]) -> Callable[[], Data]:
-    """The data with a tenth of its values missing."""
-
-    def load() -> Data:
-        X, y = data()
-        return np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X), y
-
-    return load
-
-
-def codes() -> Data:
-    """A column of numbers and two of category codes."""
-    random = np.random.default_rng(0)
-    X = np.column_stack([random.normal(size=500), random.integers(0, 5, 500), random.integers(0, 40, 500)])
-    return X, (np.isin(X[:, 1], [1, 3]) ^ (X[:, 2] % 3 == 1) ^ (X[:, 0] > 0.5)).astype(int)
-
-
-def colors() -> Data:
-    """A data frame with a column of text, with missing values."""
-    import pandas as pd
-
-    random = np.random.default_rng(0)
-    names = ["red", "green", 'dark "red"', "m\u00e4uve", "3", None]
-    X = pd.DataFrame({"n": random.normal(size=400), "color": random.choice(names, 400), "m": random.normal(size=400)})
-    return X, (X.color.isin(["red", "3"]) ^ (X.n > 0.2)).astype(int)
-
-
 def hostile() -> Data:
     """Column and class names that are keywords of the output languages, or end their comments and strings."""
     import pandas as pd
@@ -128,14 +100,14 @@ def hostile() -> Data:
     return pd.DataFrame(X, columns=names), np.array(["module", 'versi "color"', "*/ virginica\n"])[y]
 
 
-def two_targets() -> Data:
-    X, y = diabetes()
-    return X, np.column_stack([y, X[:, 2]])
+def kind(name: str) -> Callable[[Path], Made]:
+    """A model of the frontends' contract and its rows."""
 
+    def make(folder: Path) -> Made:
+        trained = KINDS[name]()
+        return trained.source, trained.X, None
 
-def two_labels() -> Data:
-    X, y = iris()
-    return X, np.column_stack([y, y % 2 - 1])
+    return make
 
 
 def sk(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
@@ -161,91 +133,6 @@ def csv(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
     return make
 
 
-def xgb(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "", types: Any = None) -> Any:
-    """An XGBoost Booster, or, given a suffix, its file."""
-
-    def make(folder: Path) -> Made:
-        import xgboost
-
-        X, y = data()
-        matrix = xgboost.DMatrix(X, y, feature_types=types, enable_categorical=types is not None, nthread=1)
-        booster = xgboost.train({"max_depth": 3, "nthread": 1, "seed": 0, **params}, matrix, 6)
-        if suffix:
-            booster.save_model(folder / f"model.{suffix}")
-        return folder / f"model.{suffix}" if suffix else booster, X, y
-
-    return make
-
-
-def lgb(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "", **more: Any) -> Callable[[Path], Made]:
-    """A LightGBM Booster, or, given a suffix, its file."""
-
-    def make(folder: Path) -> Made:
-        import lightgbm
-
-        X, y = data()
-        plain = {"num_leaves": 8, "verbose": -1, "num_threads": 1, "deterministic": True, "seed": 1, **params}
-        booster = lightgbm.train(plain, lightgbm.Dataset(X, y, params={"verbose": -1}, **more), 6)
-        if suffix:
-            booster.save_model(folder / f"model.{suffix}")
-        return folder / f"model.{suffix}" if suffix else booster, X, y
-
-    return make
-
-
-def cat(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "") -> Callable[[Path], Made]:
-    """A CatBoost model, or, given a suffix, its file."""
-
-    def make(folder: Path) -> Made:
-        import catboost
-
-        X, y = data()
-        plain = {"iterations": 6, "depth": 3, "verbose": 0, "thread_count": 1, "random_seed": 1}
-        model = catboost.CatBoost({**plain, "allow_writing_files": False, **params}).fit(X, y)
-        if suffix:
-            model.save_model(str(folder / f"model.{suffix}"), format=suffix)
-            document = json.loads((folder / f"model.{suffix}").read_text())
-            del document["model_info"]["train_finish_time"], document["model_info"]["model_guid"]
-            (folder / f"model.{suffix}").write_text(json.dumps(document))
-        return folder / f"model.{suffix}" if suffix else model, X, y
-
-    return make
-
-
-def onnx(model: Any, data: Callable[[], Data], double: bool = False) -> Callable[[Path], Made]:
-    """An estimator converted by skl2onnx."""
-
-    def make(folder: Path) -> Made:
-        from skl2onnx import to_onnx
-        from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
-        X, y = data()
-        X = X.astype(np.float64 if double else np.float32)
-        kind = DoubleTensorType if double else FloatTensorType
-        made = to_onnx(model.fit(X, y), initial_types=[("rows", kind([None, X.shape[1]]))])
-        made.graph.name = "corpus"  # otherwise random
-        made.opset_import.sort(key=lambda opset: opset.domain)  # otherwise in the order of a set
-        (folder / "model.onnx").write_bytes(made.SerializeToString())
-        return folder / "model.onnx", X, y
-
-    return make
-
-
-def lite(model: Any, data: Callable[[], Data], file: bool) -> Callable[[Path], Made]:
-    """An estimator converted to treelite, or its checkpoint file."""
-
-    def make(folder: Path) -> Made:
-        import treelite
-
-        X, y = data()
-        made = treelite.sklearn.import_model(model.fit(X, y))
-        if file:
-            made.serialize(str(folder / "model.tl"))
-        return folder / "model.tl" if file else made, X, y
-
-    return make
-
-
 def forest(trees: int = 6, **more: Any) -> Any:
     return ensemble.RandomForestClassifier(trees, **{"max_depth": 4, "random_state": 0, **more})
 
@@ -258,33 +145,12 @@ def boost(count: int = 6, **more: Any) -> Any:
     return ensemble.GradientBoostingClassifier(n_estimators=count, random_state=0, **more)
 
 
-def vote(voting: str, **more: Any) -> Any:
-    members = [("forest", forest(4)), ("boosting", boost(4)), ("tree", tree.DecisionTreeClassifier(max_depth=3))]
-    for _, member in members:
-        member.set_params(random_state=0)
-    return ensemble.VotingClassifier(members, voting=voting, **more)
-
-
-def encoded(encoder: Any) -> Any:
-    columns = ColumnTransformer([("codes", encoder, ["color"]), ("scaled", StandardScaler(), ["n", "m"])])
-    return make_pipeline(columns, forest())
-
-
-HIST, ADA = ensemble.HistGradientBoostingClassifier, ensemble.AdaBoostClassifier
-UNKNOWN = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-5)
-STUMP = tree.DecisionTreeClassifier(max_depth=2, random_state=0)
-LOW = tree.DecisionTreeRegressor(max_depth=3, random_state=0)
-ISOLATION = ensemble.IsolationForest(n_estimators=6, max_samples=32, random_state=0)
-BINARY = {"objective": "binary:logistic"}
-SOFT = {"objective": "multi:softprob", "num_class": 3}
 ALL = "verilog,c,hls,amaranth"
 SHARED = "simplify,share-thresholds,quantize,simplify"
 RANGES = {
-    "petal length (cm)": {"smallest": 0, "largest": 10, "step": 0.1, "missing": False},
-    "petal width (cm)": (0, 5),
-    "sepal length (cm)": {"smallest": 0, "step": 0.5},
-    "sepal width (cm)": (0, None),
-}
+    "petal length (cm)": {"smallest": 0, "largest": 10, "step": 0.1, "missing": False}, "petal width (cm)": (0, 5),
+    "sepal length (cm)": {"smallest": 0, "step": 0.5}, "sepal width (cm)": (0, None),
+}  # fmt: skip
 
 
 def named(folder: Path) -> Made:
@@ -303,57 +169,52 @@ def case(make: Callable[[Path], Made], targets: str = "verilog,c", **options: An
 
 
 CASES: dict[str, Case] = {
-    # kinds of models
-    "tree": case(sk(tree.DecisionTreeClassifier(random_state=0), iris), ALL),
-    "forest": case(sk(forest(), iris), ALL, outputs="both"),
-    "forest-binary": case(sk(forest(), cancer), ALL, outputs="both"),
-    "forest-full": case(sk(forest(4, max_depth=None), digits), passes="none"),
-    "forest-regression": case(sk(mean(), diabetes), ALL),
-    "extra-trees": case(sk(ensemble.ExtraTreesClassifier(5, max_depth=4, random_state=0), digits), ALL),
-    "boosting": case(sk(boost(), cancer), ALL, outputs="scores"),
-    "boosting-multi": case(sk(boost(3), iris), ALL),
-    "boosting-regression": case(
-        sk(ensemble.GradientBoostingRegressor(loss="huber", n_estimators=6, random_state=0), diabetes), c_values="q15"
-    ),
-    "hist-missing": case(sk(HIST(max_iter=5, max_depth=3), missing(cancer)), ALL),
-    "hist-multi": case(sk(HIST(max_iter=3, max_depth=3), missing(iris)), outputs="both"),
-    "hist-categories": case(sk(HIST(max_iter=5, categorical_features=[1, 2]), codes), ALL),
-    "ada": case(sk(ADA(STUMP, n_estimators=5, random_state=0), iris), ALL),
-    "ada-regression": case(sk(ensemble.AdaBoostRegressor(LOW, n_estimators=4, random_state=0), diabetes), ALL),
-    "bagging": case(sk(ensemble.BaggingClassifier(n_estimators=3, random_state=0), iris)),
-    "vote-hard": case(sk(vote("hard"), iris), ALL, outputs="both"),
-    "vote-weights": case(sk(vote("hard", weights=[3, 1, 2]), cancer), ALL, latency=3),
-    "vote-soft": case(sk(vote("soft", weights=[2, 1, 0.5]), cancer), ALL, outputs="both"),
-    "calibrated": case(sk(CalibratedClassifierCV(forest(3), cv=2), cancer), ALL),
-    "calibrated-isotonic": case(sk(CalibratedClassifierCV(boost(3), method="isotonic", cv=2), cancer)),
-    "isolation": case(sk(ISOLATION, lambda: (cancer()[0], None)), ALL),
-    "targets": case(sk(mean(), two_targets), ALL, c_values="float"),
-    "class-targets": case(sk(forest(), two_labels), ALL, outputs="both", latency=2),
-    "one-hot": case(sk(encoded(OneHotEncoder(handle_unknown="ignore")), colors), ALL),
-    "ordinal": case(sk(encoded(UNKNOWN), colors), ALL, c_inputs="struct"),
-    "scaled": case(sk(make_pipeline(StandardScaler(), boost()), cancer), c_inputs="float"),
-    "xgboost-json": case(xgb(BINARY, cancer, "json"), ALL),
-    "xgboost-ubj": case(xgb(SOFT, iris, "ubj"), ALL, latency=2),
-    "xgboost-missing": case(xgb(BINARY, missing(cancer)), ALL, c_inputs="float", outputs="both"),
-    "xgboost-categories": case(xgb({**BINARY, "max_cat_to_onehot": 1}, codes, types=["q", "c", "c"]), ALL),
-    "xgboost-regression": case(xgb({"objective": "count:poisson"}, diabetes, "json"), c_values="float"),
-    "lightgbm-text": case(lgb({"objective": "binary"}, missing(cancer), "txt"), ALL),
-    "lightgbm-categories": case(
-        lgb({"objective": "binary", "min_data_per_group": 1}, codes, categorical_feature=[1, 2]), ALL
-    ),
-    "lightgbm-multi": case(lgb({"objective": "multiclass", "num_class": 3}, iris, "txt"), outputs="scores"),
-    "lightgbm-regression": case(lgb({"objective": "regression"}, diabetes), c_inputs="struct", scores=0.01),
-    "catboost-json": case(cat({"loss_function": "Logloss"}, missing(cancer), "json"), ALL),
-    "catboost-multi": case(cat({"loss_function": "MultiClass"}, iris), ALL),
-    "onnx": case(onnx(forest(), iris), ALL),
-    "onnx-double": case(onnx(mean(), diabetes, double=True)),
-    "treelite": case(lite(forest(), iris, file=True), ALL),
-    "treelite-live": case(lite(boost(), cancer, file=False)),
+    # kinds of models, as the frontends' contract trains them
+    "tree": case(kind("sklearn-tree-multi"), ALL),
+    "forest": case(kind("sklearn-forest-multi"), ALL, outputs="both"),
+    "forest-binary": case(kind("sklearn-forest-binary"), ALL, outputs="both"),
+    "forest-full": case(kind("sklearn-forest-multi"), passes="none"),
+    "forest-regression": case(kind("sklearn-forest-regression"), ALL),
+    "extra-trees": case(kind("sklearn-extra-trees-multi"), ALL),
+    "boosting": case(kind("sklearn-boosting-binary"), ALL, outputs="scores"),
+    "boosting-multi": case(kind("sklearn-boosting-multi"), ALL),
+    "boosting-regression": case(kind("sklearn-boosting-huber"), c_values="q15"),
+    "hist-missing": case(kind("sklearn-hist-missing"), ALL),
+    "hist-multi": case(kind("sklearn-hist-multi"), outputs="both"),
+    "hist-categories": case(kind("sklearn-hist-categories"), ALL),
+    "ada": case(kind("sklearn-adaboost-multi"), ALL),
+    "ada-regression": case(kind("sklearn-adaboost-regression"), ALL),
+    "bagging": case(kind("sklearn-bagging-multi")),
+    "vote-hard": case(kind("sklearn-voting-hard-multi"), ALL, outputs="both"),
+    "vote-weights": case(kind("sklearn-voting-hard-binary"), ALL, latency=3),
+    "vote-soft": case(kind("sklearn-voting-soft-binary"), ALL, outputs="both"),
+    "calibrated": case(kind("calibrated-ensemble-sigmoid-forest"), ALL),
+    "calibrated-isotonic": case(kind("calibrated-ensemble-isotonic-boosting")),
+    "isolation": case(kind("sklearn-isolation"), ALL),
+    "targets": case(kind("sklearn-forest-targets"), ALL, c_values="float"),
+    "class-targets": case(kind("sklearn-forest-class-targets"), ALL, outputs="both", latency=2),
+    "one-hot": case(kind("pipeline-one-hot"), ALL),
+    "ordinal": case(kind("pipeline-ordinal"), ALL, c_inputs="struct"),
+    "scaled": case(kind("pipeline-standard"), c_inputs="float"),
+    "xgboost": case(kind("xgboost-binary:logistic"), ALL),
+    "xgboost-multi": case(kind("xgboost-multi:softprob"), ALL, latency=2),
+    "xgboost-missing": case(kind("xgboost-missing"), ALL, c_inputs="float", outputs="both"),
+    "xgboost-categories": case(kind("xgboost-categories"), ALL),
+    "xgboost-regression": case(kind("xgboost-count:poisson"), c_values="float"),
+    "lightgbm-text": case(kind("lightgbm-text-mixed"), ALL),
+    "lightgbm-categories": case(kind("lightgbm-mixed-sets"), ALL),
+    "lightgbm-multi": case(kind("lightgbm-multiclass-plain"), outputs="scores"),
+    "lightgbm-regression": case(kind("lightgbm-regression"), c_inputs="struct", scores=0.01),
+    "catboost": case(kind("catboost-binary-plain"), ALL),
+    "catboost-multi": case(kind("catboost-multi-plain"), ALL),
+    "onnx": case(kind("onnx-skl-forest-binary"), ALL),
+    "onnx-double": case(kind("onnx-skl-forest-double")),
+    "treelite": case(kind("treelite-sklearn-multi"), ALL),
     # number types
     "integers": case(sk(forest(), signed), ALL, latency=1),
     "ordered": case(sk(forest(), cancer), ALL, passes="simplify,quantize{input=ordered},simplify"),
-    "ordered-64": case(lgb({"objective": "binary"}, cancer), ALL, passes="quantize{input=ordered}", c_inputs="float"),
-    "always-missing": case(sk(HIST(max_iter=3), iris), passes="quantize{input=fixed,missing=always,leaf_bits=5}"),
+    "ordered-64": case(kind("lightgbm-binary-sigmoid"), ALL, passes="quantize{input=ordered}", c_inputs="float"),
+    "always-missing": case(kind("sklearn-hist-multi"), passes="quantize{input=fixed,missing=always,leaf_bits=5}"),
     # passes
     "shared": case(sk(forest(), cancer), passes=SHARED),
     "shared-approximate": case(
@@ -368,7 +229,7 @@ CASES: dict[str, Case] = {
     "fitted": case(sk(boost(), cancer), held_out=0.2, passes="quantize{fit=true,leaf_bits=2,tolerance=0.1},simplify"),
     "scores": case(sk(boost(), iris), scores=0.01, c_values="q15"),
     # without rows
-    "no-rows": case(unseen(xgb(BINARY, cancer, "json")), ALL),
+    "no-rows": case(unseen(kind("xgboost-binary:logistic")), ALL),
     "ranges": case(named, ALL, ranges=RANGES),
     # streams, devices
     "stream": case(sk(forest(), iris), stream=StreamOptions(), latency=2),

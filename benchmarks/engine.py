@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tools import arguments, show
+from tools import arguments, save, show
 
 from forestc.checks.walking import Load, Simulation, unpacked_results
 from forestc.costs.devices import DEVICES
@@ -44,6 +44,7 @@ from hdl_templates import render
 
 PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
 SEEDS = (1, 2, 3)
+MEASURES = ("forestc/engine", "forestc/backends/engine.py", "forestc/checks/walking.py", "hdl_templates")
 PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}  # many times as fast as the default
 
 
@@ -100,13 +101,9 @@ def simulated(
         turn += not row[turn % len(models)]
         wrong += not row[turn % len(models)]
     return {
-        "rows": len(results),
-        "wrong": wrong,
-        "swaps": turn,
-        "swaps_wanted": turns - 1,
-        "clocks": int(said.split(" rows, ")[1].split()[0]),
-        "simulation_s": round(seconds, 1),
-    }
+        "rows": len(results), "wrong": wrong, "swaps": turn, "swaps_wanted": turns - 1,
+        "clocks": int(said.split(" rows, ")[1].split()[0]), "simulation_s": round(seconds, 1),
+    }  # fmt: skip
 
 
 def placed(capacity: Capacity, device: str, seeds: tuple[int, ...]) -> dict[str, Any]:
@@ -129,15 +126,12 @@ def placed(capacity: Capacity, device: str, seeds: tuple[int, ...]) -> dict[str,
             )
             rates.append(done.fmax_mhz or 0.0)
     return {
-        "lut": cells.lut,
-        "ff": cells.flip_flops,
-        "carry": cells.carry,
-        "cells_used": done.used,
+        "lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "cells_used": done.used,
         "memory_blocks": sum(count for kind, count in cells.cells.items() if kind in ("DP16KD", "SB_RAM40_4K")),
         "large_blocks": cells.cells.get("SB_SPRAM256KA", 0),
         "fmax_mhz": round(max(rates), 1),
         "fmax_of_seeds": "; ".join(f"{rate:.1f}" for rate in rates),
-    }
+    }  # fmt: skip
 
 
 def registered(capacity: Capacity) -> str:
@@ -174,19 +168,11 @@ def on_device(
     bits = capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits
     rate = hardware["fmax_mhz"] * 1e6 / per_row
     return {
-        "case": case,
-        "device": device,
-        "nodes": model.n_nodes,
-        "walkers": capacity.walkers,
-        "banks": capacity.banks,
-        **hardware,
-        "clocks_stated": max(image.clocks, capacity.beats),
-        "clocks_per_row": round(per_row, 3),
-        "wrong": ran["wrong"],
-        "rows_per_s": round(rate),
-        "rows_per_s_per_lut": round(rate / hardware["lut"], 1),
+        "case": case, "device": device, "nodes": model.n_nodes, "walkers": capacity.walkers, "banks": capacity.banks,
+        **hardware, "clocks_stated": max(image.clocks, capacity.beats), "clocks_per_row": round(per_row, 3),
+        "wrong": ran["wrong"], "rows_per_s": round(rate), "rows_per_s_per_lut": round(rate / hardware["lut"], 1),
         "rows_per_s_per_kbit": round(rate / (bits / 1024), 1),
-    }
+    }  # fmt: skip
 
 
 def ecp5(options: Any) -> dict[str, Any]:
@@ -220,26 +206,27 @@ def swaps(options: Any) -> dict[str, Any]:
 
 
 TITLES = {
-    "ecp5": "100 trees of depth 6 on an ECP5",
-    "up5k": "20,000 nodes on an iCE40 UltraPlus",
-    "image": "the image of 200,000 nodes",
-    "swaps": "1,000,000 rows, a model that changes each 1,000",
-}
+    "ecp5": "100 trees of depth 6 on an ECP5", "up5k": "20,000 nodes on an iCE40 UltraPlus",
+    "image": "the image of 200,000 nodes", "swaps": "1,000,000 rows, a model that changes each 1,000",
+}  # fmt: skip
 CASES: dict[str, Callable[[Any], dict[str, Any]]] = {"ecp5": ecp5, "up5k": up5k, "image": image, "swaps": swaps}
 
 
 def main() -> None:
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, MEASURES)
     parser.add_argument("--cases", default=",".join(CASES), help="a list of them")
     parser.add_argument("--seeds", type=int, default=1, help="of place and route, 1 to 3")
     parser.add_argument("--rows", type=int, default=60_000, help="of a simulation")
     parser.add_argument("--swapped-rows", type=int, default=1_000_000)
     options = parser.parse_args()
+    if options.small:
+        options.cases, options.swapped_rows = "swaps", 20
     for case in options.cases.split(","):
         row = CASES[case](options)
-        path = None if options.json is None else options.json.with_stem(f"{options.json.stem}_{case}")
-        beside = [{name: PUBLISHED.get(name, "") for name in row}] if case == "ecp5" else []
-        show(TITLES[case], [row, *beside], path)
+        beside = [{name: PUBLISHED.get(name) for name in row}] if case == "ecp5" else []
+        show(TITLES[case], [row, *beside])
+        if options.json is not None:
+            save(TITLES[case], [row, *beside], options, options.json.with_stem(f"{options.json.stem}_{case}"))
 
 
 if __name__ == "__main__":

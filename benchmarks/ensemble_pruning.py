@@ -2,33 +2,51 @@
 
     python benchmarks/ensemble_pruning.py --data DIR --json FILE
 
-Per data set and fold 10 kinds of classifiers with K / 10 candidates each (`candidate_classifiers`), K = 40 .. 100; 63 %
-of the rows train them, 27 % are what the selection sees, 10 % test it. F1, F2 and F3 maximize accuracy without and with
+Per data set and fold 10 kinds of classifiers with K / 10 candidates each, K = 40 .. 100; 63 % of the rows train them,
+27 % are what the selection sees, 10 % test it. F1, F2 and F3 maximize accuracy without and with
 limits on diversity, theta the balanced accuracy; they are compared with the paper's baselines. Those selections are of
 the local search; the gaps are those of HiGHS after it, at K = 100, in the first `--gap-folds` folds, within
 `--time-limit` seconds a solve. The paper used 10 x 10 folds, eight cores, CPLEX, and other candidates, which it does
 not list; its figures stand beside ours. A rank is 1 for the best of the six methods that the paper ranks by it.
+
+A candidate votes with its probability, rounded. The paper does not list its ten kinds of classifiers; these are
+scikit-learn's usual ones and XGBoost, each with its own seed, parameters and share of the features. Every other
+candidate of four kinds weighs both classes equally.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
-from candidate_classifiers import FILES, Fold, folds
+from data import table
 from numpy.typing import NDArray
 from papers.ensemble_pruning.baselines import BASELINES, majority
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, show
+from xgboost import XGBClassifier
 
 from forestc.algorithms.members.selection import diversity_limits, failure_credits, select
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
+MEASURES = ("forestc/algorithms/members", "benchmarks/papers/ensemble_pruning")
 # Name: configuration of the diversity, weights.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),
@@ -47,36 +65,33 @@ PAPER_RANKS = dict(zip(RANKED, (2.94, 2.40, 3.97, 3.27, 3.39, 5.03), strict=True
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", default=",".join(FILES), metavar="NAMES")
+    parser = arguments(__doc__, MEASURES, "data!", "only", "cache")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), metavar="K")
     parser.add_argument("--repeats", type=int, default=1, help="of the ten folds; the paper has 10")
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--large-folds", type=int, default=10, help="of the sets with more than 10,000 rows")
     parser.add_argument("--gap-folds", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=300.0, help="seconds a solve")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="keeps the votes of the candidates")
     options = parser.parse_args()
+    if options.small:
+        options.only, options.sizes, options.folds, options.time_limit = "PRK", "10", 1, 0.1
     start = time.perf_counter()
-    names, sizes = options.only.split(","), [int(size) for size in options.sizes.split(",")]
+    names = options.only.split(",") if options.only else list(FILES)
+    sizes = [int(size) for size in options.sizes.split(",")]
     cases = [(name, repeat, options) for name in names for repeat in range(options.repeats)]
     gaps: list[dict[str, Any]] = []
     tested: dict[tuple[str, int], list[Scores]] = defaultdict(list)
-    with ProcessPoolExecutor(options.processes) as pool:
-        for (name, repeat, _), (accuracies, solved) in zip(cases, pool.map(measured, cases), strict=True):
+    with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
+        for (name, repeat, _), (accuracies, solved) in zip(
+            cases, (pool.map if pool else map)(measured, cases), strict=True
+        ):
             for size, scores in accuracies:
                 tested[name, size].append(scores)
             gaps += solved
             print(f"{name}, repeat {repeat}: {time.perf_counter() - start:.0f} s", flush=True)
-    if gaps:
-        show("gaps at K = 100, beside the paper's Table 3", gaps)
     rows = [summary(name, size, tested[name, size]) for name in names for size in sizes]
-    ranked = ranks(rows)
-    show("mean ranks of balanced accuracy, beside the paper's Table 6", ranked)
     title = "balanced accuracy on test rows, beside the paper's Table 5 (K = 100)"
-    show(title, rows, options.json, gaps=gaps, ranks=ranked, s=time.perf_counter() - start)
+    show(title, rows, options, gaps=gaps, ranks=ranks(rows), s=time.perf_counter() - start)
 
 
 Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of each method
@@ -151,6 +166,105 @@ def ranks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"method": method, "rank": round(float(mean[k]), 2), "paper": PAPER_RANKS[method]}
         for k, method in enumerate(RANKED)
     ]  # fmt: skip
+
+
+# The candidates
+
+Votes = NDArray[np.uint8]
+
+FILES = {
+    "PRK": "parkinsons", "BCW": "wdbc", "MSK": "musk1", "DRD": "diabetic_retinopathy", "SPA": "spambase",
+    "BMK": "bank_additional_full",
+}  # fmt: skip
+POSITIVE = {"BCW": "malignant", "BMK": "yes"}  # elsewhere the label 1
+
+
+def _depth(j: int) -> int | None:
+    return (None, 12, 9, 6)[j % 4]
+
+
+def _weight(j: int) -> str | None:
+    return "balanced" if j % 2 else None
+
+
+# j: the number of the candidate among those of its kind.
+KINDS: tuple[tuple[str, Callable[[int], Any]], ...] = (
+    ("logistic", lambda j: LogisticRegression(C=10.0 ** (j % 5 - 2), class_weight=_weight(j), max_iter=300)),
+    ("bayes", lambda j: GaussianNB(var_smoothing=10.0 ** -(1 + j % 9))),
+    ("neighbors", lambda j: KNeighborsClassifier(3 + 2 * j, algorithm="brute")),
+    ("tree", lambda j: DecisionTreeClassifier(max_depth=_depth(j), class_weight=_weight(j), random_state=j)),
+    ("extra trees", lambda j: ExtraTreesClassifier(40, max_depth=_depth(j), class_weight=_weight(j), random_state=j)),
+    ("forest", lambda j: RandomForestClassifier(40, max_depth=_depth(j), class_weight=_weight(j), random_state=j)),
+    ("adaboost", lambda j: AdaBoostClassifier(n_estimators=30 + 5 * j, random_state=j)),
+    ("boosting", lambda j: XGBClassifier(n_estimators=40 + 10 * j, max_depth=2 + j % 5, random_state=j, n_jobs=1)),
+    ("network", lambda j: MLPClassifier((10 + 5 * j,), alpha=0.01, early_stopping=j % 2 == 1, random_state=j)),
+    ("discriminant", lambda j: LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1 * j + 0.01)),
+)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """votes, y: of the rows that the selection sees, (rows, candidates) and (rows,). The same of the test rows."""
+
+    votes: Votes
+    y: Votes
+    test_votes: Votes
+    test_y: Votes
+
+    def first(self, candidates: int) -> Fold:
+        """Equally many candidates of each kind; 100 are computed."""
+        share = candidates // len(KINDS)
+        kept = [kind * 10 + j for kind in range(len(KINDS)) for j in range(share)]
+        return Fold(self.votes[:, kept], self.y, self.test_votes[:, kept], self.test_y)
+
+
+def read(name: str, data: Path) -> tuple[NDArray[np.float64], Votes]:
+    """Columns of numbers as they are, others one-hot; 1 for the positive class."""
+    text = table(FILES[name], data)
+    columns = []
+    for column in text[:, :-1].T:
+        try:
+            columns.append(column.astype(np.float64)[:, None])
+        except ValueError:
+            columns.append((column[:, None] == np.unique(column)).astype(np.float64))
+    return np.hstack(columns), (text[:, -1] == POSITIVE.get(name, "1")).astype(np.uint8)
+
+
+def folds(name: str, data: Path, repeat: int, count: int, cache: Path | None) -> Iterator[Fold]:
+    """The first `count` of ten folds. cache: a folder that keeps the votes for the next run."""
+    X, y = read(name, data)
+    splitter = StratifiedKFold(10, shuffle=True, random_state=repeat)
+    for number, (rest, test) in enumerate(splitter.split(X, y)):
+        if number == count:
+            return
+        kept = None if cache is None else cache / f"{name}_{repeat}_{number}.npz"
+        if kept is None or not kept.exists():
+            fit, choose = train_test_split(rest, train_size=0.7, stratify=y[rest], random_state=repeat)
+            votes = candidates(X[fit], y[fit], np.vstack([X[choose], X[test]]), seed=1000 * repeat + number)
+            fold = Fold(votes[: len(choose)], y[choose], votes[len(choose) :], y[test])
+            if kept is None:
+                yield fold
+                continue
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(kept, **vars(fold))
+        yield Fold(**np.load(kept))
+
+
+def candidates(X: NDArray[np.float64], y: Votes, rows: NDArray[np.float64], seed: int) -> Votes:
+    """(rows, 100) votes of ten candidates of each kind, trained on X and y."""
+    random = np.random.default_rng(seed)
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    X, rows = ((part - mean) / np.where(spread > 0, spread, 1) for part in (X, rows))
+    votes = np.empty((len(rows), 10 * len(KINDS)), dtype=np.uint8)
+    for kind, (_, make) in enumerate(KINDS):
+        for j in range(10):
+            share = (1.0, 0.9, 0.8, 0.7)[j % 4]
+            columns = random.permutation(X.shape[1])[: max(2, round(share * X.shape[1]))]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # networks that stop early, collinear columns
+                model = make(j).fit(X[:, columns], y)
+                votes[:, 10 * kind + j] = model.predict_proba(rows[:, columns])[:, 1] > 0.5
+    return votes
 
 
 if __name__ == "__main__":

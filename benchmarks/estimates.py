@@ -2,7 +2,9 @@
 
     python benchmarks/estimates.py --data DIR --cache FILE --json FILE --write
 
-The designs of `estimated_designs.py` are synthesized for every family, and the smaller ones placed and routed. --cache
+The designs are what levels, single passes and searches make of twenty sets: the same recipes for each, with trees,
+depths, leaf bits and latencies drawn. They are the same in each run, and those of a set do not depend on the others.
+They are synthesized for every family, and the smaller ones placed and routed. --cache
 FILE stores the figures by the SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N`
 ends it early). Then the costs are fitted. The printed errors, and the ranges that hold nine of ten designs, are of data
 sets left out: each set's designs are estimated with costs and ranges that were fitted on the other sets. worst: the
@@ -17,29 +19,38 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import a_single_thread  # noqa: F401
 import numpy as np
-from estimated_designs import Made, designs
+from data import read
 from numpy.typing import NDArray
 from scipy.optimize import least_squares, nnls
+from sklearn import datasets, ensemble
+from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, show
+from xgboost import XGBClassifier, XGBRegressor
 
+import forestc
 from forestc.backends import hdl, verilog
 from forestc.commands.synth import synth
-from forestc.costs.devices import DEVICES, FAMILIES
+from forestc.costs.devices import DEFAULT_FAMILY, DEVICES, FAMILIES, XCUP, Family
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, parsed
-from forestc.errors import ToolError
+from forestc.errors import ForestcError, ToolError
+from forestc.forest.ir import Forest
+from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
+from forestc.netlist.ir import Netlist
 from forestc.toolchain.yosys import synthesize
 
 TITLE = "estimates of designs of data sets outside the fit"
+MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
 SMALL = 20  # LUTs below which a factor says little
 PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400}  # device -> the most LUTs of a design that is placed on it
 OUTLIER = 0.1  # difference of logarithms from which it counts less
@@ -47,6 +58,127 @@ ROUNDS = 12  # of fitting paths and their costs in turn
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "fitted.json"
 Floats = NDArray[np.float64]
+
+
+# The designs
+
+BUNDLED = ("breast_cancer", "digits", "wine", "diabetes")
+MADE: dict[str, dict[str, Any]] = {
+    "made_41": {"n_features": 41, "n_informative": 12, "random_state": 41},
+    "made_5": {"n_features": 16, "n_informative": 10, "n_classes": 5, "flip_y": 0.05, "random_state": 5},
+}
+FILES = (
+    "pima", "diabetic_retinopathy", "spambase", "magic04", "dry_bean", "transfusion", "ilpd", "heart_cleveland",
+    "parkinsons", "winequality_red", "airfoil", "breast_w", "bupa", "hill_valley_606",
+)  # fmt: skip
+VALUES = ("diabetes", "airfoil")
+MOST_FIT, MOST_HELD = 800, 600
+MOST_CELLS = 800  # LUTs of a cover
+SHARED = "simplify,share-thresholds,quantize"
+REGROWN = "leaf_bits={few_bits},price={price},tolerance=inf"
+# passes of a level, or their list, with the numbers that are drawn
+RECIPES: dict[str, int | str] = {
+    "O0": 0, "O1": 1, "O2": 2, "O3": 3, "plain": "simplify,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
+    "shared": "simplify,share-thresholds,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
+    "fitted": "simplify,share-thresholds,quantize{{fit=true,leaf_bits={few_bits},tolerance=inf}},simplify",
+    "splits": SHARED + ",prune-splits{{price={price},leaf_bits={few_bits},tolerance=inf}},simplify",
+    "trees": SHARED + ",prune-trees{{tolerance=0.1,copies=2}},simplify",
+    "few regrown": SHARED + ",regrow-trees{{trees={few_trees}," + REGROWN + ",depth={depth}}},simplify",
+    "regrown": SHARED + ",regrow-trees{{trees={some_trees}," + REGROWN + "}},simplify",
+    "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=inf}},simplify",
+}  # fmt: skip
+LEFT_OUT = 3  # of each set one recipe in this many, in turn
+
+
+@dataclass(frozen=True)
+class Made:
+    """A design. data: the name of its set. recipe: of `RECIPES`. own: whether it is lowered for the family on which it
+    is measured, else for any."""
+
+    data: str
+    recipe: str
+    latency: int
+    own: bool
+    forest: Forest
+
+    @property
+    def name(self) -> str:
+        return f"{self.data}, {self.recipe}"
+
+    def netlist(self, family: Family) -> Netlist:
+        delays = family.delays if self.own else DEFAULT_FAMILY
+        return lower(self.forest, LoweringOptions(latency=self.latency, family=delays))
+
+
+def rows_of(name: str, folder: Path | None) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Rows without missing values and their classes or values, in an order drawn once."""
+    X, y = datasets.make_classification(1500, **MADE[name]) if name in MADE else read(name, folder)
+    whole = ~np.isnan(np.asarray(X, np.float64)).any(axis=1)
+    X, y = X[whole], y[whole]
+    order = np.random.default_rng(0).permutation(len(X))[: MOST_FIT + MOST_HELD]
+    return np.asarray(X, np.float64)[order], np.asarray(y)[order]
+
+
+def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
+    """An untrained model; values: of a regression."""
+    match kind:
+        case "xgboost":
+            return (XGBRegressor if values else XGBClassifier)(
+                n_estimators=trees, max_depth=depth, random_state=0, n_jobs=1
+            )
+        case "boosting":
+            boosting = ensemble.GradientBoostingRegressor if values else ensemble.GradientBoostingClassifier
+            return boosting(n_estimators=trees, max_depth=depth, random_state=0)
+        case "extra":
+            extra = ensemble.ExtraTreesRegressor if values else ensemble.ExtraTreesClassifier
+            return extra(n_estimators=trees, max_depth=depth, random_state=0)
+        case "tree" if not values:
+            return DecisionTreeClassifier(max_depth=depth, random_state=0)
+        case _:
+            forest = ensemble.RandomForestRegressor if values else ensemble.RandomForestClassifier
+            return forest(n_estimators=trees, max_depth=depth, random_state=0)
+
+
+def designs(folder: Path | None) -> Iterator[Made]:
+    """The designs of the bundled sets and, if a folder of NAME.csv.gz is given, of those in it."""
+    for place, name in enumerate((*BUNDLED, *MADE, *(FILES if folder else ()))):
+        X, y = rows_of(name, folder)
+        for number, recipe in enumerate(RECIPES):
+            made = design_of(name, recipe, X, y) if (place + number) % LEFT_OUT else None
+            if made is not None:
+                yield made
+
+
+def design_of(name: str, recipe: str, X: NDArray[Any], y: NDArray[Any]) -> Made | None:
+    """The design of a recipe; None if its passes refuse the model, or if it is large."""
+    fit = max(len(X) // 2, min(len(X) * 2 // 3, MOST_FIT))
+    random = np.random.default_rng(list(f"{name} {recipe}".encode()))
+    values = name in VALUES
+    scores = 1 if values or len(np.unique(y)) < 3 else len(np.unique(y))
+    kind = str(random.choice(["xgboost", "xgboost", "forest", "extra", "boosting", "tree"]))
+    outputs = scores if kind in ("xgboost", "boosting") else 1
+    trees = max(1, int(random.choice([4, 6, 10, 20, 30])) // outputs)
+    depth = int(random.integers(2, 6 if trees * outputs > 10 else 8))
+    drawn = {
+        "leaf_bits": int(random.integers(1, 9)), "few_bits": int(random.integers(1, 4)),
+        "few_trees": max(1, int(random.choice([1, 2, 3, 4, 6, 8])) // (1 if scores == 1 else 2)),
+        "some_trees": int(random.choice([6, 9, 12])) // (1 if scores == 1 else 3), "depth": int(random.integers(4, 7)),
+        "price": float(random.choice([3.0, 1.0, 0.3])), "complexity": int(random.choice([8, 16, 30])),
+    }  # fmt: skip
+    latency = int(random.choice([0, 0, 0, 1, 2, 3, 5]))
+    model = model_of(kind, trees, depth, values).fit(X[:fit], y[:fit])
+    passes = RECIPES[recipe]
+    options: dict[str, Any] = {"level": passes} if isinstance(passes, int) else {"passes": passes.format(**drawn)}
+    try:
+        forest = forestc.quantize(model, X[:fit], y[:fit], held_out=(X[fit:], y[fit:]), **options)
+    except ForestcError:
+        return None
+    made = Made(name, recipe, latency, bool(random.integers(0, 2)), forest)
+    small = forest.n_nodes > 1 and Mapped.of(made.netlist(XCUP), XCUP).lut_features()["lut"] <= MOST_CELLS
+    return made if small else None
+
+
+# What they take, and the fit
 
 
 @dataclass(frozen=True)
@@ -66,7 +198,7 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
         for family in FAMILIES.values():
             for case in made:
                 if key(case, family.name) not in known and time.monotonic() < end:
-                    design = design_of(case, family.name, Path(folder))
+                    design = written(case, family.name, Path(folder))
                     core = str(design.manifest["core"])
                     cells = synthesize([design.path("verilog")], core, family.synthesis)
                     figures = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
@@ -79,7 +211,7 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
                 if key(case, device) not in known and time.monotonic() < end:
                     try:
                         with patch("forestc.commands.synth.estimated", lambda device: False):  # fitted.json may be old
-                            figures = synth(design_of(case, family.name, Path(folder)), device, try_anyway=True)
+                            figures = synth(written(case, family.name, Path(folder)), device, try_anyway=True)
                         known[key(case, device)] = {"fmax_mhz": figures["fmax_mhz"]}
                     except ToolError as error:  # too many pins or cells
                         known[key(case, device)] = {"fmax_mhz": None}
@@ -97,13 +229,14 @@ def key(made: Made, target: str) -> str:
     return f"{target} {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def design_of(made: Made, family: str, folder: Path) -> Design:
+def written(made: Made, family: str, folder: Path) -> Design:
     netlist = made.netlist(FAMILIES[family])
     files = verilog.emit(netlist)
     core = next(iter(files))
     (folder / core).write_text(files[core])
     options = {"targets": ["verilog"], "latency": made.latency, "outputs": "auto", "c": {"inputs": "words"}}
-    return Design(folder, manifest(made.forest, netlist, {"verilog": core}, options, {}), made.forest, made.forest)
+    record = {**manifest(made.forest, netlist, {"verilog": core}, options, {}), "sha256": {"files": {}}}
+    return Design(folder, record, made.forest, made.forest)
 
 
 def fitted(features: Floats, wanted: Floats, spare: float) -> Floats:
@@ -156,12 +289,9 @@ def judged(known: Sequence[Measured], estimates: Floats, inside: Sequence[bool])
     middle, most = 100 * np.quantile(np.abs(estimates / real - 1), (0.5, 0.9))
     large = factors[real >= SMALL]
     return {
-        "designs": len(real),
-        "median_error_%": round(float(middle), 1),
-        "90th_percentile_%": round(float(most), 1),
-        "in_range_%": round(100 * float(np.mean(inside)), 1),
-        "worst": round(float(large.max()), 2),
-    }
+        "designs": len(real), "median_error_%": round(float(middle), 1), "90th_percentile_%": round(float(most), 1),
+        "in_range_%": round(100 * float(np.mean(inside)), 1), "worst": round(float(large.max()), 2),
+    }  # fmt: skip
 
 
 def fit_luts(known: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
@@ -249,16 +379,18 @@ def write(table: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, metavar="DIR", help="NAME.csv.gz")
-    parser.add_argument("--cache", type=Path, required=True, metavar="FILE", help="figures measured so far")
+    parser = arguments(__doc__, MEASURES, "data", "cache")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     options = parser.parse_args()
-    made = list(designs(options.data))
-    table, lines = fit(made, measure(made, options.cache, options.minutes, options.placed))
-    show(TITLE, lines, options.json)
+    made = list(islice(designs(options.data), 2 if options.small else None))
+    if options.small:  # each stands for a data set
+        made, options.placed = [replace(design, data=f"set {k}") for k, design in enumerate(made)], 2
+    with tempfile.TemporaryDirectory() as folder:
+        cache = options.cache or Path(folder) / "cache.json"
+        table, lines = fit(made, measure(made, cache, options.minutes, options.placed))
+    show(TITLE, lines, options)
     if options.write:
         write(table)
 

@@ -14,12 +14,17 @@ from typing import Any
 
 import numpy as np
 from data import shared
-from tools import arguments, show
+from tools import arguments, kept, save, show
 
 import forestc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from models import KINDS, rows_near_thresholds, whole
+
+ENGINES = ("netlist", "verilator", "c", "icarus")
+TITLE = "differences; library: rows, engines: vectors"
+MEASURES = ("forestc/frontends", "forestc/passes", "forestc/forest", "forestc/lowering", "forestc/netlist",
+            "forestc/layouts", "forestc/backends", "forestc/checks", "hw_sim")  # fmt: skip
 
 
 def margins(kind, model, rows):
@@ -46,11 +51,13 @@ def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
     return int(wrong.sum())
 
 
-def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, folder: Path, few: int) -> dict[str, Any]:
-    """The differences of each engine; Icarus, a thousand times slower than the others, gets the first `few` rows."""
-    done = forestc.compile(source, train, folder / "out", label=labels, latency=3, outputs="scores", name="m")
-    fast = forestc.check(done.design, rows, engines=["netlist", "verilator", "c"], require=True)
-    slow = forestc.check(done.design, rows[:few], engines=["icarus"], require=True)
+def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, options: Any) -> dict[str, Any]:
+    """The differences of each engine; Icarus, a thousand times slower than the others, gets few of the rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = forestc.compile(source, train, f"{folder}/out", label=labels, latency=3, outputs="scores", name="m")
+        more: dict[str, Any] = {"require": True, **({"random_rows": 2} if options.small else {})}
+        fast = forestc.check(done.design, rows, engines=list(ENGINES[:3]), **more)
+        slow = forestc.check(done.design, rows[: options.icarus_rows], engines=["icarus"], **more)
     return {
         "vectors": sum(fast.vectors.values()),
         **{name: result.differences for name, result in (fast.engines | slow.engines).items()},
@@ -59,38 +66,32 @@ def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, folder: Path
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__, MEASURES, "peers", "only")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--icarus-rows", type=int, default=5_000)
-    parser.add_argument("--peers", type=Path, help="a folder of NAME.json with NAME.npz")
-    parser.add_argument("--only", default="", help="kinds whose name contains this")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    for kind in sorted(k for k in KINDS if options.only in k):
+    if options.small:
+        options.only, options.rows, options.icarus_rows = "extra-tree-b", 2, 2
+    rows = kept(options)
+    known = {row["model"] for row in rows}
+    for kind in sorted(k for k in KINDS if options.only in k and k not in known):
         model, X, y = whole(kind)
         near = rows_near_thresholds(forestc.load(model), X, options.rows)
-        with tempfile.TemporaryDirectory() as scratch:
-            differences = engines(model, X, y, near, Path(scratch), options.icarus_rows)
-        rows.append({"model": kind, "library": against_library(kind, model, near), **differences})
+        rows.append(
+            {"model": kind, "library": against_library(kind, model, near), **engines(model, X, y, near, options)}
+        )
         print(rows[-1], flush=True)
-    for path in sorted(options.peers.glob("*.json")) if options.peers else ():
-        if not path.with_suffix(".npz").is_file():
-            continue
-        X, y, X_test, y_test = shared(path.parent, path.stem)
-        near = np.concatenate([X, X_test, rows_near_thresholds(forestc.load(path), X, options.rows)])
-        with tempfile.TemporaryDirectory() as scratch:
-            differences = engines(path, X, y, near, Path(scratch), options.icarus_rows)
-        differences["test_accuracy"] = float((forestc.evaluate(forestc.load(path), X_test).decision == y_test).mean())
-        rows.append({"model": f"peer {path.stem}", "library": "-", **differences})
+        save(TITLE, rows, options)
+    for path in sorted(options.peers.glob("*.npz")) if options.peers else ():
+        X, y, X_test, _ = shared(path.parent, path.stem)
+        source = forestc.load(path.with_suffix(".json"))
+        near = np.concatenate([X, X_test, rows_near_thresholds(source, X, options.rows)])
+        rows.append({"model": f"peer {path.stem}", **engines(path.with_suffix(".json"), X, y, near, options)})
         print(rows[-1], flush=True)
-    show(
-        "differences; library: rows, engines: vectors",
-        [{**dict.fromkeys(rows[-1], "-"), **row} for row in rows],
-        options.json,
-    )
-    if any(
-        row[name] for row in rows for name in ("library", "netlist", "verilator", "c", "icarus") if row[name] != "-"
-    ):
+    found = {name: sum(row.get(name, 0) for row in rows) for name in ("library", *ENGINES)}
+    counts = {name: sum(row[name] for row in rows) for name in ("vectors", "icarus_vectors")}
+    show(TITLE, rows, options, summary=[{"models": len(rows), **counts, **found}])
+    if any(found.values()):
         sys.exit(3)
 
 

@@ -11,20 +11,17 @@ of the model or one step (of float32, or of the integers) beside: half of them i
 wrong where the Python model, on the same row, gives another; `exact`: none is. Models that a peer had to train again,
 on integers, are compared with themselves.
 
-forestc compiles each model at each level, from the training rows (-O3: from these and every other test row, and its
-accuracy and the model's are those on the rest), in each layout. `floats`: raw rows in, compared by their bits; `row`:
-turned into words first; `words`: words in, as the integers of emlearn. Instructions are those of the test rows.
+forestc compiles each model at -O0 and -O1 from the training rows, in each layout. `floats`: raw rows in, compared by
+their bits; `row`: turned into words first; `words`: words in, as the integers of emlearn. Instructions are those of the
+test rows.
 
-The peers need a C library's headers and, for C++, libstdc++'s: arm-none-eabi-gcc's newlib, or that in --newlib DIR (an
-unpacked Debian package). A peer that does not install or compile is named with the reason. FILE gets the summary,
-NAME_all.json the tables; with --only the other models' figures stay in both, with --layouts those of other layouts and
-of the peers.
+The peers need a C library's headers and, for C++, libstdc++'s: those of arm-none-eabi-gcc. A peer that does not install
+or compile is named with the reason. FILE holds a summary and the table of each processor; a run of the same commit goes
+on with the models that FILE does not have.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -36,12 +33,11 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
 from designs import with_header
-from firmware_large import large
 from firmware_peers import PEERS, Model, Peer, Rows, Source
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from tools import arguments, save, show
+from tools import arguments, kept, save, show
 
 import forestc
 from forestc.backends.c import COptions
@@ -51,15 +47,16 @@ from forestc.firmware.emulator import Emulator
 from forestc.firmware.image import read_image, static_stack
 from forestc.manifest.design import Design
 from forestc.rows.encode import evaluate
-from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
+from forestc.toolchain.firmware import CPUS, Cpu, build, find_compiler
 
 FILES = {"magic": "magic04"}
-SIZES = {"rf10": (10, 6), "rf100": (100, 8)}  # trees, depth
+SIZES = {"rf1": (1, 2), "rf10": (10, 6), "rf100": (100, 8)}  # trees, depth
 MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
 MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # with --data
 TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
 TITLE = "firmware: forestc and its peers"
-LEVELS = range(4)
+LEVELS = (0, 1)
+MEASURES = ("forestc/layouts", "forestc/backends/c", "forestc/firmware", "forestc/passes/quantize")
 MOST_ROWS = 1000
 Tables = dict[str, list[dict[str, Any]]]  # by processor
 # what a header takes, and the entry that is measured
@@ -84,73 +81,27 @@ class Case:
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, metavar="DIR")
-    parser.add_argument("--only", metavar="NAMES", help=f"of {', '.join((*MODELS, *MORE))}, and others of DIR")
-    parser.add_argument("--layouts", metavar="NAMES", help=f"forestc's alone, of {', '.join(LAYOUTS)}")
-    parser.add_argument("--newlib", type=Path, metavar="DIR", help="with usr/include/newlib and usr/lib")
-    parser.add_argument("--large", action="store_true", help="also compile 1,000,000 nodes")
-    options = parser.parse_args()
+    options = arguments(__doc__, MEASURES, "data", "only").parse_args()
     names = options.only.split(",") if options.only else (*MODELS, *(MORE if options.data else ()))
-    layouts = options.layouts.split(",") if options.layouts else LAYOUTS
-    tables, more = known(options.json, names if options.only else None, options.layouts and layouts)
+    layouts, targets = LAYOUTS, TARGETS
+    if options.small:
+        names, layouts, targets = ("rf1_iris",), LAYOUTS[:1], dict([*TARGETS.items()][:1])
+    tables: Tables = {title: kept(options, title) for title in targets.values()}
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in names:
-            folder = Path(scratch) / name
-            case = case_of(name, options.data)
+    for name in names:
+        if all(name in {row["model"] for row in table} for table in tables.values()):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            case, folder = case_of(name, options.data), Path(scratch)
             designs = compiled(case, folder)
-            sources = [] if options.layouts else generated(case)
-            for target, title in TARGETS.items():
-                cpu, table = CPUS[target], tables[title]
-                table += ours(case, designs, target, folder, layouts)
-                table += [theirs(case, peer, source, cpu, folder, options.newlib) for peer, source in sources]
-                models = list(dict.fromkeys(row["model"] for row in table))
-                table.sort(key=lambda row, models=models: (models.index(row["model"]), *place_of(row)))
+            sources = generated(case)
+            for target, title in targets.items():
+                tables[title] = [row for row in tables[title] if row["model"] != name]
+                tables[title] += ours(case, designs, target, folder, layouts)
+                tables[title] += [theirs(case, peer, source, CPUS[target], folder) for peer, source in sources]
                 print(f"{name}, {target}: {time.perf_counter() - start:.0f} s", flush=True)
-                keep(tables, options.json, more)
-        if options.large:
-            more["large_forests"] = large(Path(scratch))
-    keep(tables, options.json, more)
-    show(TITLE, summary(tables), **tables, **more)
-
-
-def known(
-    path: Path | None, only: Sequence[str] | None, layouts: Sequence[str] | None
-) -> tuple[Tables, dict[str, Any]]:
-    """The tables and other figures of an earlier run, without what is measured now: models, of these some layouts."""
-    empty: Tables = {title: [] for title in TARGETS.values()}
-    if path is None or only is None or not path.is_file():
-        return empty, {}
-    of_rows, every_row = json.loads(path.read_text()), json.loads(every(path).read_text())
-    every_row[next(iter(empty))] = every_row["rows"]
-
-    def stays(row: dict[str, Any]) -> bool:
-        return row["model"] not in only or bool(layouts and row["options"].rpartition(", ")[2] not in layouts)
-
-    tables = {cpu: [row for row in every_row.get(cpu, []) if stays(row)] for cpu in empty}
-    return tables, {"large_forests": of_rows["large_forests"]} if "large_forests" in of_rows else {}
-
-
-def place_of(row: dict[str, Any]) -> tuple[int, ...]:
-    """Where a row of a model stands: forestc's by level, layout and input, then peers as they are measured."""
-    level, _, layout = row["options"].partition(", ")
-    if row["who"] != "forestc":
-        return (1,)
-    return 0, LEVELS.index(int(level[-1])), LAYOUTS.index(layout), list(TAKES).index(row["takes"])
-
-
-def every(path: Path) -> Path:
-    """Where the tables of a processor go; the file itself has the summary."""
-    return path.with_stem(f"{path.stem}_all")
-
-
-def keep(tables: Tables, path: Path | None, more: dict[str, Any]) -> None:
-    """Writes what is known so far."""
-    if path is not None:
-        (first, rows), *others = tables.items()
-        save(TITLE, summary(tables), path, **more)
-        save(f"firmware: {first}", rows, every(path), **dict(others))
+        save(TITLE, summary(tables), options, **tables)
+    show(TITLE, summary(tables), options, **tables)
 
 
 # Models
@@ -182,11 +133,8 @@ def beside(forest: Any, X: Rows, *, whole: bool) -> Rows:
             if whole:
                 row[f] = np.floor(threshold) + step
             else:
-                row[f] = (
-                    np.float32(threshold)
-                    if not step
-                    else np.nextafter(np.float32(threshold), np.float32(step * np.inf))
-                )
+                single = np.float32(threshold)
+                row[f] = np.nextafter(single, np.float32(step * np.inf)) if step else single
     return rows
 
 
@@ -197,9 +145,8 @@ def compiled(case: Case, folder: Path) -> list[Design]:
     """The model at each level."""
     model, designs = case.model, []
     for level in LEVELS:
-        held = {"held_out": (case.X[::2], case.y[::2])} if level == 3 else {}
         done = forestc.compile(
-            model.forest, model.X, folder / f"O{level}", label=model.y, name="m", targets=["c"], level=level, **held
+            model.forest, model.X, folder / f"O{level}", label=model.y, name="m", targets=["c"], level=level
         )
         designs.append(done.design)
     return designs
@@ -212,7 +159,6 @@ def ours(
     for level, design in enumerate(designs):
         test = evaluate(design.forest, case.X).index
         made = evaluate(design.forest, case.made).index
-        unseen = slice(1, None, 2) if level == 3 else slice(None)
         wrong = (test != case.model.forest.predict(case.X)).sum(), (made != case.model.forest.predict(case.made)).sum()
         for layout in layouts:
             for takes in SHOWN.get(layout, SHOWN[""]):
@@ -224,8 +170,8 @@ def ours(
                     continue
                 output = forestc.measure(header, cpu, case.X, entries=[entry])
                 assert output["differences"] == 0, output["first_difference"]
-                right = 100 * float((test == case.y)[unseen].mean())
-                library = 100 * float(case.model.forest.score(case.X[unseen], case.y[unseen]))
+                right = 100 * float((test == case.y).mean())
+                library = 100 * float(case.model.forest.score(case.X, case.y))
                 sizes, taken = (output[key] for key in ("flash", "ram", "stack")), output["instructions"]
                 figures = (*sizes, round(taken["mean"]), taken["max"], round(right, 1), round(library, 1))
                 yield row_of(case, "forestc", f"-O{level}, {layout}", takes, wrong, figures)
@@ -249,25 +195,19 @@ def generated(case: Case) -> list[tuple[Peer, Source | str]]:
     return sources
 
 
-def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path, newlib: Path | None) -> dict[str, Any]:
+def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path) -> dict[str, Any]:
     if isinstance(source, str):
         return row_of(case, peer.name, peer.options, "", source)
     compiler = find_compiler(cpu)
-    command = [*compiler.command, *with_newlib(compiler, newlib), *(f"-I{path}" for path in source.include)]
+    command = (*compiler.command, *(f"-I{path}" for path in source.include))
     place = folder / f"{peer.name}{PEERS.index(peer)}{cpu.name}"
     place.mkdir(parents=True)
     for name, text in source.files.items():
         (place / name).write_text(text, encoding="utf-8")
     own = replace(cpu, libraries=("-lm", "-lc", "-lgcc"))
     try:
-        made = build(
-            own,
-            replace(compiler, command=tuple(command)),
-            next(iter(source.files)),
-            place,
-            "s",
-            language=source.language,
-        )
+        files = next(iter(source.files))
+        made = build(own, replace(compiler, command=command), files, place, "s", language=source.language)
     except ForestcError as error:
         return row_of(case, peer.name, peer.options, source.takes, f"does not compile: {reason(error)}")
     X = source.rows(case.X)
@@ -293,17 +233,6 @@ def reason(error: ForestcError) -> str:
     """The compiler's first error."""
     lines = [line.strip() for line in str(error).splitlines()]
     return next((line for line in lines if "error" in line or "undefined" in line), lines[0])[:80]
-
-
-def with_newlib(compiler: Compiler, newlib: Path | None) -> list[str]:
-    """Flags that find the headers and libraries of an unpacked package."""
-    if newlib is None or compiler.kind != "gcc":
-        return []
-    output = subprocess.run([*compiler.command, "-print-multi-directory"], capture_output=True, text=True, check=True)
-    multi, headers = output.stdout.strip(), newlib.resolve() / "usr/include/newlib"
-    cpp = [path for version in headers.glob("c++/*") for path in (version, version / "arm-none-eabi" / multi)]
-    folders = [f"-isystem{path}" for path in (*cpp, headers)]
-    return [*folders, f"-L{newlib.resolve() / 'usr/lib/arm-none-eabi/newlib' / multi}"]
 
 
 # Tables
@@ -346,26 +275,17 @@ def summed(name: str, cpu: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         best = min(some, key=lambda row: row[key], default=None)
         if best is None:
             return float("nan"), ""
-        return best[
-            key
-        ], f"{best[key]:,} ({best['who'] if best['who'] != 'forestc' else best['options']}, {best['takes']})"
+        who = best["who"] if best["who"] != "forestc" else best["options"]
+        return best[key], f"{best[key]:,} ({who}, {best['takes']})"
 
-    def at(*levels: int) -> list[dict[str, Any]]:
-        return [row for row in mine if row["options"].startswith(tuple(f"-O{level}" for level in levels))]
-
-    exact_peer, any_peer, fastest = (
-        least(row for row in peers if row["exact"] == "yes"), least(peers), least(peers, "instructions"),
-    )  # fmt: skip
-    exact = least(row for row in mine if row["exact"] == "yes")
-    paths, decisions, pruned = (least(at(*levels)) for levels in ((0, 1), (2,), (3,)))
-    quick = least(at(0, 1), "instructions")
+    exact_peer = least(row for row in peers if row["exact"] == "yes")
+    any_peer, fastest, paths = least(peers), least(peers, "instructions"), least(mine)
+    exact, quick = least(row for row in mine if row["exact"] == "yes"), least(mine, "instructions")
     return {
         "model": name, "cpu": cpu,
         "smallest_exact_peer": exact_peer[1], "smallest_peer": any_peer[1], "fastest_peer": fastest[1],
         "ours_exact": exact[1], "to_exact_peer": ratio(exact, exact_peer),
         "ours_paths_kept": paths[1], "to_smallest_peer": ratio(paths, any_peer),
-        "-O2": decisions[0], "-O2_to_smallest": ratio(decisions, any_peer),
-        "-O3": pruned[0], "-O3_to_smallest": ratio(pruned, any_peer),
         "ours_fastest": quick[1], "to_fastest_peer": ratio(quick, fastest),
     }  # fmt: skip
 

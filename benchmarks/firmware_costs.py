@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from forestc.rows.encode import encode
 from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import find
 
+MEASURES = ("forestc/costs", "forestc/layouts", "forestc/backends/c", "forestc/firmware")
 # Features that cost something where a register holds one byte.
 OF_BYTES = ("bytes", "add_bytes", "score_bytes", "added_bytes", "slot_bytes", "mask_width", "leaf_bytes")
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
@@ -221,12 +223,9 @@ class Equations:
         above = np.hstack([-relative, -np.eye(many)])  # beyond the estimates
         excess = np.concatenate([(1 - QUANTILE) * relative.sum(axis=0), np.ones(many)])  # all, and beyond
         program = linprog(
-            excess,
-            above,
-            -needed,
-            np.hstack([E, np.zeros((len(equal), many))]) if equal else None,
+            excess, above, -needed, np.hstack([E, np.zeros((len(equal), many))]) if equal else None,
             [0] * len(equal) or None,
-        )
+        )  # fmt: skip
         return {
             name: round(float(cost) + 5e-5, 4)
             for name, cost in zip(self.names, program.x[:names], strict=True)
@@ -259,11 +258,9 @@ def upper_end(parts: NDArray[np.float64], few: float) -> tuple[float, float]:
     took, rest, whole = parts.T
     weight = 1 / (whole + few)
     program = linprog(
-        [float(weight.sum()), float((rest * weight).sum())],
-        -np.stack([weight, rest * weight], axis=1),
-        -took * weight,
+        [float(weight.sum()), float((rest * weight).sum())], -np.stack([weight, rest * weight], axis=1), -took * weight,
         bounds=[(0, None), (1, None)],
-    )
+    )  # fmt: skip
     return float(program.x[0]) * MARGIN, float(program.x[1]) * MARGIN
 
 
@@ -310,17 +307,18 @@ def sampled(
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
+    parser = arguments(__doc__, MEASURES, "cache")
     parser.add_argument("--cpu", default="cortex-m0plus,cortex-m4f,rv32imc,avr", metavar="NAMES")
-    parser.add_argument("--cache", type=Path, metavar="FILE")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    if options.small:
+        options.cpu = "avr"
     end = time.monotonic() + 60 * options.minutes
     cache: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache and options.cache.exists() else {}
     samples: dict[tuple[str, str, str], list[Sample]] = {}
     cpus = [CPUS[name] for name in options.cpu.split(",")]
-    for subject, inputs, types in builds():
+    for subject, inputs, types in islice(builds(), 2 if options.small else None):
         if time.monotonic() > end:
             break
         for layout in DEMANDS:
@@ -331,7 +329,7 @@ def main() -> None:
             options.cache.write_text(json.dumps(cache))
     tools = {(cpu.name, compiler.kind): compiler.version for cpu in cpus for compiler in compilers(cpu)}
     table: dict[str, Any] = json.loads(FITTED.read_text())
-    show("firmware: estimates and builds", fitted(samples, tools, table), options.json)
+    show("firmware: estimates and builds", fitted(samples, tools, table), options)
     if options.write:
         text = json.dumps(table, indent=1) + "\n"
         parsed(text)
@@ -355,12 +353,8 @@ def fitted(
         few = {name for name, models in of_models.items() if len(models) < RARE or name in ALWAYS_RARE}
         rare = np.array([bool(few & sample.demand.names) for sample in own])
         row: dict[str, Any] = {
-            "rare": int(rare.sum()),
-            "cpu": cpu,
-            "compiler": kind,
-            "layout": layout,
-            "builds": len(own),
-        }
+            "rare": int(rare.sum()), "cpu": cpu, "compiler": kind, "layout": layout, "builds": len(own),
+        }  # fmt: skip
         figures = entry["layouts"][layout] = {}
         for figure in FIGURES:
             equations = Equations.of(own, figure, cpu == "avr")
@@ -373,39 +367,25 @@ def fitted(
             ratios = parts[known, 0] / parts[known, 1]
             beyond = (parts[:, 0] - plus) / parts[:, 1]
             having = {name: np.array([name in sample.demand.names for sample in own] * 2) & known for name in few}
-            middle = min(most, float(np.median(ratios)))
-            ends = (min(middle, float(np.quantile(ratios, SHARE)) / MARGIN), middle, most)
+            low, middle = np.quantile(ratios, (SHARE, 0.5)) if len(ratios) else (most, most)
+            middle = min(most, float(middle))
+            ends = (min(middle, float(low) / MARGIN), middle, most)
+            every_name = {n for sample in own for features, _ in sample.equations(figure) for n in nonzero(features)}
+            exact = dict.fromkeys(EXACT, 1.0) if figure == "flash" else {}
+            factors = {
+                name: max(most, MARGIN * float(beyond[having[name]].max(initial=0.0)))
+                * (SCARCE if len(of_models[name]) < RARE else 1.0)
+                for name in sorted(few)
+            }
             figures[figure] = {
-                "costs": {
-                    **{
-                        name: 0.0
-                        for sample in own
-                        for features, _ in sample.equations(figure)
-                        for name in nonzero(features)
-                    },
-                    **costs,
-                    **(dict.fromkeys(EXACT, 1.0) if figure == "flash" else {}),
-                    **constant(flat, figure),
-                },
+                "costs": {**dict.fromkeys(sorted(every_name), 0.0), **costs, **exact, **constant(flat, figure)},
                 "ratios": [round(max(1e-4, float(end)), 4) for end in ends],
                 "plus": round(plus, 2),
-                "rare": {
-                    name: round(
-                        max(most, MARGIN * float(beyond[having[name]].max(initial=0.0)))
-                        * (SCARCE if len(of_models[name]) < RARE else 1.0),
-                        4,
-                    )
-                    for name in sorted(few)
-                },
+                "rare": {name: round(factor, 4) for name, factor in factors.items()},
             }
             row[f"{figure}_least_to_most"] = f"{ends[0]:.2f}-{ends[2]:.2f}+{plus:.0f}"
-            row[f"{figure}_over_%"] = round(
-                100
-                * over(
-                    [sample for sample, seldom in zip(own, rare, strict=True) if not seldom], figure, costs, most, plus
-                ),
-                1,
-            )
+            plain = [sample for sample, seldom in zip(own, rare, strict=True) if not seldom]
+            row[f"{figure}_over_%"] = round(100 * over(plain, figure, costs, most, plus), 1)
         rows.append(row)
     return rows
 
@@ -426,7 +406,7 @@ def over(samples: list[Sample], figure: str, costs: dict[str, float], most: floa
     for sample in samples:
         actual, rest = sample.parts(figure, costs)
         shares.append((plus + most * rest - actual) / sample.took(figure))
-    return float(np.mean(shares))
+    return float(np.mean(shares)) if shares else 0.0
 
 
 if __name__ == "__main__":

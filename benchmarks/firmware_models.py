@@ -10,30 +10,7 @@ import lightgbm
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_wine,
-    make_circles,
-    make_classification,
-    make_friedman2,
-    make_regression,
-)
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    IsolationForest,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    VotingClassifier,
-)
+from sklearn import datasets, ensemble
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import forestc
@@ -56,16 +33,18 @@ class Subject:
 def data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     if name.startswith("made"):
         classes = int(name[4:])
-        return make_classification(800, 16, n_informative=8, n_classes=classes, random_state=classes, flip_y=0.1)
+        return datasets.make_classification(
+            800, 16, n_informative=8, n_classes=classes, random_state=classes, flip_y=0.1
+        )
     if name == "categories":  # some of 12, some of 60
         random = np.random.default_rng(0)
         X = random.integers(0, [12, 12, 60, 60, 12, 100], (1500, 6)).astype(np.float64)
         secret = random.normal(size=(6, 100))
         return X, (sum(secret[k, X[:, k].astype(int)] for k in range(6)) > 0).astype(int)
     if name == "moon":  # two features
-        return make_circles(600, noise=0.2, factor=0.5, random_state=15)  # type: ignore[no-any-return]
+        return datasets.make_circles(600, noise=0.2, factor=0.5, random_state=15)  # type: ignore[no-any-return]
     if name == "friedman":
-        return make_friedman2(500, noise=20.0, random_state=16)  # type: ignore[no-any-return]
+        return datasets.make_friedman2(500, noise=20.0, random_state=16)  # type: ignore[no-any-return]
     if name == "sets":  # small sets beside numbers
         random = np.random.default_rng(3)
         X = np.column_stack([random.integers(0, [6, 20, 8], (800, 3)), random.normal(size=(800, 3)).round(2)])
@@ -73,10 +52,10 @@ def data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
         return X.astype(np.float64), (secret[X[:, 1].astype(int)] + X[:, 3] > 0.2).astype(int) + (X[:, 0] > 3)
     if name == "missing":  # a fifth of the values are not there
         random = np.random.default_rng(1)
-        X, y = make_classification(800, 12, n_informative=8, n_classes=3, random_state=11)
+        X, y = datasets.make_classification(800, 12, n_informative=8, n_classes=3, random_state=11)
         return np.where(random.random(X.shape) < 0.2, np.nan, X), y
     if name == "targets":
-        return make_regression(600, 8, n_informative=6, n_targets=3, noise=5.0, random_state=12)  # type: ignore[no-any-return]
+        return datasets.make_regression(600, 8, n_informative=6, n_targets=3, noise=5.0, random_state=12)  # type: ignore[no-any-return]
     if name == "flat":  # nothing to split on
         return np.zeros((60, 4)), np.arange(60) % 3
     if name == "level":
@@ -84,16 +63,13 @@ def data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     if name == "levels":
         return np.zeros((60, 4)), np.arange(180).reshape(60, 3) / 7.0
     if name == "labels":  # two targets
-        X, y = make_classification(600, 10, n_informative=7, n_classes=4, random_state=13)
+        X, y = datasets.make_classification(600, 10, n_informative=7, n_classes=4, random_state=13)
         return X, np.stack([y % 2, y], axis=1)
     if name == "few":  # three integers of 10 bits
         random = np.random.default_rng(2)
         X = random.integers(0, 1024, (900, 3)).astype(np.float64)
         return X, (X[:, 0] + 2 * X[:, 1] - X[:, 2] + random.normal(0, 200, 900) > 1000).astype(int)
-    of = {
-        "bc": load_breast_cancer, "digits": load_digits, "iris": load_iris, "wine": load_wine, "diabetes": load_diabetes
-    }  # fmt: skip
-    X, y = of[name](return_X_y=True)
+    X, y = getattr(datasets, f"load_{'breast_cancer' if name == 'bc' else name}")(return_X_y=True)
     return X, y
 
 
@@ -101,128 +77,104 @@ def _xgb(**options: Any) -> Any:
     return xgboost.XGBClassifier(n_jobs=1, **options)
 
 
+def _lgb(rounds: int, leaves: int, **more: Any) -> Any:
+    return lightgbm.LGBMClassifier(n_estimators=rounds, num_leaves=leaves, verbose=-1, n_jobs=1, **more)
+
+
+def _vote(*members: Any, **more: Any) -> Any:
+    return ensemble.VotingClassifier([*zip("abc", members, strict=False)], **more)
+
+
+def _tree(depth: int | None, seed: int = 0) -> Any:
+    return DecisionTreeClassifier(max_depth=depth, random_state=seed)
+
+
+def _forest(trees: int, depth: int | None, seed: int = 0) -> Any:
+    return ensemble.RandomForestClassifier(trees, max_depth=depth, random_state=seed)
+
+
+def _extra(trees: int, depth: int, seed: int = 0) -> Any:
+    return ensemble.ExtraTreesClassifier(trees, max_depth=depth, random_state=seed)
+
+
+def _boosted(trees: int, depth: int, seed: int = 0) -> Any:
+    return ensemble.GradientBoostingClassifier(n_estimators=trees, max_depth=depth, random_state=seed)
+
+
 MODELS: dict[str, tuple[str, Any]] = {
-    "rf10x6": ("bc", RandomForestClassifier(10, max_depth=6, random_state=0)),
-    "rf40x8": ("bc", RandomForestClassifier(40, max_depth=8, random_state=0)),
+    "rf10x6": ("bc", _forest(10, 6)),
+    "rf40x8": ("bc", _forest(40, 8)),
     "xgb13x3": ("bc", _xgb(n_estimators=13, max_depth=3)),
-    "rf4x5": ("bc", RandomForestClassifier(4, max_depth=5, random_state=0)),
-    "digits_rf10x6": ("digits", RandomForestClassifier(10, max_depth=6, random_state=0)),
-    "digits_et8x9": ("digits", ExtraTreesClassifier(8, max_depth=9, random_state=0)),
+    "rf4x5": ("bc", _forest(4, 5)),
+    "digits_rf10x6": ("digits", _forest(10, 6)),
+    "digits_et8x9": ("digits", _extra(8, 9)),
     "digits_xgb8x3": ("digits", _xgb(n_estimators=8, max_depth=3)),
-    "digits_rf30x4": ("digits", RandomForestClassifier(30, max_depth=4, random_state=0)),
-    "iris_rf20": ("iris", RandomForestClassifier(20, random_state=0)),
+    "digits_rf30x4": ("digits", _forest(30, 4)),
+    "iris_rf20": ("iris", ensemble.RandomForestClassifier(20, random_state=0)),
     "iris_xgb5": ("iris", _xgb(n_estimators=5, max_depth=4)),
-    "iris_et3": ("iris", ExtraTreesClassifier(3, max_depth=3, random_state=0)),
-    "wine_gb10x3": ("wine", GradientBoostingClassifier(n_estimators=10, random_state=0)),
-    "wine_rf50x3": ("wine", RandomForestClassifier(50, max_depth=3, random_state=0)),
+    "iris_et3": ("iris", _extra(3, 3)),
+    "wine_gb10x3": ("wine", ensemble.GradientBoostingClassifier(n_estimators=10, random_state=0)),
+    "wine_rf50x3": ("wine", _forest(50, 3)),
     "wine_xgb30x2": ("wine", _xgb(n_estimators=30, max_depth=2)),
-    "diabetes_rf10x6": ("diabetes", RandomForestRegressor(10, max_depth=6, random_state=0)),
-    "diabetes_et20x4": ("diabetes", ExtraTreesRegressor(20, max_depth=4, random_state=0)),
+    "diabetes_rf10x6": ("diabetes", ensemble.RandomForestRegressor(10, max_depth=6, random_state=0)),
+    "diabetes_et20x4": ("diabetes", ensemble.ExtraTreesRegressor(20, max_depth=4, random_state=0)),
     "diabetes_xgb40x3": ("diabetes", xgboost.XGBRegressor(n_estimators=40, max_depth=3, n_jobs=1)),
-    "made2_rf15x8": ("made2", RandomForestClassifier(15, max_depth=8, random_state=0)),
-    "made2_gb100x2": ("made2", GradientBoostingClassifier(n_estimators=100, max_depth=2, random_state=0)),
+    "made2_rf15x8": ("made2", _forest(15, 8)),
+    "made2_gb100x2": ("made2", _boosted(100, 2)),
     "made2_xgb20x5": ("made2", _xgb(n_estimators=20, max_depth=5)),
-    "made5_rf12x7": ("made5", RandomForestClassifier(12, max_depth=7, random_state=0)),
+    "made5_rf12x7": ("made5", _forest(12, 7)),
     "made5_xgb6x4": ("made5", _xgb(n_estimators=6, max_depth=4)),
-    "categories_lgb": (
-        "categories",
-        lightgbm.LGBMClassifier(
-            n_estimators=12, num_leaves=12, min_data_per_group=1, max_cat_to_onehot=1, verbose=-1, n_jobs=1
-        ),
-    ),
-    "made4_et25x5": ("made4", ExtraTreesClassifier(25, max_depth=5, random_state=0)),
+    "categories_lgb": ("categories", _lgb(12, 12, min_data_per_group=1, max_cat_to_onehot=1)),
+    "made4_et25x5": ("made4", _extra(25, 5)),
     "missing_xgb8x4": ("missing", _xgb(n_estimators=8, max_depth=4)),
-    "missing_hgb6": ("missing", HistGradientBoostingClassifier(max_iter=6, max_leaf_nodes=12, random_state=0)),
-    "targets_rf8x5": ("targets", RandomForestRegressor(8, max_depth=5, random_state=0)),
-    "labels_rf12x5": ("labels", RandomForestClassifier(12, max_depth=5, random_state=0)),
-    "iso20": ("bc", IsolationForest(n_estimators=20, max_samples=64, random_state=0)),
-    "vote3": (
-        "wine",
-        VotingClassifier(
-            [
-                ("a", RandomForestClassifier(5, max_depth=4, random_state=0)),
-                ("b", ExtraTreesClassifier(6, max_depth=4, random_state=1)),
-                ("c", DecisionTreeClassifier(max_depth=5, random_state=2)),
-            ]
-        ),
-    ),
-    "soft2": (
-        "bc",
-        VotingClassifier(
-            [
-                ("a", RandomForestClassifier(8, max_depth=4, random_state=3)),
-                ("b", GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=4)),
-            ],
-            voting="soft",
-        ),
-    ),
+    "missing_hgb6": ("missing", ensemble.HistGradientBoostingClassifier(max_iter=6, max_leaf_nodes=12, random_state=0)),
+    "targets_rf8x5": ("targets", ensemble.RandomForestRegressor(8, max_depth=5, random_state=0)),
+    "labels_rf12x5": ("labels", _forest(12, 5)),
+    "iso20": ("bc", ensemble.IsolationForest(n_estimators=20, max_samples=64, random_state=0)),
+    "vote3": ("wine", _vote(_forest(5, 4), _extra(6, 4, 1), _tree(5, 2))),
+    "soft2": ("bc", _vote(_forest(8, 4, 3), _boosted(10, 2, 4), voting="soft")),
     "moon_xgb": ("moon", _xgb(n_estimators=14, max_depth=4)),
-    "moon_rf": ("moon", RandomForestClassifier(8, max_depth=6, random_state=0)),
-    "friedman_gb": ("friedman", GradientBoostingRegressor(n_estimators=25, max_depth=3, random_state=0)),
-    "friedman_rf": ("friedman", RandomForestRegressor(7, max_depth=5, random_state=0)),
-    "made3_et9": ("made3", ExtraTreesClassifier(9, max_depth=6, random_state=0)),
-    "vote_made4": (
-        "made4",
-        VotingClassifier(
-            [
-                ("a", ExtraTreesClassifier(5, max_depth=5, random_state=5)),
-                ("b", RandomForestClassifier(4, max_depth=5, random_state=6)),
-            ],
-            weights=[2, 1],
-        ),
+    "moon_rf": ("moon", _forest(8, 6)),
+    "friedman_gb": ("friedman", ensemble.GradientBoostingRegressor(n_estimators=25, max_depth=3, random_state=0)),
+    "friedman_rf": ("friedman", ensemble.RandomForestRegressor(7, max_depth=5, random_state=0)),
+    "made3_et9": ("made3", _extra(9, 6)),
+    "vote_made4": ("made4", _vote(_extra(5, 5, 5), _forest(4, 5, 6), weights=[2, 1])),
+    "soft_iris": ("iris", _vote(_extra(6, 3, 5), _boosted(4, 2, 6), voting="soft")),
+    "median_diabetes": ("diabetes", ensemble.AdaBoostRegressor(n_estimators=6, random_state=0)),
+    "median_few": (
+        "few",
+        ensemble.AdaBoostRegressor(DecisionTreeRegressor(max_depth=2), n_estimators=9, random_state=1),
     ),
-    "soft_iris": (
-        "iris",
-        VotingClassifier(
-            [
-                ("a", ExtraTreesClassifier(6, max_depth=3, random_state=5)),
-                ("b", GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=6)),
-            ],
-            voting="soft",
-        ),
-    ),
-    "median_diabetes": ("diabetes", AdaBoostRegressor(n_estimators=6, random_state=0)),
-    "median_few": ("few", AdaBoostRegressor(DecisionTreeRegressor(max_depth=2), n_estimators=9, random_state=1)),
-    "sets_lgb": (
-        "sets",
-        lightgbm.LGBMClassifier(n_estimators=8, num_leaves=8, min_data_per_group=5, verbose=-1, n_jobs=1),
-    ),
+    "sets_lgb": ("sets", _lgb(8, 8, min_data_per_group=5)),
     "sets_hgb": (
         "sets",
-        HistGradientBoostingClassifier(max_iter=6, max_leaf_nodes=10, categorical_features=[0, 1, 2], random_state=0),
+        ensemble.HistGradientBoostingClassifier(
+            max_iter=6, max_leaf_nodes=10, categorical_features=[0, 1, 2], random_state=0
+        ),
     ),
-    "digits_tree8": ("digits", DecisionTreeClassifier(max_depth=8, random_state=0)),
+    "digits_tree8": ("digits", _tree(8)),
     "targets_tree6": ("targets", DecisionTreeRegressor(max_depth=6, random_state=0)),
-    "labels_tree4": ("labels", DecisionTreeClassifier(max_depth=4, random_state=0)),
-    "bc_ada15": ("bc", AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=15, random_state=0)),
-    "few_rf15x7": ("few", RandomForestClassifier(15, max_depth=7, random_state=0)),
-    "few_tree5": ("few", DecisionTreeClassifier(max_depth=5, random_state=0)),
-    "wine_tree": ("wine", DecisionTreeClassifier(max_depth=3, random_state=0)),
+    "labels_tree4": ("labels", _tree(4)),
+    "bc_ada15": (
+        "bc",
+        ensemble.AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=15, random_state=0),
+    ),
+    "few_rf15x7": ("few", _forest(15, 7)),
+    "few_tree5": ("few", _tree(5)),
+    "wine_tree": ("wine", _tree(3)),
     "diabetes_tree7": ("diabetes", DecisionTreeRegressor(max_depth=7, random_state=0)),
-    "diabetes_gb30x2": ("diabetes", GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=0)),
-    "bc_stumps30": ("bc", GradientBoostingClassifier(n_estimators=30, max_depth=1, random_state=0)),
-    "made2_lgb15": ("made2", lightgbm.LGBMClassifier(n_estimators=15, num_leaves=8, verbose=-1, n_jobs=1)),
+    "diabetes_gb30x2": ("diabetes", ensemble.GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=0)),
+    "bc_stumps30": ("bc", _boosted(30, 1)),
+    "made2_lgb15": ("made2", _lgb(15, 8)),
     "made7_xgb10x3": ("made7", _xgb(n_estimators=10, max_depth=3)),
-    "flat_rf3": ("flat", RandomForestClassifier(3, random_state=0)),
+    "flat_rf3": ("flat", ensemble.RandomForestClassifier(3, random_state=0)),
     "flat_tree": ("flat", DecisionTreeClassifier(random_state=0)),
-    "level_rf4": ("level", RandomForestRegressor(4, random_state=0)),
-    "levels_rf2": ("levels", RandomForestRegressor(2, random_state=0)),
-    "rules_bc": ("bc", RandomForestClassifier(6, max_depth=4, random_state=0)),
-    "rules_made2": ("made2", RandomForestClassifier(6, max_depth=4, random_state=0)),
-    "digits_rf60x7": ("digits", RandomForestClassifier(60, max_depth=7, random_state=0)),
+    "level_rf4": ("level", ensemble.RandomForestRegressor(4, random_state=0)),
+    "levels_rf2": ("levels", ensemble.RandomForestRegressor(2, random_state=0)),
+    "rules_bc": ("bc", _forest(6, 4)),
+    "rules_made2": ("made2", _forest(6, 4)),
+    "digits_rf60x7": ("digits", _forest(60, 7)),
 }
-
-
-def _tree(depth: int | None) -> Any:
-    return DecisionTreeClassifier(max_depth=depth, random_state=0)
-
-
-def _forest(trees: int, depth: int | None) -> Any:
-    return RandomForestClassifier(trees, max_depth=depth, random_state=0)
-
-
-def _boosted(trees: int, depth: int) -> Any:
-    return GradientBoostingClassifier(n_estimators=trees, max_depth=depth, random_state=0)
 
 
 # From a stump on: each is built with other inputs at other levels.
@@ -260,21 +212,16 @@ SMALL: dict[str, tuple[str, Any]] = {
         for data, depth in (("diabetes", 1), ("friedman", 2), ("diabetes", 4), ("few", 3), ("targets", 3))
     },
     **{
-        f"rfr_{data}_{trees}x{depth}": (data, RandomForestRegressor(trees, max_depth=depth, random_state=0))
+        f"rfr_{data}_{trees}x{depth}": (data, ensemble.RandomForestRegressor(trees, max_depth=depth, random_state=0))
         for data, trees, depth in (("diabetes", 3, 3), ("friedman", 4, 4), ("diabetes", 12, 5), ("targets", 2, 3))
     },
-    "et_bc_3": ("bc", ExtraTreesClassifier(3, max_depth=4, random_state=0)),
-    "et_made3_5": ("made3", ExtraTreesClassifier(5, max_depth=5, random_state=0)),
-    "iso_5": ("bc", IsolationForest(n_estimators=5, max_samples=16, random_state=0)),
-    "ada_bc4": ("bc", AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=4, random_state=0)),
-    "lgb_made2_4": ("made2", lightgbm.LGBMClassifier(n_estimators=4, num_leaves=6, verbose=-1, n_jobs=1)),
-    "lgb_cat_3": (
-        "categories",
-        lightgbm.LGBMClassifier(
-            n_estimators=3, num_leaves=6, min_data_per_group=1, max_cat_to_onehot=1, verbose=-1, n_jobs=1
-        ),
-    ),
-    "gbr_diab_15": ("diabetes", GradientBoostingRegressor(n_estimators=15, max_depth=2, random_state=0)),
+    "et_bc_3": ("bc", _extra(3, 4)),
+    "et_made3_5": ("made3", _extra(5, 5)),
+    "iso_5": ("bc", ensemble.IsolationForest(n_estimators=5, max_samples=16, random_state=0)),
+    "ada_bc4": ("bc", ensemble.AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=4, random_state=0)),
+    "lgb_made2_4": ("made2", _lgb(4, 6)),
+    "lgb_cat_3": ("categories", _lgb(3, 6, min_data_per_group=1, max_cat_to_onehot=1)),
+    "gbr_diab_15": ("diabetes", ensemble.GradientBoostingRegressor(n_estimators=15, max_depth=2, random_state=0)),
 }  # fmt: skip
 FORMS = ("words", "float", "struct", "raw")
 RAW = {"few": "*=int16", "digits": "*=uint8", "categories": "*=uint8", "bc": "*=int16"}  # types of raw columns

@@ -3,7 +3,6 @@
     python benchmarks/levels.py --data DIR --seeds 3 --json FILE
     python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # of another version, in its checkout
     python benchmarks/levels.py --data DIR --seeds 3 --against FILE
-    python benchmarks/levels.py --data DIR --only "" --peers DIR  # -O3 of models that are files
 
 Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
 fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in
@@ -15,29 +14,28 @@ Accuracy of a regression is R squared.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes
-
 import json
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
+from designs import estimated_luts, yosys_luts
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from tools import arguments, show
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
-from forestc.costs.devices import XCUP
 from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows
-from forestc.toolchain.yosys import synthesize
 
+TITLE = "what each level makes of twelve data sets: -O0 / -O1 / -O2 / -O3"
+MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/compilation", "forestc/lowering", "forestc/costs")
 REGRESSION = ("airfoil", "winequality_white")
 OVERLAPPING = ("pima", "diabetic_retinopathy", "magic04", "transfusion", "heart_statlog", "winequality_white")
 SETS = ("breast_cancer", "digits", "spambase", "dry_bean", "musk1", "airfoil", *OVERLAPPING)
@@ -47,36 +45,34 @@ WAYS = ("held-out rows", "training rows alone")
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", default=",".join(SETS), metavar="NAMES")
+    parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--seeds", type=int, default=1, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--levels", default="0,1,2,3", metavar="LIST")
     parser.add_argument("--cases", type=Path, metavar="FILE", help="write every design's figures there, as JSON")
-    parser.add_argument("--peers", type=Path, metavar="DIR", help="bc and digits: NAME.json and NAME.npz")
     parser.add_argument("--against", type=Path, metavar="FILE", help="such a file of another version")
     options = parser.parse_args()
+    kinds = ("forest", "boosting")
+    if options.small:
+        options.only, kinds = "pima", kinds[:1]
     levels = tuple(map(int, options.levels.split(",")))
     cases = [
         (name, kind, seed, levels, options.data)
         for seed in range(options.first, options.first + options.seeds)
-        for name in filter(None, options.only.split(","))
-        for kind in ("forest", "boosting")
+        for name in (options.only.split(",") if options.only else SETS)
+        for kind in kinds
     ]
     designs: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(2) as pool:
-        for made in pool.map(measured, cases):
+    with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
+        for made in (pool.map if pool else map)(measured, cases):
             designs += made
             for row in made:
                 print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
             if options.cases:
                 options.cases.write_text(json.dumps(designs))
     others = json.loads(options.against.read_text()) if options.against else []
-    if options.peers:
-        show("-O3 of files", [of_peer(options.peers, name) for name in ("bc", "digits")])
-    if levels == tuple(range(4)) and designs:
-        show("levels", shown(designs), options.json, **summary(designs, others))
+    if levels == tuple(range(4)):
+        show(TITLE, shown(designs), options, **summary(designs, others))
 
 
 def learner(name: str, kind: str, classes: int, seed: int) -> Any:
@@ -113,8 +109,8 @@ def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str
                     print(f"{name} {kind} {seed} -O{level} {way}: {error}", flush=True)
                     continue
                 seconds = time.perf_counter() - start
-                estimate = next(e["lut"] for e in done.figures["estimate"] if e["device"] == "xcup")
-                luts = estimate if estimate > MOST_SYNTHESIZED else luts_of(done.design)
+                estimate = estimated_luts(done.figures)
+                luts = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
                 loss = judge.of(done.design.forest)
             rows.append(
                 {
@@ -124,28 +120,6 @@ def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str
                 }
             )  # fmt: skip
     return rows
-
-
-def luts_of(design: forestc.Design) -> int:
-    return synthesize([design.path("verilog")], str(design.manifest["core"]), XCUP.synthesis).lut
-
-
-def of_peer(peers: Path, name: str) -> dict[str, Any]:
-    """What -O3 makes of a model file and its training rows, which is all that it is given."""
-    table = np.load(peers / f"{name}.npz")
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        done = forestc.compile(
-            peers / f"{name}.json", table["X_train"].astype(float), Path(folder) / "out", label=table["y_train"],
-            level=3, targets="verilog",
-        )  # fmt: skip
-        seconds = time.perf_counter() - start
-        model = Judge(forestc.load(peers / f"{name}.json"), ArrayRows(table["X_test"].astype(float), table["y_test"]))
-        loss = model.of(done.design.forest)
-        return {
-            "model": name, "LUTs": luts_of(done.design), "test_%": 100 * loss.accuracy, "model_%": 100 * model.accuracy,
-            "standard_error": 100 * loss.error, "passes": done.figures["level"]["passes"], "s": round(seconds, 1),
-        }  # fmt: skip
 
 
 def broken(row: dict[str, Any]) -> bool:

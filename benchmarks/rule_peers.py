@@ -11,34 +11,41 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 import a_single_thread  # noqa: F401
 import numpy as np
-from boolean_rules import SETS, read
+from boolean_rules import read
 from numpy.typing import NDArray
 from papers.boolean_rules.binarization import Binarization, binarization
-from tools import arguments, show
+from tools import arguments, kept, save, show
 
 from forestc.algorithms.covers.boolean_rules import RuleLimits, hamming_loss, learn_rules
 
+TITLE = "decision rules beside AIX360"
+MEASURES = ("forestc/algorithms/covers", "benchmarks/papers/boolean_rules")
 PRICES = (0.01, 0.003, 0.001)
 SOME = "heart,ILPD,liver,pima,tic-tac-toe,transfusion,WDBC,magic"
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--only", default=SOME, metavar="NAMES", help=f"of {','.join(SETS)}")
+    parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each rule of each")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    for name in options.only.split(","):
-        columns, y = read(name, options.data)
-        made = binarization(columns)
-        rows += [compared(name, made.transform(columns), y, made, price, options.seconds) for price in PRICES]
-        show("rule_peers", rows, options.json)
+    if find_spec("aix360") is None:
+        raise SystemExit("not measured: aix360 is not installed")
+    if options.small:
+        options.only, options.seconds = "transfusion", 1.0
+    rows = kept(options)
+    done = {row["set"] for row in rows}
+    for name in (options.only or SOME).split(","):
+        if name not in done:
+            columns, y = read(name, options.data)
+            made = binarization(columns)
+            rows += [compared(name, made.transform(columns), y, made, price, options.seconds) for price in PRICES]
+            save(TITLE, rows, options)
+    show(TITLE, rows, options)
 
 
 def compared(

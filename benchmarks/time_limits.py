@@ -5,7 +5,7 @@
 The models: a random forest of full depth, XGBoost with eight classes, LightGBM with two, a regression. N goes in five
 steps from what -O1 takes to 420 s: every other run is `compile -O3 --effort Ns`, of which the passes count, the rest
 `explore --seconds N`, of which the call counts. Each is to end within the larger of N + 10 s and 1.1 N. `--most 60`
-takes N up to 60 s, and `--models forest,lightgbm` some of the models. Twenty runs take about 50 minutes.
+takes N up to 60 s. Twenty runs take about 50 minutes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import xgboost
 from lightgbm import LGBMClassifier
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
-from tools import arguments, show
+from tools import arguments, kept, save, show
 
 import forestc
 from forestc.forest.text import print_forest
 
 ROWS, STEPS, MOST = 6_000, 5, 420.0
+TITLE = "time limits"
+MEASURES = ("forestc/compilation", "forestc/passes", "forestc/algorithms", "forestc/exploration")
 SLACK, SHARE = 10.0, 1.1  # seconds, and times N: the larger is allowed
 
 
@@ -50,9 +52,10 @@ MODELS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
 }
 
 
-def runs(name: str, most: float, scratch: Path) -> list[dict[str, Any]]:
+def runs(name: str, most: float, scratch: Path, small: bool) -> list[dict[str, Any]]:
     """The runs of a model, by N."""
     model, X, y = MODELS[name]()
+    X, y = X[: 60 if small else None], y[: 60 if small else None]
     model.fit(X, y)
     file = scratch / f"{name}.forest"
     file.write_text(print_forest(forestc.load(model)))
@@ -65,7 +68,7 @@ def runs(name: str, most: float, scratch: Path) -> list[dict[str, Any]]:
     passes(1)  # numba keeps what it compiles
     least, _ = passes(1)
     rows = []
-    for step, seconds in enumerate(np.geomspace(max(1.0, least), MOST, STEPS).tolist()):
+    for step, seconds in enumerate(np.geomspace(max(1.0, least), MOST, STEPS).tolist()[: 1 if small else None]):
         if seconds > most:
             break
         seconds, found = round(seconds, 1), ""
@@ -90,15 +93,19 @@ def runs(name: str, most: float, scratch: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = arguments(str(__doc__))
+    parser = arguments(__doc__, MEASURES, "only")
     parser.add_argument("--most", type=float, default=MOST, help="seconds: no larger N is run")
-    parser.add_argument("--models", default=",".join(MODELS))
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    if options.small:
+        options.only = "regression"
+    rows = kept(options)
+    done = {row["model"] for row in rows}
     with tempfile.TemporaryDirectory() as scratch:
-        for name in options.models.split(","):
-            rows += runs(name, options.most, Path(scratch))
-    show("Time limits", rows, options.json)
+        for name in options.only.split(",") if options.only else MODELS:
+            if name not in done:
+                rows += runs(name, options.most, Path(scratch), options.small)
+                save(TITLE, rows, options)
+    show(TITLE, rows, options)
 
 
 if __name__ == "__main__":

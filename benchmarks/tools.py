@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: tables and JSON, peak memory, the exponent of a power law."""
+"""Shared by the benchmarks: arguments, tables, JSON with its origin, peak memory, the exponent of a power law."""
 
 from __future__ import annotations
 
@@ -19,16 +19,33 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+ROOT = Path(__file__).parents[1]
 
-def arguments(description: str | None) -> argparse.ArgumentParser:
-    """A parser with --json FILE."""
+
+def arguments(description: str | None, measures: Sequence[str], *needs: str) -> argparse.ArgumentParser:
+    """A parser with --json and --small, and of --data, --peers, --only and --cache those in `needs`. An option that
+    ends with `!` is required. measures: folders of this repository on which the figures depend."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(measures=list(measures))
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    parser.add_argument("--small", action="store_true", help="run the smallest input, as the tests do")
+    known: dict[str, dict[str, Any]] = {
+        "data": {"type": Path, "metavar": "DIR", "help": "a folder of NAME.csv.gz, the last column is the label"},
+        "peers": {"type": Path, "metavar": "DIR", "help": "a folder of NAME.json (XGBoost) with NAME.npz"},
+        "only": {"default": "", "metavar": "NAMES", "help": "some of the cases, with commas between"},
+        "cache": {"type": Path, "metavar": "FILE", "help": "keep figures there, and read them again"},
+    }
+    for name in needs:
+        own = name.rstrip("!")
+        parser.add_argument(f"--{own}", required=name.endswith("!"), **known[own])
     return parser
 
 
-def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None, **more: Any) -> None:
-    """Prints the rows as a table and, if a path is given, writes them as JSON. more: further figures and tables."""
+def show(title: str, rows: Sequence[Mapping[str, Any]], options: Any = None, **more: Any) -> None:
+    """Prints the rows as a table and, with --json, writes them. more: further figures and tables. Ends the program if
+    there is no row."""
+    if not rows:
+        raise SystemExit("nothing was measured: no case has this name")
     _print(title, rows)
     for key, value in more.items():
         name = key.replace("_", " ")
@@ -36,40 +53,73 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None
             _print(name, value)
         else:
             print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")
-    save(title, rows, path, **more)
+    if options is not None and options.json is not None:
+        save(title, rows, options, options.json, **more)
+        _part(options).unlink(missing_ok=True)
 
 
-def save(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None, **more: Any) -> None:
-    """Writes the rows and further figures as JSON, if a path is given."""
-    if path is not None:
-        path.write_text(json.dumps({"title": title, **_how(), "rows": rows, **more}, indent=1) + "\n")
+def save(title: str, rows: Sequence[Mapping[str, Any]], options: Any, path: Path | None = None, **more: Any) -> None:
+    """Writes rows as JSON to a path or, with --json FILE, to FILE.part, from which the next run goes on."""
+    if options.json is not None:
+        text = json.dumps({"title": title, **_origin(options.measures), "rows": rows, **more}, indent=1)
+        (path or _part(options)).write_text(text + "\n")
+
+
+def kept(options: Any, key: str = "rows") -> list[dict[str, Any]]:
+    """The rows that an earlier run wrote to FILE.part or FILE, if what is measured has not changed since."""
+    for path in (_part(options), options.json) if options.json is not None else ():
+        if path.exists():
+            before = json.loads(path.read_text())
+            same = ["git", "-C", str(ROOT), "diff", "--quiet", before["commit"], "--", *options.measures]
+            return [] if subprocess.run(same, capture_output=True, check=False).returncode else before.get(key, [])
+    return []
+
+
+def _part(options: Any) -> Path:
+    return Path(f"{options.json}.part")
 
 
 def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table(title=title, title_justify="left")
-    for name in rows[0]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
         table.add_column(name.replace("_", " "), justify="right")
     for row in rows:
+        values = [row.get(name, "") for name in names]
         table.add_row(
-            *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else str(v) for v in row.values())
+            *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if type(v) is int else str(v) for v in values)
         )
     Console(width=max(190, Console().width)).print(table)
 
 
-def _how() -> dict[str, str]:
-    """What was run, when, on what: --json itself left out, and of files their names alone."""
+def _origin(measures: Sequence[str]) -> dict[str, Any]:
+    """What was run, of which commit, when, and on what. Paths become DIR or FILE; --json is left out."""
     words, given = [f"benchmarks/{Path(sys.argv[0]).name}"], iter(sys.argv[1:])
     for word in given:
         if word == "--json":
             next(given, None)
         elif not word.startswith("--json="):
-            words.append(Path(word).name if Path(word).is_absolute() else word)
-    today = datetime.datetime.now(datetime.UTC).date()
+            path = Path(word)
+            is_path = path.exists() or path.is_absolute()
+            words.append(("DIR" if path.is_dir() else "FILE") if is_path else word)
     return {
         "command": shlex.join(words),
-        "date": today.isoformat(),
+        "commit": _commit(measures),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "measures": list(measures),
     }
+
+
+def _commit(measures: Sequence[str]) -> str:
+    """The hash of the commit, with `-dirty` behind it if what is measured has been changed since."""
+    git = ["git", "-C", str(ROOT)]
+    done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "unknown"
+    changed = [*git, "status", "--porcelain", "--", *measures]
+    dirty = subprocess.run(changed, capture_output=True, text=True, check=True).stdout
+    return done.stdout.strip() + ("-dirty" if dirty else "")
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:

@@ -149,14 +149,6 @@ def test_every_page_is_in_the_index():
     assert "(../benchmarks/NOTES.md)" in index
 
 
-def test_every_benchmark_file_is_shown():
-    notes = NOTES.read_text(encoding="utf-8")
-    files = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-    assert files
-    for file in files:
-        assert f"<!-- table: {file.stem} -->" in notes
-
-
 def commands():
     """Each line of a code block that calls forestc, with the lines that a backslash joins to it."""
     for page in [ROOT / "README.md", *PAGES]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import tie_models
 from example_counts import examples
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -35,19 +33,6 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell
 from forestc.rows.ranges import Range, Ranges
-
-
-def benchmark():
-    """benchmarks/ties.py, which is no package."""
-    place = Path(__file__).parents[2] / "benchmarks"
-    sys.path.insert(0, str(place))
-    try:
-        spec = importlib.util.spec_from_file_location("benchmark_of_ties", place / "ties.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(place))
-    return module
 
 
 def half_leaves():
@@ -196,10 +181,9 @@ def test_targets_settle_their_own_ties():
 
 @pytest.mark.parametrize("first", thinned([0, 1000], keep=1))
 def test_small_models_of_every_library_are_decided_as_by_it(first):
-    ties = benchmark()
-    for seed in range(first, first + examples(10) * len(ties.MAKERS)):
-        name = list(ties.MAKERS)[seed % len(ties.MAKERS)]
-        figures = ties.tried(name, seed)
+    for seed in range(first, first + examples(10) * len(tie_models.MAKERS)):
+        name = list(tie_models.MAKERS)[seed % len(tie_models.MAKERS)]
+        figures = tie_models.tried(name, seed)
         if figures is not None:
             assert not figures["unlike_the_reference"] + figures["changed_rows"], (name, seed)
             assert figures["every_decision"] == 1

@@ -391,12 +391,12 @@ def sample(
     version: 1, for treewidth up to LARGEST_EXACT, or 2. k from 1 to n - 1. end: by time.monotonic().
     """  # fmt: skip
     runs = Runs(scorer, end, better)
-    kernel = partial(version_1, orders=orders_of(k + 1)) if version == 1 else version_2
+    kernel, more = (version_1, (orders_of(k + 1),)) if version == 1 else (version_2, ())
     n = len(scorer.states)
 
     def counted(begin: int, own: Scorer) -> None:
         best = make_best(n, most, seeded(seed, begin))
-        kernel(own, k, most, min(SAMPLES_A_RUN, (samples or 0) - begin), best)
+        kernel(own, k, most, min(SAMPLES_A_RUN, (samples or 0) - begin), best, *more)
         runs.take_in(found_in(best.parents, best.sizes, float(best.score[0]), best.order))
 
     def timed(lane: int, own: Scorer) -> None:
@@ -404,7 +404,7 @@ def sample(
         many, last = 1, -math.inf
         while many and not runs.stop.is_set():
             begin = time.monotonic()
-            kernel(own, k, most, many, best)
+            kernel(own, k, most, many, best, *more)
             now = time.monotonic()
             if best.score[0] > last:
                 last = float(best.score[0])

@@ -24,10 +24,7 @@ Method = Literal["version-1", "version-2", "program"]
 
 
 def learn_by(
-    method: Method,
-    bits: NDArray[Any],
-    options: NetworkSearch,
-    states: Sequence[int] | None = None,
+    method: Method, bits: NDArray[Any], options: NetworkSearch, states: Sequence[int] | None = None
 ) -> BayesianNetwork:
     """The network that a method of the paper finds; the others as of `bounded_treewidth.learn`.
 

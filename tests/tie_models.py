@@ -1,12 +1,8 @@
-"""Small models whose scores often tie: decisions of -O0 against those of the library.
+"""Small models whose scores often tie, of every library: decisions of -O0 against those of the library.
 
-    python benchmarks/ties.py --models 3000 --json FILE
-
-Models of one to six trees are trained on few rows of small whole numbers, of two to four classes, by every library;
-some of XGBoost and LightGBM then get leaves that are whole numbers or halves. The passes of -O0 run on each without
-rows, and the library and the integer forest decide every row of the grid of the model's thresholds: on each threshold
-and beside it. Every change must be a tie within the bound that the design states, and counted in its note; ends with
-status 1 otherwise.
+Models of one to six trees are trained on few rows of small whole numbers, of two to four classes; some of XGBoost and
+LightGBM then get leaves that are whole numbers or halves. The passes of -O0 run on each without rows, and the library
+and the integer forest decide every row of the grid of the model's thresholds: on each threshold and beside it.
 """
 
 from __future__ import annotations
@@ -14,8 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -31,51 +25,24 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.tree import DecisionTreeClassifier
-from tools import arguments, show
 
 import forestc
-from forestc.compilation.record import leaves_note
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.passes.levels import EXACT
 from forestc.passes.pipeline import run_passes
-from forestc.passes.quantize.exact_leaves import margins
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import Ranges
 
 MOST_ROWS = 20_000
-OBJECTIVE = "binary:logistic"
 Predict = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
-def main() -> None:
-    parser = arguments(str(__doc__))
-    parser.add_argument("--models", type=int, default=3000, metavar="N")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    start = time.perf_counter()
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
-    for seed in range(options.first, options.first + options.models):
-        name = list(MAKERS)[seed % len(MAKERS)]
-        counts = tried(name, seed)
-        if counts is None:
-            continue
-        classes = "2" if counts.pop("two") else "3 or 4"
-        line = lines.setdefault((name, classes), {"model": name, "classes": classes})
-        for key, value in counts.items():
-            line[key] = line.get(key, 0) + value
-    rows = [lines[key] for key in sorted(lines)]
-    show("ties", rows, options.json, s=time.perf_counter() - start)
-    if any(row[key] for row in rows for key in ("unlike_the_reference", "broken_promises", "outside_the_bound")):
-        raise SystemExit(1)
-
-
 def tried(name: str, seed: int) -> dict[str, Any] | None:
-    """Figures of one model; None if its rows have a single class."""
-    random = np.random.default_rng(seed)
-    made = MAKERS[name](random, seed)
+    """Counts the rows that the evaluator, and that -O0, decides unlike the library, and tells whether quantize states
+    that every decision stays. None if the model's rows have a single class."""
+    made = MAKERS[name](np.random.default_rng(seed), seed)
     if made is None:
         return None
     model, predict = made
@@ -83,26 +50,11 @@ def tried(name: str, seed: int) -> dict[str, Any] | None:
     forest, steps = run_passes(source, parse_passes(EXACT, PASSES), Ranges())
     step = next(step for step in steps if "score_bound" in step.report)
     X = grid(source)
-    wanted, own, got = predict(X), evaluate(source, X), evaluate(forest, X)
-    changed = got.index != wanted
-    bound = step.report["score_bound"]
-    outside = 0
-    if changed.any():
-        print(f"{name}, seed {seed}: {int(changed.sum())} of {len(X)} changed; {leaves_note(step)}", flush=True)
-        if bound is not None and not source.parts:
-            outside = int((margins(source, own.scores, own.values)[changed] > 2 * bound).sum())
+    wanted = predict(X)
     return {
-        "two": len(source.classes) == 2,
-        "models": 1,
-        "rows": len(X),
-        "near_ties": 0 if source.parts else int((margins(source, own.scores, own.values) < 1e-6).sum()),
-        "unlike_the_reference": int((own.index != wanted).sum()),
-        "exact": int(step.report["leaves"] == "exact"),
+        "unlike_the_reference": int((evaluate(source, X).index != wanted).sum()),
+        "changed_rows": int((evaluate(forest, X).index != wanted).sum()),
         "every_decision": int(step.report["decisions"] == "all"),
-        "changed_models": int(changed.any()),
-        "changed_rows": int(changed.sum()),
-        "broken_promises": int(changed.any() and step.report["decisions"] == "all"),
-        "outside_the_bound": outside,
     }
 
 
@@ -248,7 +200,3 @@ MAKERS: dict[str, Callable[[np.random.Generator, int], tuple[Any, Predict] | Non
     "lightgbm, leaves halves": lgb("halves"),
     "onnx forest": onnx,
 }
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,77 @@
+"""Every script of benchmarks runs on its smallest input, and its JSON says where the figures come from."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import json
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "benchmarks"
+# Scripts in the folder: modules without a `main` are parts of others.
+SCRIPTS = sorted(
+    path.stem
+    for path in FOLDER.glob("*.py")
+    if "\ndef main(" in path.read_text(encoding="utf-8") and path.stem != "corpus"  # tests/test_corpus.py runs it
+)
+SLOW = ("estimates", "slower_devices", "levels")  # synthesis for all families, place and route twice, all levels
+NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # tables that --small reads
+KEYS = ("title", "command", "commit", "date", "machine", "measures", "rows")
+ABSENT = {"rule_peers": "aix360"}  # a peer that `pip install forestc[dev]` does not bring
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Tables of a few dozen rows: bits, or numbers, and a label of two classes last."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in NUMBERS:
+        random = np.random.default_rng(0)
+        X = random.integers(0, 2 if name == "bmf_zoo" else 9, (60, 6))
+        with gzip.open(folder / f"{name}.csv.gz", "wt", newline="") as file:
+            csv.writer(file).writerows([["a"] * 7, *np.column_stack([X, (X[:, 0] + X[:, 1] > X[:, 2]).astype(int)])])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def peers(tmp_path_factory):
+    """A shared model and its rows."""
+    xgboost = importlib.import_module("xgboost")
+    folder = tmp_path_factory.mktemp("peers")
+    X, y = load_breast_cancer(return_X_y=True)
+    X = np.clip(np.rint(X[:, :4]), 0, 255)
+    xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(X, y).get_booster().save_model(folder / "bc.json")
+    np.savez(folder / "bc.npz", X_train=X[:60], y_train=y[:60], X_test=X[60:80], y_test=y[60:80])
+    return folder
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SCRIPTS])
+def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, monkeypatch, capsys):
+    text, output = (FOLDER / f"{name}.py").read_text(encoding="utf-8"), tmp_path / f"{name}.json"
+    given = ["--small", "--json", str(output)]
+    for option, folder in (("data", data), ("peers", peers)):
+        if re.search(rf'arguments\(__doc__, MEASURES.*"{option}!"', text):
+            given += [f"--{option}", str(folder)]
+    monkeypatch.setattr(sys, "argv", [str(FOLDER / f"{name}.py"), *given])
+    monkeypatch.syspath_prepend(str(FOLDER))
+    main = importlib.import_module(name).main
+    if name in ABSENT and find_spec(ABSENT[name]) is None:
+        with pytest.raises(SystemExit, match=f"^not measured: {ABSENT[name]} is not installed$"):
+            main()
+        return
+    status = main()
+    assert not status and capsys.readouterr().out
+    (written,) = tmp_path.glob("*.json")  # some put the case into the name
+    made = json.loads(written.read_text())
+    assert tuple(made)[:7] == KEYS and made["rows"] and all(made["rows"])
+    assert made["command"].startswith(f"benchmarks/{name}.py --small") and str(tmp_path.parent) not in made["command"]
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", made["commit"])
+    assert all((ROOT / place).exists() for place in made["measures"])
