@@ -11,7 +11,8 @@ DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
 .PHONY: demo firmware-demo test quick lint types docs unit environment slow figures bench fuzz clean \
-  bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
+  bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine \
+  bench-installs figures-check
 
 demo: $(DEMO)
 	$(BIN)/python examples/demo.py out
@@ -61,9 +62,13 @@ WITH_DATA := $(if $(DATA),--data $(DATA))
 MEASURED = grep -qs "\"commit\": \"$$(git rev-parse HEAD)\"" $(FILES)/$(1).json || \
   $(BIN)/python benchmarks/$(or $(3),$(1)).py --json $(FILES)/$(or $(3),$(1)).json $(2)
 
-figures: bench-levels bench-speed
+figures: bench-levels bench-speed bench-installs
 
-bench: bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
+# Names the results that are of an older forestc; status 1 if there are any.
+figures-check: $(STAMP)
+	$(BIN)/python benchmarks/golden.py
+
+bench: bench-levels bench-speed bench-installs bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
 
 bench-levels: $(STAMP)
 	$(call MEASURED,shipped_models)
@@ -74,6 +79,9 @@ bench-speed: $(STAMP)
 	$(call MEASURED,simulation)
 	$(call MEASURED,streams)
 	$(call MEASURED,frontends)
+
+bench-installs: $(STAMP)
+	$(call MEASURED,installs)
 
 bench-exactness: $(STAMP)
 	$(call MEASURED,exactness)

@@ -50,11 +50,17 @@ def compiled(model: str, *files: str, figures: Sequence[str] = (), **options: An
         if options.get("level") not in (0, 1):
             given["held_out"] = (test, test_labels)
         done = forestc.compile(MODELS / model, out=folder / "out", name="golden", **given, **options)
-        for path in sorted(path for path in (folder / "out").rglob("*") if path.suffix in files):
-            yield path.read_bytes()
+        yield from contents(folder / "out", files)
         yield json.dumps([done.figures.get(figure) for figure in figures]).encode()
 
     return made
+
+
+def contents(folder: Path, suffixes: Sequence[str]) -> Iterator[bytes]:
+    """Of all files with these suffixes but test benches."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in suffixes and not path.stem.endswith("_tb"):
+            yield path.read_bytes()
 
 
 def loaded(folder: Path) -> Iterator[bytes]:
@@ -67,9 +73,7 @@ def an_engine(folder: Path) -> Iterator[bytes]:
     rows, _, labels, _ = SPLITS["breast_cancer.json"]()
     forestc.make_engine(folder / "engine", trees=20, nodes=512, features=30, walkers=2)
     forestc.make_image(MODELS / "breast_cancer.json", rows, folder / "a.bin", engine=folder / "engine", label=labels)
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in (".v", ".bin"):
-            yield path.read_bytes()
+    yield from contents(folder, (".v", ".bin"))
 
 
 def inputs(folder: Path) -> Iterator[bytes]:

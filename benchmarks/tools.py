@@ -61,7 +61,7 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], options: Any = None, **m
 def save(title: str, rows: Sequence[Mapping[str, Any]], options: Any, path: Path | None = None, **more: Any) -> None:
     """Writes rows as JSON to a path or, with --json FILE, to FILE.part, from which the next run goes on."""
     if options.json is not None:
-        text = json.dumps({"title": title, **_origin(options.measures), "rows": rows, **more}, indent=1)
+        text = json.dumps({"title": title, **_origin(options), "rows": rows, **more}, indent=1)
         (path or _part(options)).write_text(text + "\n")
 
 
@@ -92,7 +92,7 @@ def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     Console(width=max(190, Console().width)).print(table)
 
 
-def _origin(measures: Sequence[str]) -> dict[str, Any]:
+def _origin(options: Any) -> dict[str, Any]:
     """What was run, of which commit, when, and on what. Paths become DIR or FILE; --json is left out."""
     words, given = [f"benchmarks/{Path(sys.argv[0]).name}"], iter(sys.argv[1:])
     for word in given:
@@ -102,12 +102,15 @@ def _origin(measures: Sequence[str]) -> dict[str, Any]:
             path = Path(word)
             is_path = path.exists() or path.is_absolute()
             words.append(("DIR" if path.is_dir() else "FILE") if is_path else word)
+    from golden import digests  # compiles, and imports all that it needs
+
     return {
         "command": shlex.join(words),
-        "commit": _commit(measures),
+        "commit": _commit(options.measures),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "measures": list(measures),
+        "measures": list(options.measures),
+        "golden": {} if options.small else digests(options.measures),
     }
 
 

@@ -32,16 +32,7 @@ _TABLE = re.compile(
 _FIGURE = re.compile(r"(<!-- figure: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
 _FORMAT = re.compile(r":([.,]?\d*[efg])$")
-_ABOUT = (
-    "title",
-    "rows",
-    "command",
-    "commit",
-    "date",
-    "machine",
-    "measures",
-    "golden",
-)  # beside a result's own figures
+_ABOUT = ("title", "rows", "command", "commit", "date", "machine", "measures", "golden")
 
 _NUMBER = re.compile(rf"(?<![\w.,/-])\d[\d,.]*(?:[ -](?:{UNITS})(?![\w/])| ?%)")
 _MARK = re.compile(r"(\s?[\w%-]+)?<!-- (\w+) -->")

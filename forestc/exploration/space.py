@@ -33,8 +33,7 @@ TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is s
 LAYOUTS = ("nodes", "branches", "calls", "ranked", "masks", "mixed")
 # Leaves that prune-splits fits again need no more bits than this before.
 BITS_BEFORE_FITTING = 6
-# Bits of the leaves that prune-trees keeps, in the first designs. With auto in its place, 100 trials of
-# benchmarks/exploration.py found less on breast_cancer (8 %, the median of 3 seeds) and more on digits (2 %, of 2).
+# Bits of the leaves that prune-trees keeps, in the first designs.
 KEPT_LEAF_BITS = 4
 # The study itself judges designs: passes with a price of their own accept any loss.
 ANY_LOSS = math.inf

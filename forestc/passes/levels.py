@@ -71,7 +71,7 @@ KEPT = "decisions kept"  # the family that -O2 tries
 STRIDES = {1: 4, 2: 3, 3: 1}  # of prune-splits' prices, by effort
 MUCH = 0.5  # of the size with a promise: how small the design without it must be to be mentioned
 MANY = 1 << 21  # rows times trees from which -O3 does not try to keep decisions where far less is known to do
-LEAST_KEPT = 0.05  # of a forest's cost: in docs/benchmarks, Levels, none that keeps decisions takes less than 0.13
+LEAST_KEPT = 0.05  # of a forest's cost, below any model that keeps decisions of those on which levels were measured
 FEW_ROWS = 5_000  # small ensembles of so few rows are also grown with noise
 RULES = ExtractRules(comparators=32, seconds=10.0)  # whose trials take seconds
 
