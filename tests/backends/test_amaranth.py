@@ -18,8 +18,6 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from random_forests import random_forest
 from random_netlists import all_kinds
 
@@ -46,7 +44,6 @@ from forestc.rows.batches import ArrayRows
 CASES = Path(__file__).parents[1] / "cases"
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 SMALL = parse_forest((CASES / "small.forest").read_text())
-QUICK = settings(deadline=None, max_examples=6, suppress_health_check=list(HealthCheck))
 
 
 def lowered(forest: Forest, latency: int, outputs: str = "both") -> Netlist:
@@ -160,14 +157,6 @@ def test_without_amaranth_there_is_one_clear_error(monkeypatch):
 # --- equality ---------------------------------------------------------------------------------------------
 
 
-@QUICK
-@given(st.integers(0, 10**6), st.sampled_from([0, 1, 3]), st.sampled_from(["auto", "scores", "both"]))
-def test_random_forests_are_proved_equal(seed, latency, outputs):
-    forest = random_forest(seed, True)
-    outputs = outputs if forest.decides else "scores"
-    prove_component(lowered(forest, latency, outputs))
-
-
 @pytest.mark.parametrize(
     ("name", "trees", "latency"),
     [
@@ -182,12 +171,6 @@ def test_shipped_models_are_proved_equal(name, trees, latency):
     assert len(forest.trees) in (16, 20)
     forest = changed(forest, trees=forest.trees[:trees])
     prove_component(lowered(forest, latency))
-
-
-@pytest.mark.parametrize("latency", [0, 3])
-def test_means_of_several_classes_are_proved_equal(latency):
-    forest = random_forest(0, True, "means")
-    prove_component(lowered(forest, latency, "both"))
 
 
 NAMES = named_forest("kinds", ["a", "b", "c", "d", "e"])

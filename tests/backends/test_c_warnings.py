@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xgboost
+from forest_kinds import FLOATABLE
 from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.ensemble import RandomForestRegressor
@@ -25,13 +26,12 @@ from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.quantizer import row_type
 from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
-from forestc.forest.numbers import Category, Fixed, Ordered, word_range
+from forestc.forest.numbers import Category, word_range
 from forestc.layouts import ranks
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 
 KINDS = ("binary", "argmax", "regression", "vector", "vote", "each", "average", "median", "means", "max", "min")
-FLOATABLE = [Ordered(32), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixed(23, 12)]
 WARNINGS = [flag for flag in STRICT if not flag.startswith("-std")]
 ZIG = (sys.executable, "-m", "ziglang")
 M0 = ("-mcpu=cortex-m0plus", "-mthumb")

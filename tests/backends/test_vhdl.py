@@ -65,18 +65,6 @@ def test_every_kind_of_cell_is_simulated_and_proved(latency, tmp_path, need_tool
         assert prove_vhdl(netlist, core_of(netlist).encode()).proved
 
 
-@pytest.mark.parametrize("latency", [0, 3])
-def test_random_forests_are_simulated_and_proved(latency, tmp_path, need_tool):
-    need_tool("ghdl")
-    for seed in range(8):
-        forest = random_forest(seed, True)
-        netlist = lowered(forest, latency)
-        words = words_of(forest, np.zeros((1, forest.columns)), 100)
-        said = benched(netlist, words, expected(forest, netlist, words), tmp_path, STANDARDS[seed % 2])
-        assert f"PASS {len(words)} vectors" in said
-        assert seed > 3 or prove_vhdl(netlist, core_of(netlist).encode()).proved
-
-
 def simulated(kind, folder, latency, standards):
     """A kind of the suite: its quantized trees, or the first of many, under GHDL. A few are not compiled."""
     kind_of_model = KINDS[kind]()
