@@ -20,7 +20,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from thinned import thinned
+from thinned import only, thinned
 from xgboost import XGBClassifier
 
 import forestc
@@ -47,7 +47,7 @@ def outputs_of(kind):
 def test_no_planted_error_is_proved(kind):
     """A threshold one off or the arms of a multiplexer exchanged, anywhere: refuted, or the results are the same."""
     wrong = 0
-    for seed in range(4):
+    for seed in range(2):
         forest, random = random_forest(seed, True, kind), np.random.default_rng(seed)
         netlist, witness = lower_with_witness(forest, LoweringOptions(outputs=outputs_of(kind)))
         words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 3000, random)
@@ -69,7 +69,7 @@ def test_no_planted_error_is_proved(kind):
             same = np.array_equal(simulate(broken, words), expected(forest, netlist, words))
             assert same if proof.proved else proof.parts
             wrong += not same
-    assert wrong >= 10
+    assert wrong >= 5
 
 
 def soft(**more):
@@ -83,12 +83,15 @@ def soft(**more):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        soft(),
-        soft(weights=[2, 1, 0.3]),
-        CalibratedClassifierCV(RandomForestClassifier(6, max_depth=4, random_state=0), cv=3),
-        CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=6, random_state=0), method="isotonic", cv=3),
-    ],
+    only(
+        [
+            soft(),
+            soft(weights=[2, 1, 0.3]),
+            CalibratedClassifierCV(RandomForestClassifier(6, max_depth=4, random_state=0), cv=3),
+            CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=6, random_state=0), method="isotonic", cv=3),
+        ],
+        *(1, 3),
+    ),
     ids=["soft", "weighted", "sigmoid", "isotonic"],
 )
 def test_means_of_probabilities_compile_and_are_proved(model, tmp_path):
@@ -179,7 +182,7 @@ MEANS = {
 
 
 @pytest.mark.parametrize(
-    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=5)
+    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=4)
 )
 def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     make, data = MEANS[kind]
@@ -197,7 +200,9 @@ def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     assert shown.sum(axis=1) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("kind", ["boosting-forest", "weighted", "sigmoid", "sigmoid-one", "temperature"])
+@pytest.mark.parametrize(
+    "kind", thinned(["boosting-forest", "weighted", "sigmoid", "sigmoid-one", "temperature"], keep=3)
+)
 def test_scores_keeps_the_probabilities_of_several_classes(kind, tmp_path):
     make, data = MEANS[kind]
     rows, truth = data(return_X_y=True)

@@ -28,8 +28,11 @@ from forestc.rows.files import open_rows
 
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as running:
-        yield running
+    """Two workers in this process, which are spoken to as others are: what they are sent is pickled."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as two:
+        yield two
 
 
 @pytest.fixture(scope="module")
