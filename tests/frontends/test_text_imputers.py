@@ -75,7 +75,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize(
-    ("missing", "steps"), thinned([(kind, steps) for kind in sorted(MISSING) for steps in sorted(STEPS)], keep=20)
+    ("missing", "steps"), thinned([(kind, steps) for kind in sorted(MISSING) for steps in sorted(STEPS)], keep=12)
 )
 def test_text_is_filled_in_as_the_library_fills_it(steps, missing, tmp_path):
     marker, dtype, options = MISSING[missing]
