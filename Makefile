@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test quick lint types docs unit environment slow bench fuzz clean
+.PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment slow bench fuzz clean
 
 demo: $(DEMO)
 	$(BIN)/python examples/demo.py out
@@ -32,9 +32,11 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
 
-# Also as on Windows and on macOS: a call that they lack stands in forestc/system.py, with its counterpart.
 types: $(STAMP)
 	$(BIN)/mypy
+
+# As on Windows and on macOS: a call that they lack stands in forestc/system.py, with its counterpart.
+types-elsewhere: $(STAMP)
 	$(BIN)/mypy --platform win32
 	$(BIN)/mypy --platform darwin
 
@@ -49,7 +51,7 @@ unit: $(STAMP)
 environment: $(STAMP)
 	$(BIN)/python -m pytest -m slow -k amaranth tests/docs/test_environments.py
 
-slow: $(STAMP)
+slow: types-elsewhere $(STAMP)
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600
 
 # The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz, CONIFER an

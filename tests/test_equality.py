@@ -100,7 +100,7 @@ def in_c(
 
 
 def in_hls(forest: Forest, folder: Path, seed: int) -> bool:
-    """Of every other seed in several functions, which hand each other nets."""
+    """Of every other seed in several functions, which pass nets on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hls, "BLOCK", 7 if seed % 2 else hls.BLOCK)
         made = design(forest, folder, seed % 4, outputs_of(forest), targets=("hls",))

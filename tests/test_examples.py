@@ -99,6 +99,7 @@ def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_model_is_replaced_while_digits_go_through(need_tool, tmp_path):
     need_tool("verilator")
     command = [sys.executable, str(EXAMPLES / "engine_digits.py"), str(tmp_path)]

@@ -168,7 +168,7 @@ def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
     """Values rounded to the type, as float64. Only Float(32) rounds."""
     wide = np.asarray(values, dtype=np.float64)
     if number == FLOAT32:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # invalid: a signaling NaN
             return wide.astype(np.float32).astype(np.float64)
     return wide
 

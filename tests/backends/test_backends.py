@@ -67,7 +67,8 @@ def values_of_a_type(number, bits):
     special = [v for e in extremes for v in (e.max, e.tiny, e.smallest_subnormal, 1.5 * e.smallest_subnormal)]
     special += [np.inf, 3.4028235677973366e38, 2.0**-150, 3 * 2.0**-150, 1 + 2.0**-24, 1 + 3 * 2.0**-24, 0.0, 2.0**63]
     random = np.random.default_rng(number.bits if hasattr(number, "bits") else 0)
-    patterns = random.integers(0, 1 << 32, 2000, dtype=np.uint32).view(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signaling NaNs
+        patterns = random.integers(0, 1 << 32, 2000, dtype=np.uint32).view(np.float32).astype(np.float64)
     wide = random.integers(0, 1 << 64, 2000, dtype=np.uint64).view(np.float64)
     near = np.ldexp(random.normal(size=4000), random.integers(-160, 140, 4000))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -166,11 +166,11 @@ def test_edits_are_found_by_the_proof_or_change_nothing(need_tool):
     test bench must then pass as well."""
     need_tool("ghdl")
     random, found = Random(0), []
-    for index in range(16):
+    for index in range(8):
         forest = random_forest(index % 4, True)
         netlist = lowered(forest, index % 3)
         found.append(survives(forest, netlist, edited(core_of(netlist), random)))
-    assert "missed" not in found and found.count("found") > 8
+    assert "missed" not in found and found.count("found") > 4
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from models import trained
 from random_forests import random_forest, votes
 from sklearn.base import clone
-from thinned import thinned
+from thinned import only
 
 import forestc
 from forestc.backends import hdl, verilog
@@ -46,7 +46,7 @@ def both(forest, netlist, witness):
 
 
 @pytest.mark.parametrize(
-    ("latency", "kind"), thinned([(latency, kind) for latency in (0, 3) for kind in KINDS], keep=5)
+    ("latency", "kind"), only([(latency, kind) for latency in (0, 3) for kind in KINDS], 0, 4, 6, 8)
 )
 def test_compiled_models_are_proved(kind, latency):
     forest = quantized(kind)
@@ -200,7 +200,7 @@ def mutants(text, random, count):
 
 
 @pytest.mark.parametrize("count", [14, pytest.param(50, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", only(range(4), 0, 2))
 def test_none_of_200_planted_errors_in_verilog_is_proved(part, count):
     """Single bits of leaves, thresholds, mux arms, registers, ports: 50 in each of four parts, by default 14. What
     reads as a core is refuted by an input, or shows in no result; the rest is not accepted."""

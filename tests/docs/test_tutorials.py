@@ -11,7 +11,7 @@ from docs.blocks import blocks
 from docs.page_runner import run_page
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
-SLOW = ("explore", "inputs")  # of the commands of `explore` other tests run all
+SLOW = ("explore", "inputs", "fpga", "hls4ml")  # other tests run what their commands run
 HOWTOS = {"inputs": ("cc",)}  # those that are run; of the others the commands are checked
 TOOLS = {
     "fpga": ("verilator",),

@@ -18,6 +18,7 @@ def test_the_engine_itself_passes_all_trials(name, tmp_path, need_tool):
     assert outcome(emit(CAPACITIES[name]), name, tmp_path) == ""
 
 
+@pytest.mark.slow
 def test_mutants_are_found(tmp_path, need_tool):
     need_tool("iverilog")
     everything = mutants()

@@ -40,7 +40,7 @@ def frame(seed, missing=np.nan, colors=COLORS, towns=TOWNS, n=400, dtype=object)
 
 
 def target(X):
-    texts = X.astype({"color": object, "town": object}).fillna("nothing")
+    texts = X[["color", "town"]].astype(object).fillna("nothing")
     return (texts.color.isin(["red", "nothing"]) ^ texts.town.eq("Oslo") ^ X.a.gt(0.1)).astype(int)
 
 
