@@ -110,6 +110,34 @@ def classes(seed: int, types: Types = None) -> Forest:
     return added("many", trees, count, 9)
 
 
+FEATURE_NAMES = [
+    "x", "x0", "n12", "sum3", "y", "clk", "label", "input", "module", "signal", "Signal", "std_logic", "unsigned",
+    "ap_uint", "lambda", "None", "self", "as_value", "1st", "a b", "same", "same", "Temp", "temp", "TEMP", "a__b",
+    "_a_", "", "名" * 300, "é" * 60, "\\", "\\a\\", "//", "*/ int y;", "é*/\n#error", '"; }', '"; $finish',
+    "\n`define x", 'x"; end; --', "end\nentity evil is", "-- synthesis translate_off", '"""\nimport os\n"""', "', '",
+]  # fmt: skip
+MODEL_NAMES = [
+    'a"; $finish', "module", "int", "ap_int", 'a"; system("ls', "..", "*/ \n", "x" * 300, "1st", "é*/", "None",
+    "lambda", "Signal", "signal", "core", '"""', "X",
+]  # fmt: skip
+
+
+def hostile(seed: int, types: Types = None) -> Forest:
+    """Names that break code where they are not escaped: of the model, of features and of classes."""
+    trees = [
+        make_tree(
+            where="t", feature=[k, -1, -1], threshold=[1 + k % 15, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+            values=[[0], [1 + k % 7]], outputs=[0], quantized=True,
+        )
+        for k in range(len(FEATURE_NAMES))
+    ]  # fmt: skip
+    return make_forest(
+        name=MODEL_NAMES[seed % len(MODEL_NAMES)], columns=len(trees), trees=trees, n_outputs=1, bias=[0],
+        features=[Feature(name, Fixed(4), k) for k, name in enumerate(FEATURE_NAMES)], aggregate=Aggregate(),
+        link=Link(), decision=Decision("threshold", 80), classes=('"); system("ls', "*/ \n??/"), scale=1.0,
+    )  # fmt: skip
+
+
 KINDS = ("binary", "argmax", "regression", "vector", "vote", "each", "average", "median", "means")
 FORESTS: dict[str, Callable[[int, Types], Forest]] = {
     **{kind: partial(lambda kind, seed, types: random_forest(seed, True, kind, types), kind) for kind in KINDS},
@@ -120,6 +148,7 @@ FORESTS: dict[str, Callable[[int, Types], Forest]] = {
     "last of two": partial(last_of_two, False),
     "votes of the last of two": partial(last_of_two, True),
     "narrow votes": lambda seed, types: votes(2 + seed % 19, 1 + seed % 2 * 2),
+    "hostile names": hostile,
     "chain": chain,
     "classes": classes,
 }

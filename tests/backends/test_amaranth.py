@@ -109,19 +109,15 @@ def test_it_needs_amaranth_alone():
     assert taken == {"amaranth", "pathlib"}
 
 
-HOSTILE = ['"""\nimport os\n"""', "x", "None", "as_value", "m", "self", "', '", "é" * 60, "", "lambda", "x0"]
-
-
-@pytest.mark.parametrize("name", ["None", "lambda", "random", "amaranth", "Signal", "core", "1st", '"""', "X"])
-def test_hostile_names_are_harmless(name, tmp_path):
-    forest = named_forest(name, HOSTILE)
+@pytest.mark.parametrize("name", ["random", "amaranth", '"""'])
+def test_names_of_modules_that_amaranth_imports_are_harmless(name, tmp_path):
+    forest = named_forest(name, ["x"])
     netlist = lowered(forest, 1, "scores")
     prove_component(netlist)
-    if name in ("random", "amaranth", '"""'):  # names of modules that Amaranth itself imports
-        ((file, text),) = amaranth.emit(netlist).items()
-        (tmp_path / file).write_text(text)
-        code = f"import {file.removesuffix('.py')}"
-        assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+    ((file, text),) = amaranth.emit(netlist).items()
+    (tmp_path / file).write_text(text)
+    code = f"import {file.removesuffix('.py')}"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
 
 
 def test_no_name_of_the_module_is_hidden_by_a_model_called_so():

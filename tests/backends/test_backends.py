@@ -17,7 +17,7 @@ from random_forests import random_forest
 from forestc.backends import c, verilog
 from forestc.backends.c import COptions
 from forestc.backends.c import types as c_types
-from forestc.checks.engines import CEngine, IcarusEngine, VerilatorEngine
+from forestc.checks.engines import VerilatorEngine
 from forestc.errors import OptionError
 from forestc.forest.numbers import (
     FLOAT32,
@@ -242,40 +242,6 @@ def test_c_is_clean_under_two_language_standards(tmp_path):
     assert compiler is not None
     for standard in ("-std=c99", "-std=c11"):
         subprocess.run([compiler, *STRICT, standard, "main.c", "-o", "m"], cwd=tmp_path, check=True)
-
-
-NAMES = [
-    "x",
-    "input",
-    "a b",
-    "1st",
-    "module",
-    '"; $finish',
-    "same",
-    "same",
-    "名" * 300,
-    "*/ int y;",
-    "\\",
-    "\n`define x",
-]
-
-
-@pytest.mark.parametrize("name", ["module", "1st", 'a"; $finish', "int", "x" * 300, "..", "é*/"])
-def test_no_name_breaks_or_injects_code(need_tool, tmp_path, name):
-    need_tool("iverilog")
-    from dataclasses import replace
-
-    forest = random_forest(8, True, "binary")
-    forest = replace(
-        forest,
-        name=name,
-        features=tuple(replace(f, name=n) for f, n in zip(forest.features, NAMES, strict=False)),
-        classes=('"); system("ls', "*/ \n??/"),
-    )
-    made = design(forest, tmp_path, latency=1)
-    assert differences(IcarusEngine, made, tmp_path, 0).count == 0
-    assert differences(CEngine, made, tmp_path, 0).count == 0
-    assert "$finish" not in (tmp_path / made.manifest["files"]["verilog"]).read_text()
 
 
 def test_what_a_backend_can_not_do_is_refused_by_name():

@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from contract.kinds import KINDS
+from forest_kinds import FEATURE_NAMES
 from models import trained
 from random_forests import random_forest
 from random_netlists import all_kinds
@@ -98,29 +99,6 @@ def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_pat
 
 # --- names ------------------------------------------------------------------------------------------------
 
-HOSTILE = [
-    'x"; end; --', "Temp", "temp", "TEMP", "signal", "Signal", "a__b", "_a_", "\\a\\", "é" * 60, "",
-    "end\nentity evil is", "x0", "n12", "sum3", "-- synthesis translate_off", "std_logic", "unsigned", "y", "clk",
-    "label",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("standard", thinned(STANDARDS[::-1], keep=1))
-def test_hostile_names_of_features_are_harmless(standard, tmp_path, need_tool):
-    need_tool("ghdl")
-    forest = next(forest for seed in range(99) if len((forest := random_forest(seed, True)).features) == 5)
-    for start in range(0, len(HOSTILE), 5):
-        names = HOSTILE[start : start + 5]
-        features = tuple(
-            replace(feature, name=names[index % len(names)]) for index, feature in enumerate(forest.features)
-        )
-        netlist = lowered(replace(forest, name=names[0], features=features), start % 2)
-        text = core_of(netlist)
-        assert not re.search(r"__|_\W|\\|evil is", text.replace("m__", ""))
-        words = words_of(forest, np.zeros((1, forest.columns)), 20)
-        assert "PASS" in benched(netlist, words, expected(forest, netlist, words), tmp_path, standard)
-        assert prove_vhdl(netlist, text.encode()).proved
-
 
 def all_files(forest, latency):
     """{path: text} of the core, its stream wrapper and their test benches, in the order of their use."""
@@ -144,7 +122,9 @@ def own_names():
 def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, need_tool):
     """Each kept off, or harmless as it is: `signal` becomes m_signal."""
     need_tool("ghdl")
-    names = {identifier(name).lower(): name for name in [*own_names(), *HOSTILE, "Work", "IEEE", "std", "rtl", "test"]}
+    names = {
+        identifier(name).lower(): name for name in [*own_names(), *FEATURE_NAMES, "Work", "IEEE", "std", "rtl", "test"]
+    }
     assert {"m_signal", "m_std_logic", "m_read", "m_ieee", "m_label", "digits"} <= set(names)
     files = []
     for place, name in enumerate(names.values()):
