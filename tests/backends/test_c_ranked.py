@@ -66,7 +66,7 @@ def test_ranks_beyond_a_byte(tmp_path):
     X = random.normal(size=(3000, 2))
     X[random.random(X.shape) < 0.05] = np.nan
     y = np.sin(40 * np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1]) > 0
-    model = RandomForestClassifier(20, random_state=0).fit(X, y)
+    model = RandomForestClassifier(4, random_state=0).fit(X, y)
     design = forestc.compile(
         model, X, tmp_path / "d", label=y, level=0, targets="c", c_layout="ranked", name="m", c_values="none"
     ).design
