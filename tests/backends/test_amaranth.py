@@ -254,13 +254,11 @@ def test_the_engine_finds_a_difference_in_the_written_file(need_tool, tmp_path):
     design = Design(tmp_path, manifest(forest, netlist, {"amaranth": file}, options, {}), forest, forest)
     words = some_words(forest, 500)
     batch = Vectors(words, words.astype(float), "random")
-    for number, change in enumerate([lambda m: m[0], PLANTED[2][1]]):
-        match = next(re.finditer(PLANTED[2][0], text))
-        (tmp_path / file).write_text(text[: match.start()] + change(match) + text[match.end() :])
-        folder = tmp_path / f"engine{number}"
-        folder.mkdir()
-        found = AmaranthEngine(design, folder).compare(batch, evaluate_words(forest, words))
-        assert (found.count > 0) == bool(number)
+    pattern, change = PLANTED[2]
+    (tmp_path / file).write_text(re.sub(pattern, change, text, count=1))
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    assert AmaranthEngine(design, folder).compare(batch, evaluate_words(forest, words)).count > 0
 
 
 # --- streams ----------------------------------------------------------------------------------------------
