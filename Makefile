@@ -21,11 +21,12 @@ firmware-demo: $(STAMP)
 
 test: lint types docs unit
 
-# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options and texts.
-QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/test_python_results.py tests/docs/test_words.py
-quick: lint $(STAMP)
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(QUICK)
+# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options, texts, the contract of backends,
+# and of the contract of frontends the kinds of XGBoost.
+QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/contract tests/test_python_results.py \
+  tests/backends/test_backend_contract.py tests/docs/test_words.py
+quick: lint types
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -k "not equal_the_library or xgboost" $(QUICK)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Of a function that several workers need, one compiles, and the others read what it wrote to numba's cache."""
+    """One worker compiles a function that several need; the others read it from numba's cache."""
     try:
         from fcntl import LOCK_EX, flock
     except ImportError:

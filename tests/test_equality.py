@@ -100,7 +100,7 @@ def in_c(
 
 
 def in_hls(forest: Forest, folder: Path, seed: int) -> bool:
-    """Of every other seed in several functions, which pass nets on."""
+    """Every other seed is written as several functions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hls, "BLOCK", 7 if seed % 2 else hls.BLOCK)
         made = design(forest, folder, seed % 4, outputs_of(forest), targets=("hls",))
@@ -145,7 +145,7 @@ ALWAYS = {"text": 1, "netlist": 1, "proof": 1, "c, words": 1, "verilator": 8, "h
 
 
 def pairs() -> list[Any]:
-    """(forest, engine) of both tables; an engine runs on some of the forests always, on others than its neighbors."""
+    """(forest, engine) of both tables; an engine runs on some of the forests always, on others than the next engine."""
     found = []
     for place, (name, engine) in enumerate(ENGINES.items()):
         for number, kind in enumerate(FORESTS):
