@@ -91,6 +91,7 @@ def test_the_firmware_runs_in_qemu(need_tool, tmp_path):
     assert run.returncode == 1 and re.search(r"selftest \d+\n", run.stdout + run.stderr)
 
 
+@pytest.mark.slow
 def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
     done = firmware_demo(tmp_path, PATH=str(tmp_path))
     assert done.returncode == 1 and done.stderr == (

@@ -61,8 +61,8 @@ def test_every_kind_of_cell_is_simulated_and_proved(latency, tmp_path, need_tool
             for _ in range(50)
         ]
         words = np.array(rows, dtype=np.int64)
-        for standard in STANDARDS:
-            assert "PASS 50 vectors" in benched(netlist, words, by_cells(netlist, words), tmp_path, standard)
+        said = benched(netlist, words, by_cells(netlist, words), tmp_path, STANDARDS[seed])
+        assert "PASS 50 vectors" in said
         assert prove_vhdl(netlist, core_of(netlist).encode()).proved
 
 

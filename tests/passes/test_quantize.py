@@ -272,7 +272,7 @@ def test_small_features_use_their_bits():
 
 
 @pytest.mark.parametrize(
-    "kind", thinned(["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"], keep=2)
+    "kind", thinned(["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"], keep=1)
 )
 def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
     """Half of the rows to train and fit, half to judge; what is written equals the fitted forest."""

@@ -82,6 +82,7 @@ def test_native_tools_are_taken(designs, placed, need_tool, device):
         assert native["tools"][1].startswith("nextpnr-ice40 0.")
 
 
+@pytest.mark.slow
 def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, monkeypatch):
     need_tool("nextpnr-ice40")
     packaged = yosys.find_yosys(False)
