@@ -222,7 +222,7 @@ def test_differences_are_refused():
     for pattern, change in PLANTED:
         places = list(re.finditer(pattern, text))
         assert places, pattern
-        for match in (places[0], places[-1]):
+        for match in places[:1]:
             other = text[: match.start()] + change(match) + text[match.end() :]
             with pytest.raises(CheckError, match="does not equal the Verilog"):
                 prove_equal(ours, rtlil_of(other), "it")

@@ -126,13 +126,13 @@ def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, 
         identifier(name).lower(): name for name in [*own_names(), *FEATURE_NAMES, "Work", "IEEE", "std", "rtl", "test"]
     }
     assert {"m_signal", "m_std_logic", "m_read", "m_ieee", "m_label", "digits"} <= set(names)
-    files = []
-    for place, name in enumerate(names.values()):
+    files, chosen = [], list(names.values())[:: 3 if standard == STANDARDS[0] else 1]
+    for place, name in enumerate(chosen):
         for path, text in all_files(replace(SMALL, name=name), 3 * (place % 2)).items():
             (tmp_path / path).write_text(text)
             files.append(path)
     analyzed(tmp_path, files, standard)
-    for place, name in enumerate(names.values()):
+    for place, name in enumerate(chosen):
         if place % 8 == 0:
             ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_tb")
             ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_axis_tb")
