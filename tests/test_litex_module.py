@@ -12,7 +12,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from example_counts import examples
 from random_forests import random_forest
 from random_netlists import all_kinds
 from sklearn.datasets import load_iris
@@ -80,7 +79,7 @@ def prove(netlist, text, folder):
 
 @pytest.mark.parametrize("latency", [0, 3])
 def test_the_logic_is_proved_equal_to_the_verilog(latency, tmp_path, need_litex):
-    for seed in range(2 * examples(1)):
+    for seed in (0, 3):
         netlist = lowered(random_forest(seed, True), latency)
         prove(netlist, in_verilog(netlist), tmp_path)
     broken, count = re.subn(r"(y\[\d+(?::\d+)?\] <= )", r"\1~", in_verilog(netlist), count=1)
