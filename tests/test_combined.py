@@ -182,7 +182,7 @@ MEANS = {
 
 
 @pytest.mark.parametrize(
-    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=4)
+    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=3)
 )
 def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     make, data = MEANS[kind]

@@ -69,7 +69,7 @@ def test_every_path_on_the_grid_is_the_models_own(number, outputs):
             (GradientBoostingClassifier(n_estimators=4, random_state=0), IRIS, "scores"),
             (RandomForestRegressor(5, max_depth=4, random_state=0), DIABETES, "scores"),
         ],
-        *(0, 1),
+        1,
     ),
     ids=lambda value: type(value).__name__,
 )

@@ -83,7 +83,7 @@ def edited(design, tmp_path):
     return copy
 
 
-@pytest.mark.parametrize(("cpu", "compiler"), EVERYWHERE)
+@pytest.mark.parametrize(("cpu", "compiler"), thinned(EVERYWHERE, keep=3))
 def test_real_builds_run_and_agree(design, rows, cpu, compiler, need):
     need(compiler, cpu)
     figures = forestc.measure(design, cpu, rows, compiler=compiler)
@@ -369,7 +369,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
             for place, layout in enumerate(["branches", "calls", "ranked", "nodes", "masks", "mixed"])
             for processor in [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")][:: 1 - 2 * (place % 2)]
         ],
-        keep=3,
+        keep=2,
     ),
 )
 def test_no_input_takes_more_than_the_fitted_worst_case(tmp_path, need, layout, cpu, compiler):
