@@ -130,18 +130,18 @@ ENGINES: dict[str, Engine] = {
     "vhdl": Engine(in_vhdl, "ghdl"),
     "amaranth": Engine(in_amaranth, "amaranth"),
     "hls": Engine(in_hls),
-    "c, words": Engine(partial(in_c, inputs="words", layouts=TREES), large=True),
-    "c, tables": Engine(partial(in_c, inputs="words", layouts=TABLES)),
-    "c, struct": Engine(partial(in_c, inputs="struct", layouts=(*TABLES, *TREES), quantizer="double")),
-    "c, float": Engine(partial(in_c, inputs="float", layouts=(*TREES, *TABLES)), types=FLOATABLE),
-    "c, raw": Engine(partial(in_c, inputs="raw", layouts=(*TREES, *TABLES)), types=RAW),
-    "c, quantized": Engine(partial(in_c, inputs="words", layouts=TREES, quantizer="float"), types=HARD),
-    "c, ranked": Engine(partial(in_c, inputs="words", layouts=("ranked",))),
-    "c, all ranked": Engine(partial(in_c, inputs="struct", layouts=("ranked",), ranking=-(10**6))),
-    "c, none ranked": Engine(partial(in_c, inputs="float", layouts=("ranked",), ranking=10**6), types=FLOATABLE),
-    "c, raw ranked": Engine(partial(in_c, inputs="raw", layouts=("ranked",)), types=RAW),
+    "c-words": Engine(partial(in_c, inputs="words", layouts=TREES), large=True),
+    "c-tables": Engine(partial(in_c, inputs="words", layouts=TABLES)),
+    "c-struct": Engine(partial(in_c, inputs="struct", layouts=(*TABLES, *TREES), quantizer="double")),
+    "c-float": Engine(partial(in_c, inputs="float", layouts=(*TREES, *TABLES)), types=FLOATABLE),
+    "c-raw": Engine(partial(in_c, inputs="raw", layouts=(*TREES, *TABLES)), types=RAW),
+    "c-quantized": Engine(partial(in_c, inputs="words", layouts=TREES, quantizer="float"), types=HARD),
+    "c-ranked": Engine(partial(in_c, inputs="words", layouts=("ranked",))),
+    "c-all-ranked": Engine(partial(in_c, inputs="struct", layouts=("ranked",), ranking=-(10**6))),
+    "c-none-ranked": Engine(partial(in_c, inputs="float", layouts=("ranked",), ranking=10**6), types=FLOATABLE),
+    "c-raw-ranked": Engine(partial(in_c, inputs="raw", layouts=("ranked",)), types=RAW),
 }
-ALWAYS = {"text": 1, "netlist": 1, "proof": 1, "c, words": 1, "verilator": 8, "hls": 5}  # every n-th forest; else third
+ALWAYS = {"text": 1, "netlist": 1, "proof": 1, "c-words": 1, "verilator": 8, "hls": 5}  # every n-th forest; else third
 
 
 def pairs() -> list[Any]:
@@ -150,7 +150,7 @@ def pairs() -> list[Any]:
     for place, (name, engine) in enumerate(ENGINES.items()):
         for number, kind in enumerate(FORESTS):
             if engine.large or kind not in LARGE:
-                slow = (number + place) % ALWAYS.get(name, 3) != 0 and kind != "hostile names"
+                slow = (number + place) % ALWAYS.get(name, 3) != 0 and kind != "hostile-names"
                 found.append(pytest.param(kind, name, marks=[pytest.mark.slow] * slow))
     return found
 
