@@ -5,12 +5,12 @@
 
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test quick lint types docs unit environment slow figures bench fuzz clean \
+.PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment slow figures bench fuzz clean \
   bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine \
   bench-installs figures-check
 
@@ -23,20 +23,23 @@ firmware-demo: $(STAMP)
 
 test: lint types docs unit
 
-# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options and texts.
-QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/test_python_results.py tests/docs/test_words.py
-quick: lint $(STAMP)
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(QUICK)
+# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options, texts, the contract of backends,
+# and of the contract of frontends the kinds of XGBoost.
+QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/contract tests/test_python_results.py \
+  tests/backends/test_backend_contract.py tests/docs/test_words.py
+quick: lint types
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -k "not equal_the_library or xgboost" $(QUICK)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
 
-# Also as on Windows and on macOS: a call that they lack stands in forestc/system.py, with its counterpart.
 types: $(STAMP)
 	$(BIN)/mypy
+
+# As on Windows and on macOS: a call that they lack stands in forestc/system.py, with its counterpart.
+types-elsewhere: $(STAMP)
 	$(BIN)/mypy --platform win32
 	$(BIN)/mypy --platform darwin
 
@@ -51,7 +54,7 @@ unit: $(STAMP)
 environment: $(STAMP)
 	$(BIN)/python -m pytest -m slow -k amaranth tests/docs/test_environments.py
 
-slow: $(STAMP)
+slow: types-elsewhere $(STAMP)
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600
 
 # Measured figures, into docs/benchmarks. What a file has of this commit is not measured again, and a run that was ended

@@ -44,6 +44,26 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("golden files are not rewritten by CI")
 
 
+def pytest_sessionstart() -> None:
+    """One worker compiles a function that several need; the others read it from numba's cache."""
+    try:
+        from fcntl import LOCK_EX, flock
+    except ImportError:
+        return
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    compiles = Dispatcher.compile
+
+    def one_at_a_time(self: Dispatcher, signature: Any) -> Any:
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}.lock"
+        with global_compiler_lock, (Path(os.environ["FORESTC_CACHE"]) / name).open("w") as file:
+            flock(file, LOCK_EX)
+            return compiles(self, signature)
+
+    Dispatcher.compile = one_at_a_time
+
+
 @pytest.fixture
 def need_tool() -> Callable[[str], None]:
     """Skips the test, or fails it under FORESTC_REQUIRE_TOOLS, if a program or a library is not installed."""

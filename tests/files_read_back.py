@@ -224,10 +224,6 @@ def _compile_for_engine(folder: Path, changed: Copy) -> None:
     _engine(folder, changed)
 
 
-def _engine_again(folder: Path, changed: Copy) -> None:
-    forestc.make_engine(folder / "engine/engine", trees=2, nodes=64, features=4, walkers=1)
-
-
 def _engine_in_folder(folder: Path, changed: Copy) -> None:
     """A compiled folder: the reader of images takes engine.json and images.txt."""
     design = forestc.open_design(folder / "engine/compiled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from random_forests import troublesome_rows
 
-from forestc.backends import c, verilog
+from forestc.backends import c, hls, verilog
 from forestc.checks.vectors import Vectors, vectors
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower
@@ -13,6 +13,8 @@ from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
 from forestc.options.c import c_options_of
 from forestc.rows.batches import ArrayRows
+
+HLS_ROLES = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config")
 
 
 def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
@@ -26,16 +28,24 @@ def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=
     if "c" in targets:
         for path, text in c.emit(forest, c_options_of(options["c"])).items():
             files[path], roles["c"] = text, path
+    if "hls" in targets:
+        found = hls.emit(forest, netlist)
+        files |= found
+        roles |= dict(zip(HLS_ROLES, found, strict=True))
     for path, text in files.items():
         (folder / path).write_text(text)
     return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)
 
 
+def hard_vectors(forest, seed, rows=60):
+    """Words of troublesome rows, words beside thresholds, and random ones."""
+    parts = list(vectors(forest, ArrayRows(troublesome_rows(forest, seed, rows)), 300, seed))
+    return Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
+
+
 def differences(engine, made, folder, seed, rows=60):
+    """What an engine says of a design's hard vectors, beside the evaluator."""
     folder = folder / engine.name
     folder.mkdir()
-    built = engine(made, folder)
-    base = ArrayRows(troublesome_rows(made.forest, seed, rows))
-    parts = list(vectors(made.forest, base, 300, seed))
-    joined = Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
-    return built.compare(joined, evaluate_words(made.forest, joined.words))
+    joined = hard_vectors(made.forest, seed, rows)
+    return engine(made, folder).compare(joined, evaluate_words(made.forest, joined.words))

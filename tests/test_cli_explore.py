@@ -6,12 +6,18 @@ import json
 
 import exploration_trainers
 import pytest
+from exploration_pool import searches_here
 from sklearn.tree import DecisionTreeClassifier
 
 from forestc.exploration.study import Trial, open_study, write_trial
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.manifest.design import open_design
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    searches_here(monkeypatch)
 
 
 @pytest.fixture(scope="module")

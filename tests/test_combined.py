@@ -1,4 +1,4 @@
-"""Means of probabilities by curves and weighted medians: the same in evaluator, text, netlist, C, Verilog and proof."""
+"""Means of probabilities by curves and weighted medians: compiled and proved, and no planted error is."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from backends.test_backends import design, differences
 from contract.kinds_meta import KINDS
 from lightgbm import LGBMClassifier
-from random_forests import random_forest, random_tree
+from random_forests import random_forest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import (
@@ -21,19 +20,17 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from thinned import thinned
+from thinned import only, thinned
 from xgboost import XGBClassifier
 
 import forestc
 from forestc import load
-from forestc.checks.engines import CEngine, VerilatorEngine
 from forestc.checks.proof import prove_netlist
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import ForestcError, ModelError
 from forestc.forest.builder import changed
-from forestc.forest.ir import Aggregate, Combine, Decision, Link, Part
-from forestc.forest.text import parse_forest, print_forest
-from forestc.lowering.trees import LoweringOptions, lower, lower_with_witness
+from forestc.forest.ir import Link
+from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.netlist.ir import Compare, Less, Mux
 from forestc.rows.encode import evaluate
 from hw_sim import evaluate as simulate
@@ -47,34 +44,10 @@ def outputs_of(kind):
 
 
 @pytest.mark.parametrize("kind", COMBINED)
-def test_random_forests_say_the_same_everywhere(kind, tmp_path):
-    for seed in range(12):
-        forest = random_forest(seed, True, kind)
-        assert print_forest(parse_forest(print_forest(forest))) == print_forest(forest)
-        options = LoweringOptions(latency=seed % 3, outputs=outputs_of(kind))
-        netlist, witness = lower_with_witness(forest, options)
-        words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 300, np.random.default_rng(0))
-        plain = lower(forest, LoweringOptions(outputs=outputs_of(kind)))
-        assert np.array_equal(simulate(plain, words), expected(forest, plain, words)), seed
-        proof = prove_netlist(forest, netlist, witness)
-        assert proof.proved and not proof.refuted, (seed, [part for part in proof.parts if part.why])
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", COMBINED)
-def test_c_and_verilog_equal_the_evaluator(kind, seed, tmp_path, need_tool):
-    need_tool("verilator")
-    made = design(random_forest(seed, True, kind), tmp_path, latency=seed, outputs=outputs_of(kind))
-    assert differences(CEngine, made, tmp_path, seed).count == 0
-    if not seed:
-        assert differences(VerilatorEngine, made, tmp_path, seed).count == 0
-
-
-@pytest.mark.parametrize("kind", COMBINED)
 def test_no_planted_error_is_proved(kind):
     """A threshold one off or the arms of a multiplexer exchanged, anywhere: refuted, or the results are the same."""
     wrong = 0
-    for seed in range(4):
+    for seed in range(2):
         forest, random = random_forest(seed, True, kind), np.random.default_rng(seed)
         netlist, witness = lower_with_witness(forest, LoweringOptions(outputs=outputs_of(kind)))
         words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 3000, random)
@@ -96,7 +69,7 @@ def test_no_planted_error_is_proved(kind):
             same = np.array_equal(simulate(broken, words), expected(forest, netlist, words))
             assert same if proof.proved else proof.parts
             wrong += not same
-    assert wrong >= 10
+    assert wrong >= 5
 
 
 def soft(**more):
@@ -110,12 +83,15 @@ def soft(**more):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        soft(),
-        soft(weights=[2, 1, 0.3]),
-        CalibratedClassifierCV(RandomForestClassifier(6, max_depth=4, random_state=0), cv=3),
-        CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=6, random_state=0), method="isotonic", cv=3),
-    ],
+    only(
+        [
+            soft(),
+            soft(weights=[2, 1, 0.3]),
+            CalibratedClassifierCV(RandomForestClassifier(6, max_depth=4, random_state=0), cv=3),
+            CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=6, random_state=0), method="isotonic", cv=3),
+        ],
+        *(1, 3),
+    ),
     ids=["soft", "weighted", "sigmoid", "isotonic"],
 )
 def test_means_of_probabilities_compile_and_are_proved(model, tmp_path):
@@ -206,7 +182,7 @@ MEANS = {
 
 
 @pytest.mark.parametrize(
-    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=5)
+    "kind", thinned([kind for kind in MEANS if kind != "boosting-forest"] + ["boosting-forest"], keep=3)
 )
 def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     make, data = MEANS[kind]
@@ -224,7 +200,9 @@ def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     assert shown.sum(axis=1) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("kind", ["boosting-forest", "weighted", "sigmoid", "sigmoid-one", "temperature"])
+@pytest.mark.parametrize(
+    "kind", thinned(["boosting-forest", "weighted", "sigmoid", "sigmoid-one", "temperature"], keep=3)
+)
 def test_scores_keeps_the_probabilities_of_several_classes(kind, tmp_path):
     make, data = MEANS[kind]
     rows, truth = data(return_X_y=True)
@@ -250,34 +228,6 @@ def test_what_does_not_compile_is_refused_before_the_passes(tmp_path):
     with pytest.raises(ModelError, match="a mean of values after a link softmax is read but not compiled; part 0"):
         forestc.compile(changed(forest, parts=(turned, forest.parts[1])), rows, tmp_path / "d")
     assert not (tmp_path / "d").exists()
-
-
-def two_scores(kind):
-    """A threshold judges the last of two scores: of a forest's own, or of votes."""
-    random = np.random.default_rng(5)
-    forest = random_forest(9, True, "vector")
-    features = list(forest.features)
-    threshold = {"decision": Decision("threshold", 4), "classes": ("no", "yes")}
-    if kind == "vote":
-        parts = [Part(k, k + 1, Aggregate(), Link(), threshold["decision"], threshold["classes"]) for k in range(3)]
-        trees = tuple(random_tree(random, features, (k,), True, 4) for k in range(3))
-        combine = Combine("vote", (3.0, 2.0, 2.0))
-        made = {"n_outputs": 3, "bias": np.array([0, -3, 2]), "parts": tuple(parts), "combine": combine}
-    else:
-        trees = tuple(random_tree(random, features, (0, 1), True, 4) for _ in range(3))
-        made = {"n_outputs": 2, "bias": np.array([400, -7])}
-    return changed(forest, trees=trees, **made, **threshold)
-
-
-@pytest.mark.parametrize("kind", ["own", "vote"])
-def test_a_threshold_judges_the_last_of_two_scores(kind, tmp_path):
-    forest = two_scores(kind)
-    netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both"))
-    words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 500, np.random.default_rng(0))
-    wanted = expected(forest, netlist, words)
-    assert np.array_equal(simulate(netlist, words), wanted) and 0 < wanted[:, 0].mean() < 1
-    assert differences(CEngine, design(forest, tmp_path, outputs="both"), tmp_path, 0).count == 0
-    assert prove_netlist(forest, netlist, witness).proved
 
 
 @pytest.mark.parametrize(

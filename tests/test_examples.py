@@ -91,6 +91,7 @@ def test_the_firmware_runs_in_qemu(need_tool, tmp_path):
     assert run.returncode == 1 and re.search(r"selftest \d+\n", run.stdout + run.stderr)
 
 
+@pytest.mark.slow
 def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
     done = firmware_demo(tmp_path, PATH=str(tmp_path))
     assert done.returncode == 1 and done.stderr == (
@@ -99,6 +100,7 @@ def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_model_is_replaced_while_digits_go_through(need_tool, tmp_path):
     need_tool("verilator")
     command = [sys.executable, str(EXAMPLES / "engine_digits.py"), str(tmp_path)]

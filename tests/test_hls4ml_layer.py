@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from thinned import only
 
 import forestc
 from forestc.errors import MissingExtraError, ModelError, OptionError
@@ -62,11 +63,14 @@ def test_every_path_on_the_grid_is_the_models_own(number, outputs):
 
 @pytest.mark.parametrize(
     ("model", "data", "outputs"),
-    [
-        (RandomForestClassifier(5, max_depth=4, random_state=0), IRIS, "label"),
-        (GradientBoostingClassifier(n_estimators=4, random_state=0), IRIS, "scores"),
-        (RandomForestRegressor(5, max_depth=4, random_state=0), DIABETES, "scores"),
-    ],
+    only(
+        [
+            (RandomForestClassifier(5, max_depth=4, random_state=0), IRIS, "label"),
+            (GradientBoostingClassifier(n_estimators=4, random_state=0), IRIS, "scores"),
+            (RandomForestRegressor(5, max_depth=4, random_state=0), DIABETES, "scores"),
+        ],
+        1,
+    ),
     ids=lambda value: type(value).__name__,
 )
 def test_its_code_equals_the_evaluator(tmp_path, model, data, outputs):
@@ -210,7 +214,7 @@ def test_what_can_not_be_prepared_is_refused_by_name(iris_trees, monkeypatch):
         register.__wrapped__()
 
 
-@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("bare", only([False, True], 0))
 def test_small_projects(tmp_path, quick_compiler, iris_trees, bare):
     """Scores as fixed-point numbers; and a tree operator that is the graph's end, without `prepare`."""
     import hls4ml

@@ -16,7 +16,7 @@ from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
-from thinned import thinned
+from thinned import only, thinned
 
 import forestc
 from forestc.backends.c import COptions, chosen_layout, emit, estimated
@@ -83,7 +83,7 @@ def edited(design, tmp_path):
     return copy
 
 
-@pytest.mark.parametrize(("cpu", "compiler"), EVERYWHERE)
+@pytest.mark.parametrize(("cpu", "compiler"), thinned(EVERYWHERE, keep=3))
 def test_real_builds_run_and_agree(design, rows, cpu, compiler, need):
     need(compiler, cpu)
     figures = forestc.measure(design, cpu, rows, compiler=compiler)
@@ -101,7 +101,7 @@ def test_real_builds_run_and_agree(design, rows, cpu, compiler, need):
     assert figures["tools"][1].startswith("unicorn 2.")
 
 
-@pytest.mark.parametrize("options", [{"c_inputs": "struct", "c_quantizer": "double"}, {"c_inputs": "float"}])
+@pytest.mark.parametrize("options", only([{"c_inputs": "struct", "c_quantizer": "double"}, {"c_inputs": "float"}], 0))
 def test_every_form_of_the_header(options, rows, tmp_path, need):
     """Structs, raw floats, and probabilities by the floating-point unit, within their bound."""
     need("ziglang")
@@ -369,7 +369,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
             for place, layout in enumerate(["branches", "calls", "ranked", "nodes", "masks", "mixed"])
             for processor in [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")][:: 1 - 2 * (place % 2)]
         ],
-        keep=6,
+        keep=2,
     ),
 )
 def test_no_input_takes_more_than_the_fitted_worst_case(tmp_path, need, layout, cpu, compiler):
@@ -413,7 +413,7 @@ _SMALL = {
 }
 
 
-@pytest.mark.parametrize("compiler", ["ziglang", "gcc"])
+@pytest.mark.parametrize("compiler", only(["ziglang", "gcc"], 0))
 @pytest.mark.parametrize(
     "model, level, form, layout, cpu",
     [

@@ -27,7 +27,7 @@ def quantized(model, X, y, passes=None):
     return QuantizedModel(forestc.load(model), forestc.quantize(model, X, y, passes))
 
 
-@pytest.mark.parametrize("kind", thinned(sorted(KINDS), keep=12))
+@pytest.mark.parametrize("kind", thinned(sorted(KINDS), keep=7))
 def test_predicts_what_the_evaluator_says(kind):
     model, X, y = trained(kind)
     design = quantized(model, X, y)

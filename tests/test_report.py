@@ -142,7 +142,7 @@ def test_what_synthesis_found_is_in_the_report_or_nothing_of_it(work, monkeypatc
     if find_yosys() is None:
         assert not os.environ.get("FORESTC_REQUIRE_TOOLS")
         pytest.skip("yosys is not installed")
-    model, X, y = trained("xgboost-binary")
+    model, X, y = trained("tree-binary")
     done = forestc.compile(model, X, work / "lut6", label=y, targets="verilog", device="lut6")
     report = (work / "lut6/report.md").read_text()
     found = done.figures["synthesis"]

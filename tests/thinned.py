@@ -1,4 +1,4 @@
-"""Which cases of a long list run always."""
+"""Which cases of a long list run always; the others are slow tests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 
+def only(cases: Collection[Any], *places: int) -> list[Any]:
+    """Cases for `pytest.mark.parametrize`: those at the places run always."""
+    assert set(places) <= set(range(len(cases)))
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*each, marks=() if k in places else pytest.mark.slow) for k, each in enumerate(values)]
+
+
 def thinned(cases: Collection[Any], keep: int) -> list[Any]:
-    """Cases for `pytest.mark.parametrize`: `keep` of them, evenly spread, run always; the others are slow tests."""
-    count, marked = len(cases), []
-    for place, case in enumerate(cases):
-        values = case if isinstance(case, tuple) else (case,)
-        always = place * keep // count != (place - 1) * keep // count
-        marked.append(pytest.param(*values, marks=() if always else pytest.mark.slow))
+    """The same: `keep` of them, evenly spread, run always."""
+    count = len(cases)
     assert 0 < keep <= count
-    return marked
+    return only(cases, *(k for k in range(count) if k * keep // count != (k - 1) * keep // count))

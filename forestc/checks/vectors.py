@@ -97,7 +97,8 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
         span = word_range(number, feature.missing)
         match number:
             case Fixed(_, fraction):
-                values = np.ldexp(column.astype(np.float64), -fraction)
+                with np.errstate(over="ignore"):
+                    values = np.ldexp(column.astype(np.float64), -fraction)
             case Ordered(bits):
                 values = key_value(column, bits)
                 values = np.where(np.isnan(values), np.inf, values)

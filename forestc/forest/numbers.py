@@ -142,7 +142,8 @@ def order_key(values: NDArray[Any], bits: int) -> WordArray:
     -0.0 gets the key just below 0.0's. A threshold of zero takes -0.0's key (`threshold_key`), and
     then both zeros compare alike, as they do as floats.
     """
-    pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
+    with np.errstate(over="ignore"):  # what a float32 does not hold is infinite
+        pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
     return _mirrored(pattern).astype(np.int64)
 
 
@@ -167,7 +168,7 @@ def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
     """Values rounded to the type, as float64. Only Float(32) rounds."""
     wide = np.asarray(values, dtype=np.float64)
     if number == FLOAT32:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # invalid: a signaling NaN
             return wide.astype(np.float32).astype(np.float64)
     return wide
 
@@ -215,7 +216,8 @@ def word_value(word: int, number: NumberType) -> float:
     """The real number of a threshold word: `x < word_value(T)` exactly when the word of x is below T."""
     match number:
         case Fixed(_, fraction):
-            return float(np.ldexp(float(word), -fraction))
+            with np.errstate(over="ignore"):
+                return float(np.ldexp(float(word), -fraction))
         case Ordered(bits):
             return float(key_value(np.array([word], dtype=np.int64), bits)[0])
         case Category() | Float():

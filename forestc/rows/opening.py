@@ -64,9 +64,10 @@ def read_numpy(
     labels are the names of arrays. Raises RowsError.
     """
     truth = None
-    with readable(path, "not a readable NumPy file"):
+    with readable(path, "not a readable NumPy file"), path.open("rb") as file:
         # memory-mapped, so that a header that claims more than the file holds allocates nothing
-        loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
+        mapped = path.suffix.lower() == ".npy"
+        loaded = np.load(path if mapped else file, mmap_mode="r" if mapped else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             data = loaded
             if labels:

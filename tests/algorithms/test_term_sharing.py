@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ def test_gates_and_bounds_enclose_the_least(seed, free):
         assert found.cover_bound <= fewest_of_covers(matrix)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(8))
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 8), st.sampled_from([0.0, 0.2]))
 def test_every_clause_is_kept(seed, rows, columns, free):
     matrix = random_matrix(seed, rows, columns, free)

@@ -6,23 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forest_designs import design, differences
+from forest_kinds import RAW
 from random_forests import random_forest
 
 from forestc.backends.c import COptions, check
 from forestc.backends.c.inputs import fits, inputs_of
 from forestc.backends.c.raw import TYPES, by_position, column_types, parsed
-from forestc.checks.engines import CEngine
 from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words
-from forestc.forest.numbers import FLOAT64, Category, Fixed, Ordered
+from forestc.forest.numbers import FLOAT64, Fixed
 from forestc.forest.verify import verify
 from forestc.rows.encode import encode
-
-NUMBERS = [
-    Fixed(8), Fixed(12, 3, True), Fixed(6, -2), Fixed(40, 10, True), Fixed(30, 0, True), Ordered(32), Ordered(64),
-    Category(5), Category(300, "floor"), Category(7, "trunc"),
-]  # fmt: skip
 
 
 def values_of(kind, random, count):
@@ -43,7 +37,7 @@ def values_of(kind, random, count):
 def test_a_forest_on_raw_values_has_the_same_answers(seed):
     """By the evaluator, on values of every type and on all thresholds."""
     random = np.random.default_rng(seed)
-    forest = random_forest(seed, True, types=NUMBERS)
+    forest = random_forest(seed, True, types=RAW)
     if seed % 2:
         forest = replace(forest, features=tuple(replace(f, raw=FLOAT64) for f in forest.features))
     names = random.choice(list(TYPES), forest.columns)
@@ -61,17 +55,6 @@ def test_a_forest_on_raw_values_has_the_same_answers(seed):
     said = evaluate_words(inputs.forest, encode(inputs.forest, rows))
     wanted = evaluate_words(forest, encode(forest, rows))
     assert np.array_equal(said.leaves, wanted.leaves) and np.array_equal(said.scores, wanted.scores)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_c_on_raw_values_equals_the_evaluator(seed, tmp_path):
-    """In an array or a struct, in each layout, on hard rows made to fit their types."""
-    random = np.random.default_rng(seed)
-    forest = random_forest(seed + 100, True, types=NUMBERS)
-    types = random.choice(list(TYPES), forest.columns) if seed % 4 else ["int16"] * forest.columns
-    text = ",".join(f"{k + 1}={name}" for k, name in enumerate(types))
-    made = design(forest, tmp_path, c_inputs="raw", targets=("c",), types=text, layout=("branches", "nodes")[seed % 2])
-    assert differences(CEngine, made, tmp_path, seed, 1000).count == 0
 
 
 def test_types_are_read_and_wrong_ones_are_refused():

@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from contract.kinds import KINDS
+from forest_kinds import FEATURE_NAMES
 from models import trained
 from random_forests import random_forest
 from random_netlists import all_kinds
@@ -60,21 +61,9 @@ def test_every_kind_of_cell_is_simulated_and_proved(latency, tmp_path, need_tool
             for _ in range(50)
         ]
         words = np.array(rows, dtype=np.int64)
-        for standard in STANDARDS:
-            assert "PASS 50 vectors" in benched(netlist, words, by_cells(netlist, words), tmp_path, standard)
+        said = benched(netlist, words, by_cells(netlist, words), tmp_path, STANDARDS[seed])
+        assert "PASS 50 vectors" in said
         assert prove_vhdl(netlist, core_of(netlist).encode()).proved
-
-
-@pytest.mark.parametrize("latency", [0, 3])
-def test_random_forests_are_simulated_and_proved(latency, tmp_path, need_tool):
-    need_tool("ghdl")
-    for seed in range(8):
-        forest = random_forest(seed, True)
-        netlist = lowered(forest, latency)
-        words = words_of(forest, np.zeros((1, forest.columns)), 100)
-        said = benched(netlist, words, expected(forest, netlist, words), tmp_path, STANDARDS[seed % 2])
-        assert f"PASS {len(words)} vectors" in said
-        assert seed > 3 or prove_vhdl(netlist, core_of(netlist).encode()).proved
 
 
 def simulated(kind, folder, latency, standards):
@@ -110,29 +99,6 @@ def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_pat
 
 # --- names ------------------------------------------------------------------------------------------------
 
-HOSTILE = [
-    'x"; end; --', "Temp", "temp", "TEMP", "signal", "Signal", "a__b", "_a_", "\\a\\", "é" * 60, "",
-    "end\nentity evil is", "x0", "n12", "sum3", "-- synthesis translate_off", "std_logic", "unsigned", "y", "clk",
-    "label",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("standard", thinned(STANDARDS[::-1], keep=1))
-def test_hostile_names_of_features_are_harmless(standard, tmp_path, need_tool):
-    need_tool("ghdl")
-    forest = next(forest for seed in range(99) if len((forest := random_forest(seed, True)).features) == 5)
-    for start in range(0, len(HOSTILE), 5):
-        names = HOSTILE[start : start + 5]
-        features = tuple(
-            replace(feature, name=names[index % len(names)]) for index, feature in enumerate(forest.features)
-        )
-        netlist = lowered(replace(forest, name=names[0], features=features), start % 2)
-        text = core_of(netlist)
-        assert not re.search(r"__|_\W|\\|evil is", text.replace("m__", ""))
-        words = words_of(forest, np.zeros((1, forest.columns)), 20)
-        assert "PASS" in benched(netlist, words, expected(forest, netlist, words), tmp_path, standard)
-        assert prove_vhdl(netlist, text.encode()).proved
-
 
 def all_files(forest, latency):
     """{path: text} of the core, its stream wrapper and their test benches, in the order of their use."""
@@ -156,15 +122,17 @@ def own_names():
 def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, need_tool):
     """Each kept off, or harmless as it is: `signal` becomes m_signal."""
     need_tool("ghdl")
-    names = {identifier(name).lower(): name for name in [*own_names(), *HOSTILE, "Work", "IEEE", "std", "rtl", "test"]}
+    names = {
+        identifier(name).lower(): name for name in [*own_names(), *FEATURE_NAMES, "Work", "IEEE", "std", "rtl", "test"]
+    }
     assert {"m_signal", "m_std_logic", "m_read", "m_ieee", "m_label", "digits"} <= set(names)
-    files = []
-    for place, name in enumerate(names.values()):
+    files, chosen = [], list(names.values())[:: 3 if standard == STANDARDS[0] else 1]
+    for place, name in enumerate(chosen):
         for path, text in all_files(replace(SMALL, name=name), 3 * (place % 2)).items():
             (tmp_path / path).write_text(text)
             files.append(path)
     analyzed(tmp_path, files, standard)
-    for place, name in enumerate(names.values()):
+    for place, name in enumerate(chosen):
         if place % 8 == 0:
             ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_tb")
             ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_axis_tb")
@@ -178,11 +146,11 @@ def test_edits_are_found_by_the_proof_or_change_nothing(need_tool):
     test bench must then pass as well."""
     need_tool("ghdl")
     random, found = Random(0), []
-    for index in range(16):
+    for index in range(8):
         forest = random_forest(index % 4, True)
         netlist = lowered(forest, index % 3)
         found.append(survives(forest, netlist, edited(core_of(netlist), random)))
-    assert "missed" not in found and found.count("found") > 8
+    assert "missed" not in found and found.count("found") > 4
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
+from thinned import only
 
 import forestc
 from forestc.checks.proof import prove_netlist
@@ -28,7 +29,7 @@ def rows(seed, classes, features=2):
     return X, np.unique(np.digitize(s, edges), return_inverse=True)[1]
 
 
-@pytest.mark.parametrize("latency", [0, 3])
+@pytest.mark.parametrize("latency", only([0, 3], 1))
 @pytest.mark.parametrize(
     "model",
     [
@@ -76,7 +77,7 @@ def test_a_tournament_with_one_wrong_cell_is_never_proved():
     tournament = min(net for net, cell in enumerate(netlist.cells) if isinstance(cell, Compare))
     random, tried = Random(0), 0
     for net, cell in enumerate(netlist.cells[tournament:], tournament):
-        if random.random() < 0.75:
+        if random.random() < 0.9:
             continue
         if isinstance(cell, Compare):
             other = Compare(cell.b, cell.a)
@@ -87,7 +88,7 @@ def test_a_tournament_with_one_wrong_cell_is_never_proved():
         wrong = replace(netlist, cells=(*netlist.cells[:net], other, *netlist.cells[net + 1 :]))
         assert not prove_netlist(forest, wrong, witness).proved, net
         tried += 1
-    assert tried > 10
+    assert tried > 4
 
 
 def test_one_feature_whose_sums_hang_together_is_not_refuted():

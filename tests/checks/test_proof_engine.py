@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from models import trained
 from random_forests import random_forest
+from thinned import only
 from verilog_mutants import CAPACITIES, mutants
 from walkers import KINDS, NARROW, same_rows
 
@@ -79,7 +80,7 @@ def test_changed_steps_are_not_proved(need_tool):
 def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():
     """And what is refuted differs on the row that is named."""
     random, counts = np.random.default_rng(0), {"proved": 0, "refuted": 0, "undecided": 0}
-    for seed in range(12):
+    for seed in range(6):
         forest = random_forest(seed, True, KINDS[seed % 4], NARROW)
         good = image_of(forest, ANY).words
         first = 16 + ANY.outputs + int(good[12])
@@ -98,7 +99,7 @@ def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():
             assert same or not proof.proved, (seed, proof.parts)
             if proof.refuted and proof.parts[0].proved:
                 assert "the image gives" in proof.parts[1].why or not same, proof.parts
-    assert counts["refuted"] > 100 and counts["proved"] > 10, counts
+    assert counts["refuted"] > 50 and counts["proved"] > 5, counts
 
 
 def test_each_other_word_of_an_image_is_held():
@@ -171,7 +172,7 @@ def below(tree, node, leaf):
     return below(tree, int(tree.left[node]), leaf) or below(tree, int(tree.right[node]), leaf)
 
 
-@pytest.mark.parametrize("kind", ["xgboost-multi", "forest-missing"])
+@pytest.mark.parametrize("kind", only(["xgboost-multi", "forest-missing"], 1))
 def test_a_compiled_folder_is_proved(kind, tmp_path, need_tool):
     need_tool("yosys")
     model, X, y = trained(kind)

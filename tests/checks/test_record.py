@@ -29,6 +29,15 @@ def compiled(tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="module")
+def checked(compiled, tmp_path_factory):
+    """The text of a record."""
+    folder = shutil.copytree(compiled, tmp_path_factory.mktemp("checked") / "design")
+    shutil.copy(compiled.parent / "rows.npz", folder.parent)
+    assert run(folder, engines=["netlist"], random_rows=1).ok
+    return (folder / "check.json").read_text()
+
+
 @pytest.fixture
 def folder(compiled, tmp_path):
     shutil.copy(compiled.parent / "rows.npz", tmp_path)
@@ -190,15 +199,18 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
         ),
     ],
 )
-def test_a_damaged_record_is_refused_by_file_and_field(folder, damage, field):
-    run(folder, engines=["netlist"], random_rows=1)
+def test_a_damaged_record_is_refused_by_file_and_field(folder, checked, damage, field):
     path = folder / "check.json"
-    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    path.write_text(json.dumps(damage(json.loads(checked))))
     with pytest.raises(ForestcError, match=rf"check\.json.*{field}|{field}.*check\.json"):
         forestc.open_design(folder).last_check()
     path.write_text(path.read_text()[:-5])
     with pytest.raises(ForestcError, match=r"check\.json is damaged"):
         forestc.inspect(folder)
+
+
+def test_a_check_replaces_a_damaged_record(folder):
+    (folder / "check.json").write_text("{")
     assert run(folder, engines=["netlist"], random_rows=1).ok and forestc.open_design(folder).last_check()
 
 

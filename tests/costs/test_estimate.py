@@ -12,6 +12,7 @@ from models import trained
 from random_forests import random_forest
 from sklearn.base import clone
 from steps import calls_of
+from thinned import only
 
 import forestc
 from forestc.commands.synth import synth
@@ -40,7 +41,7 @@ def design(tmp_path_factory):
     return forestc.compile(model, X, out, label=y, latency=2, targets=["verilog"], name="m").design
 
 
-@pytest.mark.parametrize("device", ["xcup", pytest.param("ice40-hx8k", marks=pytest.mark.slow), "ecp5-85k"])
+@pytest.mark.parametrize("device", only(["xcup", "ice40-hx8k", "ecp5-85k"], 2))
 def test_near_what_synthesis_finds(design, device):
     if find_yosys() is None and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
         pytest.skip("yosys is not installed")

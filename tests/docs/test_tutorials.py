@@ -12,7 +12,7 @@ from docs.page_runner import run_page
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
-SLOW = ("explore", "docs/howto/inputs")  # of the commands of `explore` other tests run all
+SLOW = ("explore", "docs/howto/inputs", "fpga", "hls4ml")  # other tests run what their commands run
 # beside tutorials those that are run; of other pages the commands are checked
 OTHERS = {"docs/howto/inputs": ("cc",), "README": ("verilator", "cc")}
 TOOLS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from thinned import thinned
 from verilog_mutants import CAPACITIES, mutants, outcome, sampled
 
 from forestc.engine.verilog import emit
@@ -12,12 +11,14 @@ SEED = 5
 
 
 # an image of one bank is long here; tests/engine/test_walkers.py and test_images.py run such engines, too
-@pytest.mark.parametrize("name", thinned(["two banks", "registers", "one bank"], keep=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["two banks", "registers", "one bank"])
 def test_the_engine_itself_passes_all_trials(name, tmp_path, need_tool):
     need_tool("iverilog")
     assert outcome(emit(CAPACITIES[name]), name, tmp_path) == ""
 
 
+@pytest.mark.slow
 def test_mutants_are_found(tmp_path, need_tool):
     need_tool("iverilog")
     everything = mutants()

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from example_counts import examples
 from models import trained
 from random_forests import random_forest
 from sklearn.base import clone
+from thinned import only, thinned
 from walkers import KINDS, NARROW, Bench, same_rows
 
 import forestc
@@ -43,7 +45,7 @@ def words_of(forest, count=400):
 def test_random_forests(kind, bench, need_tool):
     """Thresholds, cuts, categories of one mask and of several, missing values, ties, leaves of several outputs."""
     need_tool("iverilog")
-    for seed in range(6):
+    for seed in range(examples(3)):
         forest = random_forest(seed, True, kind, NARROW)
         verdict = bench.run([forest], words_of(forest), stall=seed % 3 * 5, seed=seed)
         assert verdict.passed, (seed, verdict.text)
@@ -90,7 +92,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", thinned(VARIANTS, keep=3))
 def test_models_change_in_mid_stream(variant, tmp_path, need_tool):
     """Each row is answered by one model whole, and each model follows the one before."""
     need_tool("iverilog")
@@ -103,7 +105,7 @@ def test_models_change_in_mid_stream(variant, tmp_path, need_tool):
         assert verdict.passed and verdict.taken == 4, verdict.text
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", only(VARIANTS, 0, 3))
 def test_a_reset_drops_rows_and_half_an_image_and_keeps_the_model(variant, tmp_path, need_tool):
     """Rows that are inside have no results, those after the reset have theirs, and no result comes from before."""
     need_tool("iverilog")

@@ -10,6 +10,7 @@ import exploration_trainers
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from thinned import thinned
 
 import forestc
 from forestc.commands.explore import COMMANDS
@@ -66,7 +67,7 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", thinned(WAYS, keep=4))
 def test_a_folder_of_kept_results_has_the_bytes_of_one_without(material, way, tmp_path, monkeypatch):
     monkeypatch.setattr(verilator, "find_verilator", lambda: None)  # the check of the folder is no matter here
     first = Bench(material, COMMANDS)

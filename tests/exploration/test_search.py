@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
 import shutil
 import signal
@@ -18,6 +17,7 @@ from types import SimpleNamespace
 import exploration_trainers
 import pyarrow.parquet as pq
 import pytest
+from exploration_pool import searches_here
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
@@ -29,7 +29,7 @@ from forestc.exploration.candidate import Bench
 from forestc.exploration.choice import unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
-from forestc.exploration.pool import DaskPool, carried_out
+from forestc.exploration.pool import DaskPool
 from forestc.exploration.search import OutOfTimeError, Search
 from forestc.exploration.study import Goal, Score, Trial, open_study
 from forestc.forest.text import print_forest
@@ -58,13 +58,20 @@ def trials_of(study):
     return [(each.number, dict(each.options), each.figures, each.validation) for each in study.trials]
 
 
+@pytest.fixture
+def here(monkeypatch):
+    searches_here(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def done(work):
-    """A study of a given model, by one worker."""
-    return forestc.explore(
-        work / "model.forest", work / "train.csv", work / "done", validation=work / "other.csv",
-        test=work / "test.csv", trials=TRIALS, **{**BASE, "prove": True},
-    )  # fmt: skip
+    """A study of a given model."""
+    with pytest.MonkeyPatch.context() as patch:
+        searches_here(patch)
+        return forestc.explore(
+            work / "model.forest", work / "train.csv", work / "done", validation=work / "other.csv",
+            test=work / "test.csv", trials=TRIALS, **{**BASE, "prove": True},
+        )  # fmt: skip
 
 
 def test_every_point_of_the_front_is_a_checked_folder(done, work):
@@ -132,6 +139,7 @@ def test_a_killed_search_of_two_workers_goes_on_to_the_trials_of_one(done, work,
     assert [trial.number for trial in again.front] == [trial.number for trial in done.front]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_loses_its_trial_alone(work):
     study = forestc.explore(
         None, work / "train.csv", work / "dying", train=exploration_trainers.fit_or_fail, trials=4, trial_seconds=8.0,
@@ -146,34 +154,6 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
     assert len(study.complete) == 1
     assert all(trial.options["depth"] in (1, 2, 3, 4) for trial in study.complete)
     assert (study.folder / "trials" / "0000" / "model.forest").exists()
-
-
-class Here:
-    """A pool of this process."""
-
-    def __init__(self, bench):
-        self.bench, self.jobs = bench, []
-
-    def free(self):
-        return 1 - len(self.jobs)
-
-    def give(self, job):
-        self.jobs.append(job)
-
-    def take(self, until=math.inf):
-        return [carried_out(self.bench, self.jobs.pop())]
-
-    def drop(self):
-        pass
-
-    close = drop
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Searches in this process, where nothing depends on workers, which take seconds to start, as Verilator does."""
-    monkeypatch.setattr("forestc.commands.explore.pool_of", Here)
-    monkeypatch.setattr("forestc.toolchain.verilator.find_verilator", lambda: None)
 
 
 def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch):
@@ -334,7 +314,7 @@ def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
         pool.free()
 
 
-def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(work, monkeypatch):
+def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(work, here, monkeypatch):
     def stop(line):
         if line.startswith("2 of"):
             raise KeyboardInterrupt
@@ -357,6 +337,7 @@ def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(wor
     assert again.asked["unfinished"] is None and again.asked["finish"] == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_what_workers_do(work):
     """The trial that is under way when Ctrl-C comes would take a quarter of an hour."""
     program = (
@@ -381,7 +362,7 @@ def test_ctrl_c_ends_what_workers_do(work):
     assert (work / "slow" / "front.csv").exists()
 
 
-def test_a_search_ends_in_its_time_and_goes_on(work, done, monkeypatch):
+def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
     """By a clock that jumps once five trials are done."""
     later = [0.0]
 

@@ -61,7 +61,7 @@ def test_what_a_study_was_asked_has_its_types(tmp_path, change, said):
         asked_before(study.folder)
 
 
-def test_kept_content_takes_no_more_memory_than_it_says(tmp_path):
+def test_kept_content_takes_no_more_memory_than_it_says(tmp_path, monkeypatch):
     import io
     import zipfile
     import zlib
@@ -81,5 +81,6 @@ def test_kept_content_takes_no_more_memory_than_it_says(tmp_path):
     assert memory.recall("arrays") is None
     bomb = zlib.compressobj(9)
     zeros = bytes(1 << 20)
-    path.write_bytes(b"".join(bomb.compress(zeros) for _ in range(1100)) + bomb.flush())
+    monkeypatch.setattr("forestc.exploration.kept.MOST_CONTENT", 10 << 20)
+    path.write_bytes(b"".join(bomb.compress(zeros) for _ in range(11)) + bomb.flush())
     assert memory.recall("arrays") is None

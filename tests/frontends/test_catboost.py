@@ -7,6 +7,7 @@ import tracemalloc
 import catboost
 import numpy as np
 import pytest
+from example_counts import examples
 from mutations import judged
 from sklearn.datasets import load_breast_cancer, load_iris
 
@@ -245,7 +246,7 @@ INTERESTING += [float("inf"), [1, "a"], {"a": 1}]
 @pytest.mark.parametrize("name", ["binary", "multi", "nested", "regression"])
 def test_mutated_documents(documents, name):
     source, read = random.Random(5), 0
-    for _ in range(400):
+    for _ in range(examples(150)):
         document = json.loads(json.dumps(documents[name]))
         for _ in range(source.randint(1, 3)):
             place = document
@@ -263,7 +264,7 @@ def test_mutated_documents(documents, name):
                     place[key] = json.loads(json.dumps(source.choice(INTERESTING)))
                 break
         read += judged(read_json, json.dumps(document).encode())
-    assert 0 < read < 400
+    assert 0 < read < examples(150)
 
 
 def test_truncation_at_any_place(documents):

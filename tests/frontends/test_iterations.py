@@ -27,7 +27,7 @@ def stopped(X=X, Y=Y, rounds=40, **params):
     """A Booster that was stopped early: it says its best iteration and predicts with all."""
     fit, judged = (xgboost.DMatrix(X[rows], Y[rows]) for rows in (FIT, JUDGED))
     params = {"objective": "binary:logistic", "max_depth": 3, "eta": 1.0, "nthread": 1, **params}
-    return xgboost.train(params, fit, rounds, [(judged, "x")], early_stopping_rounds=3, verbose_eval=False)
+    return xgboost.train(params, fit, rounds, evals=[(judged, "x")], early_stopping_rounds=3, verbose_eval=False)
 
 
 def same(forest, expected, X=X):
@@ -161,7 +161,7 @@ def test_commands_take_it(tmp_path, capsys):
     from forestc.cli import main
 
     booster = stopped()
-    path, best = tmp_path / "m.model", booster.best_iteration + 1
+    path, best = tmp_path / "m.ubj", booster.best_iteration + 1
     booster.save_model(path)
     assert forestc.inspect(path, iterations="best")["trees"] == best
     design = forestc.compile(path, None, tmp_path / "out", targets="c", level=0, iterations="best").design

@@ -41,7 +41,8 @@ from forestc.rows.encode import evaluate
 @pytest.mark.parametrize("missing", [0, 1])
 def test_every_mode_at_every_kind_of_threshold(mode, value, missing):
     tree = (0, mode, value, [(0, 1.0)], [(0, 2.0)], missing)
-    beside = np.nextafter(np.float32(value), np.array([np.inf, -np.inf], dtype=np.float32))
+    with np.errstate(over="ignore"):
+        beside = np.nextafter(np.float32(value), np.array([np.inf, -np.inf], dtype=np.float32))
     rows = np.tile(np.array([value, *beside, 0, 1e-45, -1e-45, np.nan, np.inf, -np.inf], dtype=np.float32), (3, 1)).T
     agree(regressor([tree]), rows)
     agree(regressor([tree], kind=DOUBLE, tensors=True), rows.astype(np.float64))

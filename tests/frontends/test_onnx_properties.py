@@ -189,7 +189,8 @@ def test_steps_before_the_trees(seed, steps, double, modes):
         cuts = cuts[np.isfinite(cuts)].astype(dtype)
         if len(cuts):
             chosen = random.choice(cuts, len(rows))
-            beside = np.nextafter(chosen, random.choice([-np.inf, np.inf], len(rows)).astype(dtype))
+            with np.errstate(over="ignore"):
+                beside = np.nextafter(chosen, random.choice([-np.inf, np.inf], len(rows)).astype(dtype))
             near = np.where(random.random(len(rows)) < 0.5, chosen, beside)
             column = rows[:, feature.column]
             rows[:, feature.column] = np.where(random.random(len(rows)) < 0.6, near, column)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pytest
 import skops.io
@@ -40,16 +39,6 @@ def test_what_a_search_chose_is_said_and_kept(tmp_path):
     skops.io.dump(search, tmp_path / "m.skops")
     output = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.skops")], env={"COLUMNS": "300"})
     assert wanted in output.stdout
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS)[::4])
-def test_files_hold_the_live_model(kind, tmp_path):
-    model = KINDS[kind]()
-    skops.io.dump(model.source, tmp_path / "m.skops")
-    joblib.dump(model.source, tmp_path / "m.joblib")
-    for source in (model.source, tmp_path / "m.skops", tmp_path / "m.joblib"):
-        said = evaluate(load(source, trust_pickle=True), model.X)
-        assert np.array_equal(said.decision, model.decision(model.X))
 
 
 def test_a_search_of_another_librarys_models_is_read():

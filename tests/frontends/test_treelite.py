@@ -32,7 +32,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
 def test_a_cut_off_checkpoint_is_refused(tmp_path):
     data = KINDS["treelite-by-hand"]().source.serialize_bytes()
     source = random.Random(0)
-    for end in sorted(source.sample(range(len(data)), 8)):
+    for end in sorted(source.sample(range(len(data)), 4)):
         (tmp_path / "forest.tl").write_bytes(data[:end])
         with pytest.raises(ModelError):
             load(tmp_path / "forest.tl")

@@ -229,7 +229,7 @@ def test_a_column_is_not_a_number_and_a_category():
 
 def test_the_best_iteration_counts_wherever_it_comes_from(tmp_path):
     X, y = BINARY(return_X_y=True)
-    stop = xgboost.callback.EarlyStopping(3)
+    stop = xgboost.callback.EarlyStopping(rounds=3)
     model = xgboost.XGBClassifier(n_estimators=60, learning_rate=0.8, callbacks=[stop])
     model.fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])], verbose=False)
     model.save_model(tmp_path / "m.json")

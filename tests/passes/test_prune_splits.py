@@ -12,7 +12,7 @@ from models import trained
 from random_forests import random_forest, troublesome_rows
 from sklearn.ensemble import RandomForestRegressor
 from split_problems import loss_of
-from thinned import thinned
+from thinned import only, thinned
 
 from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError
@@ -37,7 +37,7 @@ def digits(trees=6, depth=3):
     return xgboost.XGBClassifier(max_depth=depth, n_estimators=trees, random_state=0).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("kind", ["xgboost-binary", "digits", "forest-binary", "forest-missing"])
+@pytest.mark.parametrize("kind", only(["xgboost-binary", "digits", "forest-binary", "forest-missing"], 0, 1))
 def test_no_decision_of_the_rows_changes(kind):
     model, X, y = digits() if kind == "digits" else trained(kind)
     X, y = X[::3], y[::3]
@@ -69,7 +69,7 @@ def test_any_forest_keeps_its_decisions():
     assert done >= 10
 
 
-@pytest.mark.parametrize("kind", ["xgboost-binary", "digits", "forest-missing"])
+@pytest.mark.parametrize("kind", thinned(["xgboost-binary", "digits", "forest-missing"], keep=1))
 def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
     """A core of a third of the rows, to which those are added that would be decided otherwise; all rows are looked at
     in batches, in memory and read anew each time."""
@@ -328,7 +328,7 @@ class Known(dict):
             for kind in ("xgboost-binary", "digits", "forest-missing", "xgboost-missing", "regression")
             for options in ({}, {"rewire": False}, {"leaf_bits": 1})
         ],
-        keep=7,
+        keep=3,
     ),
 )
 def test_a_pass_that_remembers_makes_the_same(kind, options):

@@ -56,7 +56,11 @@ def total(forest, unit):
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("extra", "boosting-multi"))) for kind in MODELS]
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("extra", "boosting-multi", "forest-multi")))
+        for kind in MODELS
+    ],
 )
 def test_fewer_trees_within_the_tolerance(kind):
     forest, rows, judge = case(kind)

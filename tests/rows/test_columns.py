@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import xgboost
+from example_counts import examples
 from random_columns import check_case, random_case
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
@@ -27,8 +28,8 @@ from forestc.rows.files import rows_from
 
 @pytest.mark.filterwarnings("ignore")
 def test_rows_are_matched_as_the_rule_says(tmp_path):
-    found = Counter(check_case(random_case(seed), tmp_path) for seed in range(250))
-    assert min(found["refused"], found["taken"], found["adopted"]) > 20
+    found = Counter(check_case(random_case(seed), tmp_path) for seed in range(examples(120)))
+    assert min(found["refused"], found["taken"], found["adopted"]) > 9
 
 
 def classes_of(forest, rows, label=None):

@@ -51,7 +51,8 @@ def narrow_points(low: Floats, high: Floats, jit: bool = True) -> tuple[Floats, 
         else:
             least = middle
     words = place_words(*_scaled(low, high, most, top), count, max(1, top + most + 1))
-    return np.ldexp(words.astype(np.float64), -most), most
+    with np.errstate(over="ignore"):
+        return np.ldexp(words.astype(np.float64), -most), most
 
 
 def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, Ints]:

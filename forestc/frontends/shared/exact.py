@@ -22,9 +22,9 @@ SCORE_WINDOW = 64  # scores on either side of a threshold that are tested one by
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
     """Thresholds t' such that `x < t'` if and only if `x <= t`, for every finite float x of 32 or 64 bits: the float
     next above the largest one that does not exceed t."""
-    if bits == 64:
-        return np.asarray(np.nextafter(thresholds, np.inf), dtype=np.float64)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # infinity is next above the largest float
+        if bits == 64:
+            return np.asarray(np.nextafter(thresholds, np.inf), dtype=np.float64)
         near = thresholds.astype(np.float32)
         below = np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
         return np.nextafter(below, np.float32(np.inf)).astype(np.float64)

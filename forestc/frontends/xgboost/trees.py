@@ -151,8 +151,9 @@ def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> Right
 def marked_missing(forest: Forest, marker: float) -> Forest:
     """The forest of an estimator that reads `marker`, besides NaN, as a missing value: it takes the side of a missing
     value at every node."""
-    value = float(np.float32(marker))
-    above = float(np.nextafter(np.float32(value), np.float32(np.inf)))
+    with np.errstate(over="ignore"):
+        value = float(np.float32(marker))
+        above = float(np.nextafter(np.float32(value), np.float32(np.inf)))
     trees = []
     for tree in forest.trees:
         sets, set_index, threshold = list(tree.sets), np.array(tree.set_index), np.array(tree.threshold)
