@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import forestc
+from forestc.options.stream import StreamOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import MODELS, split_breast_cancer, split_digits
@@ -114,7 +115,6 @@ def each(*files: str, **options: Any) -> Callable[[Path], Iterator[bytes]]:
 
 QUANTIZED = ("forestc/passes/quantize", "forestc/passes/simplify.py", "forestc/passes/share_thresholds")
 LOGIC = (
-    *QUANTIZED,
     "forestc/lowering",
     "forestc/netlist",
     "forestc/backends/verilog.py",
@@ -127,13 +127,17 @@ GOLDEN: Mapping[str, Golden] = {
     "models read": Golden(("forestc/frontends", "forestc/forest"), loaded),
     "Verilog, -O0": Golden(LOGIC, each(".v", level=0, targets="verilog", latency=2)),
     "Verilog, -O1": Golden(LOGIC, each(".v", level=1, targets="verilog")),
-    "C, -O0": Golden(CODE, each(".h", level=0, targets="c")),
+    "C, -O0": Golden(CODE, each(".h", level=0, targets="c", c_layout="nodes")),
     "C, -O1": Golden(CODE, each(".h", level=1, targets="c", c_layout="ranked")),
     "other languages": Golden(
         ("forestc/backends/vhdl.py", "forestc/backends/hls.py", "forestc/backends/amaranth.py"),
         compiled("breast_cancer.json", ".vhd", ".py", ".cpp", ".h", level=1, targets="vhdl,hls,amaranth"),
     ),
-    "estimates": Golden(("forestc/costs",), each(level=1, targets="verilog,c", figures=FIGURES)),
+    "stream wrapper": Golden(
+        ("forestc/backends/axi_stream.py",),
+        compiled("breast_cancer.json", ".v", level=1, targets="verilog", stream=StreamOptions(tdata_bits=64)),
+    ),
+    "estimates": Golden(("forestc/costs",), each(".h", level=1, targets="verilog,c", figures=FIGURES)),
     "-O2": Golden(
         (*SEARCH, "forestc/passes/prune_splits"),
         compiled("breast_cancer.json", ".v", level=2, targets="verilog"),
@@ -151,7 +155,7 @@ GOLDEN: Mapping[str, Golden] = {
         with_pass("quantize,extract-rules{tolerance=0.1},simplify"),
     ),
     "input model": Golden(("forestc/inputs", "forestc/algorithms/networks"), inputs),
-    "engine": Golden(("forestc/engine", "forestc/backends/engine.py"), an_engine),
+    "engine": Golden(("forestc/engine", "forestc/backends/engine.py", "hdl_templates"), an_engine),
 }  # fmt: skip
 
 
