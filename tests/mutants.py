@@ -7,8 +7,8 @@
 
 A mutant has one comparison, sum, constant, `not`, `and` or `or` replaced. All tests of TESTS run once, which shows the
 functions that each test calls (`--calls` keeps them in a file: only tests that it lacks run again). A mutant is tried
-by the tests that call its function, the quickest first, until one fails or LIMIT is used up. One that lives shows a
-missing test, or is a change that says the same, such as a bound that is never reached.
+by the tests that call its function, the quickest first, until one fails or the limit of processor time is reached. One
+that lives shows a missing test, or is a change that says the same, such as a bound that is never reached.
 
 `--json` is written after each mutant; the same command goes on where it stopped, and tries what lives by tests that
 are new. `--again` tries the mutants that were noticed before, first by the test that noticed them, on the code and the
@@ -61,8 +61,8 @@ LIBRARIES = (  # imported once, before the processes fork
     "lightgbm", "xgboost", "sklearn.ensemble", "sklearn.pipeline", "catboost", "onnx", "onnxruntime", "skl2onnx",
     "treelite", "pandas", "pyarrow.dataset", "scipy.optimize", "hypothesis", "amaranth", "jsonschema", "highspy",
 )  # fmt: skip
-LIMIT = 90.0  # seconds of processor time for the tests of a mutant
-SLOWER = 30.0, 10.0  # a test hangs after these seconds of processor time, and this many times what it usually takes
+LIMIT = 90  # seconds of processor time for the tests of a mutant
+SLOWER = 20.0, 10.0  # a test hangs after these seconds of processor time, and this many times what it usually takes
 SILENCE = 150.0  # seconds without word from a test, and ten times what it usually takes, after which it hangs
 BATCHES = (12, 60, 300)  # tests that one process tries, after which the next gets the rest
 SEED = 50  # of hypothesis: the same examples in each run
@@ -378,7 +378,7 @@ def trial(mutant: Mutant | None, names: list[str], reach: Reach, seconds: float)
     return says, which or (began[-1] if began else "before the first test"), began
 
 
-def tried(mutant: Mutant, reach: Reach) -> Mutant:
+def tried(mutant: Mutant, reach: Reach, limit: float) -> Mutant:
     """The mutant with what the tests say that did not try it before."""
     reached = reach.of(mutant)
     mutant.reached = len(reached)
@@ -386,10 +386,10 @@ def tried(mutant: Mutant, reach: Reach) -> Mutant:
         mutant.outcome = "is not in the code"
         return mutant
     left, sizes, says = [name for name in reached if name not in set(mutant.tried)], iter(BATCHES), ""
-    while left and says != "stops":
+    while left and says != "stops" and mutant.seconds < limit:
         start, size = processor_seconds(), 1 if mutant.before == left[0] else next(sizes, len(left))
         batch = sorted(left[:size], key=lambda name: name.split("::")[0])  # a module's fixtures are made once
-        says, which, began = trial(mutant, batch, reach, LIMIT - mutant.seconds)
+        says, which, began = trial(mutant, batch, reach, limit - mutant.seconds)
         mutant.seconds = round(mutant.seconds + processor_seconds() - start, 2)
         over = set(batch if says == "ends" else began)  # a test that is not there, as a mutant left it out, is over
         mutant.tried += [name for name in batch if name in over]
@@ -450,6 +450,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, metavar="N", help="that many, drawn at random; all by default")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
+    parser.add_argument("--limit", type=float, default=LIMIT, metavar="SECONDS", help=f"a mutant (default {LIMIT})")
     parser.add_argument("--tests", default=",".join(TESTS), metavar="PATHS", help="tests that try (default: all)")
     parser.add_argument("--tests-from", type=Path, default=Path(__file__).parents[1], metavar="DIR", help="a checkout")
     parser.add_argument("--calls", type=Path, metavar="FILE", help="what each test calls, kept between runs")
@@ -476,7 +477,8 @@ def main() -> None:
     every = chosen(options, kept, again)
     todo = [mutant for mutant in every if mutant.outcome not in NOTICED]
     with ProcessPoolExecutor(options.jobs, FORK) as pool:
-        for mutant in pool.map(tried, todo, repeat(reach)) if options.jobs > 1 else map(tried, todo, repeat(reach)):
+        each = pool.map if options.jobs > 1 else map
+        for mutant in each(tried, todo, repeat(reach), repeat(options.limit)):
             every = [mutant if other.change == mutant.change else other for other in every]
             print(f"{mutant.outcome:7} {mutant}  {mutant.test}", flush=True)
             if mutant.before and mutant.outcome not in NOTICED:
