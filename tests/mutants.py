@@ -349,7 +349,8 @@ def quietly(words: list[str], plugins: list[object], folder: str) -> int:
     os.environ.update(TMPDIR=folder, HYPOTHESIS_STORAGE_DIRECTORY=f"{folder}/hypothesis")
     tempfile.tempdir = None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts with it ignored
-    words = ["-p", "no:cacheprovider", "-q", f"--hypothesis-seed={SEED}", f"--basetemp={folder}/tests", *words]
+    words = [*words, "-q", "-p", "no:cacheprovider", f"--hypothesis-seed={SEED}", f"--basetemp={folder}/tests",
+             "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # a plugin's library is imported before  # fmt: skip
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
         return int(pytest.main(words, plugins))
 
