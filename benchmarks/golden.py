@@ -58,7 +58,7 @@ def compiled(model: str, *files: str, figures: Sequence[str] = (), **options: An
 
 
 def contents(folder: Path, suffixes: Sequence[str]) -> Iterator[bytes]:
-    """Of all files with these suffixes but test benches."""
+    """The bytes of all files with these suffixes, test benches left out."""
     for path in sorted(folder.rglob("*")):
         if path.suffix in suffixes and not path.stem.endswith("_tb"):
             yield path.read_bytes()

@@ -23,7 +23,12 @@ SCRIPTS = sorted(
     for path in FOLDER.glob("*.py")
     if "\ndef main(" in path.read_text(encoding="utf-8") and path.stem not in OWN_TESTS
 )
-SLOW = ("estimates", "slower_devices", "levels")  # synthesis for all families, place and route twice, all levels
+SLOW = (
+    "estimates",  # synthesis for all families
+    "slower_devices",  # place and route twice
+    "levels",
+    "installs",  # an environment of its own
+)
 NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # tables that --small reads
 KEYS = ("title", "command", "commit", "date", "machine", "measures", "golden", "rows")
 
