@@ -49,10 +49,10 @@ EXACT = "simplify,quantize{exact=true},simplify"
 PATHS = "simplify,share-thresholds,quantize{change=auto},simplify"
 WITHIN = "share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE}"
 LEVELS: tuple[Level, ...] = (
-    Level("the model's own decision for every input", EXACT),
-    Level("every path and every decision of the given rows", PATHS),
+    Level("the model's own decision for every input but near ties", EXACT),
+    Level("every path of the given rows, and every decision of them but near ties", PATHS),
     Level(
-        "every decision of the given rows, and accuracy on other rows, within the tolerance",
+        "every decision of the given rows that -O1 keeps, and accuracy on other rows, within the tolerance",
         PATHS,
         (PATHS,),
         "prune-splits{keep=decisions}",

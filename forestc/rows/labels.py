@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
-from forestc.rows.frames import frame_labels
+from forestc.rows.frames import frame_labels, is_absent
 
 # The classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -132,10 +132,7 @@ def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, sta
 
 def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, start: int) -> NDArray[Any]:
     if not classes:
-        try:
-            values = np.array([float(label) for label in labels])
-        except (TypeError, ValueError) as error:
-            raise RowsError(f"a label is not a number ({error})", where=f"{where}, from row {start}") from None
+        values = np.array(_numbers(labels, where, start))
         if not np.isfinite(values).all():
             row = start + int(np.flatnonzero(~np.isfinite(values))[0])
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
@@ -215,10 +212,7 @@ def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
 
 
 def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArray[np.int64]:
-    try:
-        table = np.array([[float(label) for label in column] for column in columns]).T
-    except (TypeError, ValueError) as error:
-        raise RowsError(f"a label is not a number ({error})", where=f"{where}, from row {start}") from None
+    table = np.array([_numbers(column, where, start) for column in columns]).T
     wrong = np.flatnonzero(~(((table == 0) | (table == 1)).all(axis=1) & (table.sum(axis=1) == 1)))
     if len(wrong):
         raise RowsError(
@@ -229,8 +223,20 @@ def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArra
     return np.asarray(np.argmax(table, axis=1), dtype=np.int64)
 
 
+def _numbers(labels: Sequence[Any], where: str, start: int) -> list[float]:
+    """Labels as numbers. Raises RowsError with the row of the first that is none."""
+    try:
+        return [float(label) for label in labels]
+    except (TypeError, ValueError):
+        row, label = next((row, label) for row, label in enumerate(labels) if _as_number(label) is None)
+    what, do = f"a label is not a number: {str(label)[:40]!r}", ""
+    if _is_missing(label):
+        what, do = "a label is missing", "remove the rows without one"
+    raise RowsError(what, where=f"{where}, row {start + row}", do=do)
+
+
 def _is_missing(label: object) -> bool:
-    return label is None or label != label or (isinstance(label, str) and not label.strip())
+    return is_absent(label) or label != label or (isinstance(label, str) and not label.strip())
 
 
 def _as_number(label: Any) -> float | None:

@@ -73,8 +73,8 @@ class PruneSplits:
     stride: every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with
     keep=decisions, the search also ends where the lowest price keeps no longer all decisions.
     leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
-    mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
-    which agree with the model less often on other rows.
+    mended: with keep=decisions the share of rows that small added trees may put right. With more, forests may get
+    smaller, and agree with the model less often on other rows.
     rewire: whether splits may take the conditions of other splits of the forest.
     copies: number of copies of each row with mixed values.
     mix: share of a copy's values that come from other rows of its class.

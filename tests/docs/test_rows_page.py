@@ -1,0 +1,37 @@
+"""The page of rows says that a row without a label is refused with its number: also where labels are values."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+from forestc import load
+from forestc.errors import RowsError
+from forestc.rows.files import rows_from
+
+PAGE = Path(__file__).parents[2] / "docs/howto/rows.md"
+X = np.arange(20.0).reshape(10, 2)
+Y = X[:, 0] / 4
+
+
+@pytest.mark.parametrize("kind", ["list", "empty", "absent", "csv", "parquet", "text"])
+def test_a_row_without_a_value_is_refused_with_its_number(kind, tmp_path):
+    assert re.search(r"A row without a label is\s+refused, with its number", PAGE.read_text(encoding="utf-8"))
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
+    frame.loc[7, "y"] = None
+    labels = {"list": None, "empty": " ", "absent": pd.NA, "text": "tall"}
+    given, label = X, [*Y[:7], labels.get(kind), *Y[8:]]
+    if kind == "csv":
+        given, label = tmp_path / "rows.csv", "y"
+        frame.to_csv(given, index=False)
+    if kind == "parquet":
+        given, label = tmp_path / "rows.parquet", "y"
+        frame.to_parquet(given, index=False)
+    said = "a label is not a number: 'tall'" if kind == "text" else "a label is missing"
+    with pytest.raises(RowsError, match=rf"{said}; .*, row 7(;|$)"):
+        list(rows_from(given, load(DecisionTreeRegressor(max_depth=2).fit(X, Y)), label).batches())
