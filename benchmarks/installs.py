@@ -22,7 +22,7 @@ from typing import Any
 from tools import ROOT, arguments, show
 
 MEASURES = ("forestc/cli", "forestc/costs", "forestc/compilation", "forestc/algorithms/covers")
-EXTRAS = ("demo", "sklearn,verilator", "all")  # of `make demo`, of a model and its checks, of README's commands
+EXTRAS = ("demo", "all")  # of `make demo`, of README's commands
 IRIS = """
 import joblib, pandas
 from sklearn.datasets import load_iris
@@ -45,9 +45,9 @@ COMMANDS = {
 def installed(extras: str, folder: Path) -> dict[str, Any]:
     """A row of some extras, whose environment is in the folder afterwards."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     start, before = time.perf_counter(), _children()
-    subprocess.run([*pip, "install", f"{ROOT}[{extras}]"], check=True)
+    subprocess.run([*pip, "install", "--quiet", f"{ROOT}[{extras}]"], check=True)
     seconds = time.perf_counter() - start
     packages = subprocess.run([*pip, "list", "--format=freeze"], check=True, capture_output=True, text=True).stdout
     size = sum(path.lstat().st_size for path in folder.rglob("*"))
