@@ -85,6 +85,7 @@ bench-speed: $(STAMP)
 
 bench-installs: $(STAMP)
 	$(call MEASURED,installs)
+	$(BIN)/python benchmarks/installs.py --make --json $(FILES)/make.json
 
 bench-exactness: $(STAMP)
 	$(call MEASURED,exactness)
