@@ -30,6 +30,13 @@ SLOW = (
     "installs",  # an environment of its own
 )
 NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # tables that --small reads
+NEEDS = {
+    "budgets": "arm-none-eabi-gcc",
+    "exactness": "iverilog",
+    "firmware_costs": "arm-none-eabi-gcc",
+    "shipped_models": "arm-none-eabi-gcc",
+    "streams": "iverilog",
+}
 KEYS = ("title", "command", "commit", "date", "machine", "measures", "golden", "rows")
 
 
@@ -58,7 +65,9 @@ def peers(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SCRIPTS])
-def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, monkeypatch, capsys):
+def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, monkeypatch, capsys, need_tool):
+    if name in NEEDS:
+        need_tool(NEEDS[name])
     text, output = (FOLDER / f"{name}.py").read_text(encoding="utf-8"), tmp_path / f"{name}.json"
     given = ["--small", "--json", str(output)]
     for option, folder in (("data", data), ("peers", peers)):

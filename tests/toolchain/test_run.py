@@ -193,8 +193,8 @@ def test_no_firmware_is_measured_by_a_compiler_that_does_nothing(folder, program
         measure(folder[0], cpu="cortex-m4", compiler="gcc")
     program(
         "arm-none-eabi-gcc",
-        '#!/bin/sh\nfor a in *.c; do [ -e "$a" ] && echo y > "${a%.c}.su"; done\n'
-        'while [ $# -gt 0 ]; do [ "$1" = -o ] && echo x > "$2"; shift; done; exit 0\n',
+        '#!/bin/sh\nwhile [ $# -gt 0 ]; do case "$1" in -c) echo y > "${2%.c}.su";; -o) echo x > "$2";; esac; '
+        "shift; done; exit 0\n",
     )
     with pytest.raises(ToolError, match=r"the compiler's file can't be read"):
         measure(folder[0], cpu="cortex-m4", compiler="gcc")
