@@ -26,7 +26,7 @@ from forestc.forest.ir import Forest
 from forestc.frontends import load, open_estimator
 from forestc.passes.judge import Judge
 from forestc.passes.portfolio import Fold
-from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.batches import ArrayRows, Rows, count_rows
 from forestc.training import TRAINERS
 from forestc.training.alike import ANSWERS, unlike
 from forestc.training.base import Task
@@ -102,15 +102,21 @@ def _retrained(retrain: Retrain, source: Forest, X: NDArray[np.float64], y: NDAr
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
     """At most MOST_ROWS rows, whole where they are in memory, their labels, and the share of the rows that they are."""
-    batches = list(rows.batches())
-    step = max(1, -(-sum(len(batch.X) for batch in batches) // MOST_ROWS))
+    step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
+    parts: list[NDArray[np.float64]] = []
+    truths: list[NDArray[Any]] = []
+    for batch in rows.batches():
+        chosen = np.arange(-first % step, len(batch.X), step)
+        first += len(batch.X)
+        parts.append(batch.X[chosen])
+        if batch.truth is not None:
+            truths.append(batch.truth[chosen])
     whole = rows.whole if isinstance(rows, ArrayRows) else None
     whole = None if whole is None or whole.shape[1] > MOST_COLUMNS else whole
-    X = np.concatenate([batch.X for batch in batches])[::step] if whole is None else whole[::step].astype(np.float64)
-    truths = [batch.truth for batch in batches if batch.truth is not None]
-    if len(truths) < len(batches):
+    X = np.concatenate(parts) if whole is None else whole[::step].astype(np.float64)
+    if len(truths) < len(parts):
         return X, None, 1 / step
-    y = np.concatenate(truths)[::step]
+    y = np.concatenate(truths)
     known = y.reshape(len(y), -1)[:, 0] >= 0 if y.dtype.kind in "iu" else np.ones(len(y), dtype=bool)
     return X[known], y[known], 1 / step
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import xgboost
@@ -14,7 +16,8 @@ from thinned import thinned
 from forestc import load
 from forestc.errors import ForestcError
 from forestc.passes.portfolio import CrossJudge
-from forestc.rows.batches import ArrayRows
+from forestc.rows.batches import ArrayRows, Batch
+from forestc.training import again
 from forestc.training.again import folds_of
 
 
@@ -92,3 +95,36 @@ def test_a_class_of_a_single_row_is_refused():
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
     with pytest.raises(ForestcError, match=r"no model of its kind .* too few rows of one class"):
         folds_of(model, load(model), ArrayRows(X, y))
+
+
+class Streamed:
+    """Rows 0 to 99 in batches of seven, as from a file; the most batches that were in memory at once."""
+
+    most = 0
+
+    def batches(self):
+        alive = weakref.WeakSet()
+        for start in range(0, 100, 7):
+            numbers = np.arange(start, min(start + 7, 100))
+            rows = numbers[:, None].astype(np.float64).view(Held)
+            alive.add(rows)
+            self.most = max(self.most, len(alive))
+            yield Batch(rows, numbers % 3)
+            del rows
+
+
+class Held(np.ndarray):
+    """An array that a weak set holds: hashed by its identity."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self is other
+
+
+def test_of_many_rows_every_nth_is_kept_and_no_batch(monkeypatch):
+    monkeypatch.setattr(again, "MOST_ROWS", 30)
+    rows = Streamed()
+    X, y, share = again._arrays(rows)
+    assert X[:, 0].tolist() == list(range(0, 100, 4)) and y.tolist() == [n % 3 for n in range(0, 100, 4)]
+    assert share == 1 / 4 and rows.most <= 2
