@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import forestc
+from forestc.forest.text import print_forest
 from forestc.options.stream import StreamOptions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
@@ -52,7 +53,7 @@ def compiled(model: str, *files: str, figures: Sequence[str] = (), **options: An
             given["held_out"] = (test, test_labels)
         done = forestc.compile(MODELS / model, out=folder / "out", name="golden", **given, **options)
         yield from contents(folder / "out", files)
-        yield json.dumps([done.figures.get(figure) for figure in figures]).encode()
+        yield json.dumps([done.figures[figure] for figure in figures]).encode()
 
     return made
 
@@ -65,9 +66,9 @@ def contents(folder: Path, suffixes: Sequence[str]) -> Iterator[bytes]:
 
 
 def loaded(folder: Path) -> Iterator[bytes]:
-    """Both models as they are read, without rows."""
+    """The text of both models as they are read, without rows."""
     for model in SPLITS:
-        yield repr(forestc.load(MODELS / model)).encode()
+        yield print_forest(forestc.load(MODELS / model)).encode()
 
 
 def an_engine(folder: Path) -> Iterator[bytes]:
