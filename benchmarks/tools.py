@@ -66,11 +66,12 @@ def save(title: str, rows: Sequence[Mapping[str, Any]], options: Any, path: Path
 
 
 def kept(options: Any, key: str = "rows") -> list[dict[str, Any]]:
-    """The rows that an earlier run wrote to FILE.part or FILE, if what is measured has not changed since."""
+    """The rows that an earlier run wrote to FILE.part or FILE, if what is measured and the script are the same still."""
+    script = f"benchmarks/{Path(sys.argv[0]).name}"
     for path in (_part(options), options.json) if options.json is not None else ():
         if path.exists():
             before = json.loads(path.read_text())
-            same = ["git", "-C", str(ROOT), "diff", "--quiet", before["commit"], "--", *options.measures]
+            same = ["git", "-C", str(ROOT), "diff", "--quiet", before["commit"], "--", *options.measures, script]
             return [] if subprocess.run(same, capture_output=True, check=False).returncode else before.get(key, [])
     return []
 
