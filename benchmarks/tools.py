@@ -66,7 +66,7 @@ def save(title: str, rows: Sequence[Mapping[str, Any]], options: Any, path: Path
 
 
 def kept(options: Any, key: str = "rows") -> list[dict[str, Any]]:
-    """The rows that an earlier run wrote to FILE.part or FILE, if what is measured and the script are the same still."""
+    """The rows that an earlier run wrote to FILE.part or FILE, if script and what is measured are the same still."""
     script = f"benchmarks/{Path(sys.argv[0]).name}"
     for path in (_part(options), options.json) if options.json is not None else ():
         if path.exists():
