@@ -123,7 +123,7 @@ LOGIC = (
     "forestc/compilation",
 )
 CODE = (*QUANTIZED, "forestc/layouts", "forestc/backends/c", "forestc/firmware")
-SEARCH = ("forestc/passes/levels.py", "forestc/passes/portfolio.py", "forestc/exploration")
+SEARCH = ("forestc/search", "forestc/exploration")
 GOLDEN: Mapping[str, Golden] = {
     "models read": Golden(("forestc/frontends", "forestc/forest"), loaded),
     "Verilog, -O0": Golden(LOGIC, each(".v", level=0, targets="verilog", latency=2)),

@@ -29,7 +29,7 @@ from forestc.manifest.content import schema
 from forestc.options.fields import options_of
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
-from forestc.passes.levels import levels_guide
+from forestc.search.levels import levels_guide
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

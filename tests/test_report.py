@@ -18,8 +18,8 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.cli import main
 from forestc.errors import ToolError
-from forestc.passes.levels import PATHS
 from forestc.report.tables import filled
+from forestc.search.levels import PATHS
 from forestc.toolchain.yosys import find_yosys
 
 HOSTILE = [

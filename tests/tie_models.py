@@ -30,10 +30,10 @@ import forestc
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
-from forestc.passes.levels import EXACT
 from forestc.passes.pipeline import run_passes
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import Ranges
+from forestc.search.levels import EXACT
 
 MOST_ROWS = 20_000
 Predict = Callable[[NDArray[np.float64]], NDArray[np.int64]]

@@ -148,8 +148,8 @@ def _passes(call: Call) -> None:
     """Lists the passes and the levels, or explains one pass."""
     from forestc.passes import PASSES
     from forestc.passes.guide import pass_guide
-    from forestc.passes.levels import levels_guide
     from forestc.report.tables import pass_guide_tables, passes_tables
+    from forestc.search.levels import levels_guide
 
     if call.given:
         figures = pass_guide(PASSES, call.given["name"])

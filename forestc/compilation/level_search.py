@@ -4,40 +4,30 @@ of the smallest designs synthesis finds the smallest."""
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from forestc.algorithms.deadline import LateError, before
-from forestc.backends import verilog
-from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.compilation.request import Request
-from forestc.costs.devices import DEVICES
-from forestc.costs.estimate import estimate, estimated
-from forestc.costs.firmware import DEFAULT_CPU
-from forestc.costs.prices import DEFAULT_COST
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
-from forestc.lowering.trees import LoweringOptions, lower
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, judges, plan, refused, searched
 from forestc.passes.pipeline import Step, run_passes
-from forestc.passes.portfolio import Fold, Size, Stop, Trial
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
 from forestc.rows.ranges import have_rows
-from forestc.toolchain.yosys import synthesize
-from forestc.training.again import folds_of
+from forestc.search.cross_validation import Fold
+from forestc.search.finalists import synthesized
+from forestc.search.folds import folds_of
+from forestc.search.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, judges, plan, refused, searched
+from forestc.search.portfolio import Stop
+from forestc.search.sizes import size_of
 
-DEVICE = "xcup"  # whose LUTs are counted where none is named
-NEARLY = 1.3  # times the size of the smallest: designs up to it are synthesized where a device is given
-SYNTHESIZED = 3  # designs, at most
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
 
 SHARE_KNOWN = (
@@ -148,13 +138,14 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return Ground(replace(planned, notes=(note,)), fit, None, None)
         folds, how = trained.folds, f"cross-validation: {trained.how}"
-    size = size_of(wanted)
+    size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
     best_plan = searched(
         level, source, fit, folds, size,
         how=how, tolerance=wanted.tolerance, stop=stop, first=first, progress=progress,
     )  # fmt: skip
-    if until == math.inf:  # synthesis takes minutes
-        best_plan = _synthesized(best_plan, wanted)
+    device = options.device if not options.no_synth and until == math.inf else None  # synthesis takes minutes
+    if device is not None:
+        best_plan = synthesized(best_plan, device, wanted.lowering, native=options.native, progress=progress)
     assert best_plan.chosen is not None
     loss = best_plan.chosen.loss
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
@@ -193,52 +184,3 @@ def _some(rows: Rows) -> np.ndarray[Any, Any]:
         parts.append(batch.X[: max(0, room)])
         room -= len(batch.X)
     return np.ascontiguousarray(np.concatenate(parts))
-
-
-def size_of(wanted: Request) -> Size:
-    """What is minimized: LUTs of the device, or bytes on the processor where only C is written."""
-    options = wanted.options
-    if set(wanted.targets) == {"c"}:
-        cpu = wanted.options.cpu or DEFAULT_CPU
-
-        def flash(forest: Forest) -> float:
-            layouts = firmware_estimates(forest, "words", "", cpu)
-            return min(layout.flash for layout in layouts.values())
-
-        return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
-    device = options.device if options.device is not None and estimated(options.device) else DEVICE
-    lowering = wanted.lowering
-
-    def luts(forest: Forest) -> float:
-        return float(estimate(lower(forest, lowering), device)["lut"])
-
-    known = options.device is not None and device == options.device
-    return Size(luts, f"LUTs ({device})", DEVICES[device].family.name if known else DEFAULT_COST)
-
-
-def _synthesized(best_plan: Plan, wanted: Request) -> Plan:
-    """The plan with the trial that synthesis for the device finds the smallest, of those that are nearly as small as
-    the chosen one by estimates."""
-    options, chosen = wanted.options, best_plan.chosen
-    assert chosen is not None
-    if options.device is None or options.no_synth or options.device not in DEVICES:
-        return best_plan
-    near = [trial for trial in best_plan.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
-    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESIZED]
-    if len(near) < 2:
-        return best_plan
-    luts = []
-    for number, trial in enumerate(near, 1):
-        options.progress(f"synthesizing {number} of {len(near)} designs: {trial.family}")
-        luts.append(_luts(trial, options.device, wanted.lowering, options.native))
-    best = near[luts.index(min(luts))]
-    return replace(best_plan, passes=best.passes, chosen=best)
-
-
-def _luts(trial: Trial, device: str, lowering: LoweringOptions, native: bool) -> int:
-    files = verilog.emit(lower(trial.forest, lowering))
-    core = next(iter(files))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / core
-        path.write_text(files[core], encoding="utf-8")
-        return synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut

@@ -24,10 +24,10 @@ from forestc.options.compile import CompileOptions
 from forestc.options.fields import AN_OBJECT, Flag, recorded
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
-from forestc.passes.levels import check_effort, check_tolerance, level_number
-from forestc.passes.portfolio import Stop
 from forestc.rows.given import share_of
 from forestc.rows.labels import label_columns
+from forestc.search.levels import check_effort, check_tolerance, level_number
+from forestc.search.portfolio import Stop
 from forestc.synthesis import known_device, need_tools
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from forestc.backends.c.choice import estimates as firmware_estimates
-from forestc.compilation.level_search import size_of
 from forestc.compilation.record import command_line
 from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
@@ -33,10 +32,12 @@ from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
 from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge, Judged, joined, judged_on
-from forestc.passes.levels import SEARCHING, plan, refused, searched
-from forestc.passes.portfolio import Fold, Stop
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of
+from forestc.search.cross_validation import Fold
+from forestc.search.levels import SEARCHING, plan, refused, searched
+from forestc.search.portfolio import Stop
+from forestc.search.sizes import size_of
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
@@ -168,10 +169,9 @@ class Bench:
         if not _searches(level, model, passes.rows):
             return plan(None, level, model, passes.rows, passes.judge.held_out).passes
         asked = material.asked
-        wanted = CompileOptions(
-            None, asked.rows, None, targets=asked.targets, cpu=asked.cpu or "", device=asked.device, no_synth=True
-        )
-        size, folds = size_of(Request.of(wanted)), (Fold(model, passes.rows, passes.judge),)
+        lowering = LoweringOptions(family=family_of(asked.device or ""))
+        size = size_of(asked.targets, asked.device, asked.cpu or "", lowering)
+        folds = (Fold(model, passes.rows, passes.judge),)
         return passes.chosen(
             f"-O{level} {size.unit}",
             lambda: searched(level, model, passes.rows, folds, size, how="validation rows", stop=Stop(1)).passes,

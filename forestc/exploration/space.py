@@ -18,8 +18,8 @@ from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.judge import Judge
-from forestc.passes.levels import LEVELS
 from forestc.rows.batches import Rows
+from forestc.search.levels import LEVELS
 
 SHRINK = "shrink"  # the parameter that says which passes make the forest smaller
 NOTHING = "none"

@@ -35,7 +35,7 @@ REQUIRED = "quantize"
 def passes_from(named: str | Sequence[Pass], scores: float | None = None) -> list[Pass]:
     """The pipeline of a `-p` option or of a list of passes. `quantize`, which every output language needs, is appended
     if it is missing, and is all that `none` stands for. scores: the option of that name for each `quantize` without
-    one. If the user names no passes, see `forestc.passes.levels`. Raises
+    one. If the user names no passes, see `forestc.search.levels`. Raises
     OptionError."""
     if isinstance(named, str):
         named = parse_passes(REQUIRED if named.strip() in ("none", "") else named, PASSES)

@@ -3,7 +3,7 @@
 A pass that searches states its settings as branches of rungs. On a branch that shrinks, forests get smaller from rung
 to rung, and the search ends after several that lose too much; on one that grows, it ends at the first that is good.
 Rungs are made one after the other, as what one finds is where the next begins. The same rungs can be made of several
-models, so that what is chosen is judged on rows that none of them has seen (`forestc.passes.portfolio`).
+models, so that what is chosen is judged on rows that none of them has seen (`forestc.search.portfolio`).
 """
 
 from __future__ import annotations

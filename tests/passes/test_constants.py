@@ -27,11 +27,11 @@ import forestc
 from forestc.errors import ModelError
 from forestc.frontends import load_object
 from forestc.passes import passes_from
-from forestc.passes.levels import EXACT, LEVELS
 from forestc.passes.pipeline import run_passes
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import Ranges
+from forestc.search.levels import EXACT, LEVELS
 
 ROWS = np.random.default_rng(1).normal(size=(40, 3))
 OTHERS = np.concatenate([np.random.default_rng(2).normal(size=(100, 3)), [[0.0] * 3], [[1e3] * 3], [[-1e3] * 3]])

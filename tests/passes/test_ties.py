@@ -23,7 +23,6 @@ from forestc.frontends import load_object
 from forestc.passes import passes_from
 from forestc.passes.base import PassResult
 from forestc.passes.combinations import leaf_combinations
-from forestc.passes.levels import LEVELS
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, KeepsAllButTies
 from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, whole_votes
@@ -33,6 +32,7 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell
 from forestc.rows.ranges import Range, Ranges
+from forestc.search.levels import LEVELS
 
 
 def half_leaves():

@@ -1,7 +1,7 @@
 """Optimization levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
 
 Levels 0 and 1 are lists of passes. Levels 2 and 3 search: what passes make at many settings is judged on rows that
-chose nothing, and the smallest that keeps the level's promise is taken (`forestc.passes.portfolio`). For models that
+chose nothing, and the smallest that keeps the level's promise is taken (`forestc.search.portfolio`). For models that
 the searching passes reject there are lists, of which the first that fits is run, and a note says so.
 """
 
@@ -21,13 +21,15 @@ from forestc.passes.base import Pass, PassResult, Refusing, parse_passes, print_
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import DEFAULT_TOLERANCE
-from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Size, Stop, Trial
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
+from forestc.search.cross_validation import Fold
+from forestc.search.portfolio import SIMPLIFY, Family, Search, Stop, Trial
+from forestc.search.sizes import Size
 
 DEFAULT_EFFORT = 2  # of 1 to 3, see `Stop`
 HELD_OUT = 0.2  # share of the rows that level 3 holds out where it does not search and no held-out rows are given

@@ -22,9 +22,7 @@ from forestc.forest.text import print_forest
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes, print_pass
 from forestc.passes.judge import Judge
-from forestc.passes.levels import LEVELS, level_number, plan, searched
 from forestc.passes.pipeline import run_passes
-from forestc.passes.portfolio import Fold, Size
 from forestc.passes.promises import EveryPath, KeepsPaths, Within
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize
@@ -33,6 +31,9 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
+from forestc.search.cross_validation import Fold
+from forestc.search.levels import LEVELS, level_number, plan, searched
+from forestc.search.sizes import Size
 
 
 def compiled(kind, out, rows=True, **options):

@@ -15,10 +15,10 @@ from thinned import thinned
 
 from forestc import load
 from forestc.errors import ForestcError
-from forestc.passes.portfolio import CrossJudge
 from forestc.rows.batches import ArrayRows, Batch
-from forestc.training import again
-from forestc.training.again import folds_of
+from forestc.search import folds as folds_module
+from forestc.search.cross_validation import CrossJudge
+from forestc.search.folds import folds_of
 
 
 def rows_of(kind):
@@ -123,8 +123,8 @@ class Held(np.ndarray):
 
 
 def test_of_many_rows_every_nth_is_kept_and_no_batch(monkeypatch):
-    monkeypatch.setattr(again, "MOST_ROWS", 30)
+    monkeypatch.setattr(folds_module, "MOST_ROWS", 30)
     rows = Streamed()
-    X, y, share = again._arrays(rows)
+    X, y, share = folds_module._arrays(rows)
     assert X[:, 0].tolist() == list(range(0, 100, 4)) and y.tolist() == [n % 3 for n in range(0, 100, 4)]
     assert share == 1 / 4 and rows.most <= 2

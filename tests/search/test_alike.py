@@ -26,7 +26,7 @@ from forestc import load
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
 from forestc.rows.batches import ArrayRows
-from forestc.training.again import folds_of
+from forestc.search.folds import folds_of
 from forestc.training.seeds import seeded, seeded_numpy
 
 

@@ -19,8 +19,10 @@ from forestc.forest.numbers import Fixed
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
-from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Size, Stop
 from forestc.rows.batches import ArrayRows
+from forestc.search.cross_validation import Fold
+from forestc.search.portfolio import SIMPLIFY, Family, Search, Stop
+from forestc.search.sizes import Size
 
 made: list[tuple[str, int]] = []  # the model and the setting of each rung that was made
 

@@ -4,7 +4,7 @@ A model is perfect on rows that it was trained on, and refuses everything smalle
 own kind is trained on each fold without the judged rows: the estimator itself with its parameters; for a model that
 does not say how it was trained, an ensemble of its kind: as many trees, as deep, averaged or boosted. Parameters may
 be others than those it was trained with (loaded or changed afterwards), and rows may have had weights: what is trained
-is compared with the model (`forestc.training.alike`), and nothing is judged by folds of another one.
+is compared with the model (`forestc.search.alike`), and nothing is judged by folds of another one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.frontends import load, open_estimator
 from forestc.passes.judge import Judge
-from forestc.passes.portfolio import Fold
 from forestc.rows.batches import ArrayRows, Rows, count_rows
+from forestc.search.alike import ANSWERS, unlike
+from forestc.search.cross_validation import Fold
 from forestc.training import TRAINERS
-from forestc.training.alike import ANSWERS, unlike
 from forestc.training.base import Task
 from forestc.training.seeds import seeded, seeded_numpy
 

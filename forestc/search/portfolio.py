@@ -21,11 +21,13 @@ from forestc.algorithms.deadline import look
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
-from forestc.passes.judge import Judge, Judged, Loss, joined
+from forestc.passes.judge import Loss
 from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
 from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows, count_rows
+from forestc.search.cross_validation import CrossJudge, Fold
+from forestc.search.sizes import Size
 
 SIMPLIFY = Simplify()
 LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
@@ -33,45 +35,6 @@ MARGIN = 1.1  # a branch that grows ends at forests that cost this much more tha
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
 STALE = 3  # successive forests, none more accurate than the best before, after which such a branch ends, too
 MEASURED = 4  # trials of a family whose sizes are estimated from their netlists: those that cost least
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A model, the rows that passes see, and a judge with rows that neither has seen."""
-
-    model: Forest
-    fit: Rows
-    judge: Judge
-
-
-@dataclass(frozen=True)
-class CrossJudge:
-    """Judges what is made of the models of several folds, on the judged rows of all of them together.
-
-    stand_ins: whether what is judged stands for another forest, made of all rows by the same passes. That one may be
-    worse by chance, even if the judged rows were all rows there are. Folds share most of what they are fitted on, so
-    their number does not average this out: the variance is then multiplied by 1 + judged rows / rows of a fold's fit
-    (Nadeau and Bengio, "Inference for the Generalization Error", 2003, equation 5).
-    """
-
-    folds: tuple[Fold, ...]
-    stand_ins: bool = False
-
-    @cached_property
-    def judged(self) -> Judged:
-        """The models on the judged rows."""
-        return joined([fold.judge.judged for fold in self.folds])
-
-    def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """The loss of forests with these errors on the judged rows of each fold."""
-        loss = self.judged.loss(np.concatenate(errors))
-        if not self.stand_ins:
-            return loss
-        return replace(loss, error=loss.error * math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit)))
-
-    def of(self, forests: Sequence[Forest]) -> Loss:
-        """The loss of forests made of each fold's model."""
-        return self.loss([fold.judge.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -119,16 +82,6 @@ class Trial:
     def measured(self) -> bool:
         """Whether its size is known already."""
         return "size" in vars(self)
-
-
-@dataclass(frozen=True)
-class Size:
-    """What is minimized. of: the size of a forest, as estimated. unit: of sizes, such as LUTs. cost: its name as an
-    option of passes."""
-
-    of: Callable[[Forest], float]
-    unit: str
-    cost: str
 
 
 @dataclass(frozen=True)

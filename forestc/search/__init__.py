@@ -1,0 +1,1 @@
+"""The one search over passes and their settings: `-O2`, `-O3` and `explore` stand on it."""

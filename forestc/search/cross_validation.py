@@ -1,0 +1,54 @@
+"""Cross-validation: designs are scored on rows that neither the model of their fold nor their passes have seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.ir import Forest
+from forestc.passes.judge import Judge, Judged, Loss, joined
+from forestc.rows.batches import Rows, count_rows
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A model, the rows that passes see, and a judge with rows that neither has seen."""
+
+    model: Forest
+    fit: Rows
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class CrossJudge:
+    """Judges what is made of the models of several folds, on the judged rows of all of them together.
+
+    stand_ins: whether what is judged stands for another forest, made of all rows by the same passes. That one may be
+    worse by chance, even if the judged rows were all rows there are. Folds share most of what they are fitted on, so
+    their number does not average this out: the variance is then multiplied by 1 + judged rows / rows of a fold's fit
+    (Nadeau and Bengio, "Inference for the Generalization Error", 2003, equation 5).
+    """
+
+    folds: tuple[Fold, ...]
+    stand_ins: bool = False
+
+    @cached_property
+    def judged(self) -> Judged:
+        """The models on the judged rows."""
+        return joined([fold.judge.judged for fold in self.folds])
+
+    def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
+        """The loss of forests with these errors on the judged rows of each fold."""
+        loss = self.judged.loss(np.concatenate(errors))
+        if not self.stand_ins:
+            return loss
+        return replace(loss, error=loss.error * math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit)))
+
+    def of(self, forests: Sequence[Forest]) -> Loss:
+        """The loss of forests made of each fold's model."""
+        return self.loss([fold.judge.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])

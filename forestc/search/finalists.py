@@ -1,0 +1,46 @@
+"""Synthesis of a search's finalists: estimates are off by some percent, so that the smallest few are synthesized."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from forestc.backends import verilog
+from forestc.costs.devices import DEVICES
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.search.levels import Plan
+from forestc.search.portfolio import Trial
+from forestc.toolchain.yosys import synthesize
+
+NEARLY = 1.3  # synthesize designs up to this many times the smallest estimate
+SYNTHESIZED = 3  # synthesize at most this many designs
+
+
+def synthesized(
+    plan: Plan, device: str, lowering: LoweringOptions, *, native: bool, progress: Callable[[str], None]
+) -> Plan:
+    """Synthesizes the candidates whose estimate is close to the best and returns the plan with the smallest."""
+    chosen = plan.chosen
+    if chosen is None or device not in DEVICES:
+        return plan
+    near = [trial for trial in plan.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
+    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESIZED]
+    if len(near) < 2:
+        return plan
+    luts = []
+    for number, trial in enumerate(near, 1):
+        progress(f"synthesizing {number} of {len(near)} designs: {trial.family}")
+        luts.append(_luts(trial, device, lowering, native))
+    best = near[luts.index(min(luts))]
+    return replace(plan, passes=best.passes, chosen=best)
+
+
+def _luts(trial: Trial, device: str, lowering: LoweringOptions, native: bool) -> int:
+    files = verilog.emit(lower(trial.forest, lowering))
+    core = next(iter(files))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / core
+        path.write_text(files[core], encoding="utf-8")
+        return synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut

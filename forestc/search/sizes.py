@@ -1,0 +1,45 @@
+"""The size that a search minimizes: LUTs of a device, or bytes of flash on a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from forestc.backends.c.choice import estimates as firmware_estimates
+from forestc.costs.devices import DEVICES
+from forestc.costs.estimate import estimate, estimated
+from forestc.costs.firmware import DEFAULT_CPU
+from forestc.costs.prices import DEFAULT_COST
+from forestc.forest.ir import Forest
+from forestc.lowering.trees import LoweringOptions, lower
+
+DEVICE = "xcup"  # device whose LUTs are minimized if the user names none
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is minimized. of: the size of a forest, as estimated. unit: of sizes, such as LUTs. cost: its name as an
+    option of passes."""
+
+    of: Callable[[Forest], float]
+    unit: str
+    cost: str
+
+
+def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:
+    """Returns the LUTs of the device, or, if C alone is written, the bytes of flash on the processor."""
+    if set(targets) == {"c"}:
+        cpu = cpu or DEFAULT_CPU
+
+        def flash(forest: Forest) -> float:
+            layouts = firmware_estimates(forest, "words", "", cpu)
+            return min(layout.flash for layout in layouts.values())
+
+        return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
+    counted = device if device is not None and estimated(device) else DEVICE
+
+    def luts(forest: Forest) -> float:
+        return float(estimate(lower(forest, lowering), counted)["lut"])
+
+    known = device is not None and device == counted
+    return Size(luts, f"LUTs ({counted})", DEVICES[counted].family.name if known else DEFAULT_COST)
