@@ -24,16 +24,11 @@ from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Fold
 from forestc.search.finalists import synthesized
 from forestc.search.folds import folds_of
-from forestc.search.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, judges, plan, refused, searched
+from forestc.search.levels import DEFAULT_LEVEL, SEARCHING, Plan, plan, searched, searches
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
 
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
-
-SHARE_KNOWN = (
-    f"-O{SEARCHING[-1]} holds out {HELD_OUT:g} of the rows to judge on; rows that the model was not trained on are "
-    "better (--held-out FILE)"
-)
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
         return _ground(source, rows, wanted, stop)
     begin, options = time.monotonic(), wanted.options
     fit, held_out = split_rows(rows, options.held_out, source, options.label)
-    planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
+    planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
     results = _made(source, planned.passes, fit, None)
     made = time.monotonic()
     done = run_passes(source, planned.passes, fit, held_out, options.progress, None, results)
@@ -105,24 +100,17 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     until = math.inf if stop is None else stop.until
     options, progress = wanted.options, wanted.options.progress
     named, level, label, given = wanted.named, wanted.level, options.label, options.held_out
-    why = refused(level, source, rows, options.scores) if named is None else None
-    if named is not None or level not in SEARCHING or why is not None:
-        share = named is None and level == SEARCHING[-1] and given is None and options.rows is not None
-        if share:
-            given = HELD_OUT
-        fit, held_out = split_rows(rows, given, source, label)
-        planned = plan(named, level, source, fit, held_out, tolerance=wanted.tolerance, scores=options.scores)
-        if named is None and share_of(given) is not None and not any(map(judges, planned.passes)):
-            planned = plan(None, level, source, rows, None, scores=options.scores)
-            notes = [] if share else [_NONE_ASIDE.format(level=planned.level, share=given)]
-            return Ground(replace(planned, notes=(*planned.notes, *notes)), rows, None, None)
+    fit, held_out = split_rows(rows, given, source, label)
+    if named is not None or not searches(level, rows, options.scores):
+        planned = plan(named, level, fit, scores=options.scores)
+        if named is None and share_of(given) is not None:
+            note = _NONE_ASIDE.format(level=planned.level, share=given)
+            return Ground(replace(planned, notes=(*planned.notes, note)), rows, None, None)
         results = None
         if until < math.inf:
             judge = None if held_out is None else Judge(source, held_out)
             results = before(until, lambda: _made(source, planned.passes, fit, judge))
-        planned = replace(planned, notes=(*planned.notes, *[SHARE_KNOWN] * share))
         return Ground(planned, fit, held_out, given, results=results)
-    fit, held_out = split_rows(rows, given, source, label)
     notes = []
     if held_out is not None:
         progress("looking for held-out rows among the given ones")
@@ -134,14 +122,14 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
         try:
             trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
         except ForestcError as error:
-            planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
+            planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return Ground(replace(planned, notes=(note,)), fit, None, None)
         folds, how = trained.folds, f"cross-validation: {trained.how}"
     size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
     best_plan = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=wanted.tolerance, stop=stop, first=first, progress=progress,
+        how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, progress=progress,
     )  # fmt: skip
     device = options.device if not options.no_synth and until == math.inf else None  # synthesis takes minutes
     if device is not None:
@@ -152,11 +140,14 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     evidence = None
     if held_out is None:
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
+    if level == SEARCHING[0] and options.keep is None:
+        notes = [*notes, _KEPT_BEFORE]
     if held_out is not None and tuple(best_plan.passes) != tuple(best_plan.trials[0].passes):
         notes = [*notes, _CHOSEN.format(settings=len(best_plan.trials))]
     return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
 
 
+_KEPT_BEFORE = "-O2 keeps accuracy on other rows; with --keep decisions also every decision of the given rows"
 _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (

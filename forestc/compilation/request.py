@@ -26,7 +26,7 @@ from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
 from forestc.rows.given import share_of
 from forestc.rows.labels import label_columns
-from forestc.search.levels import check_effort, check_tolerance, level_number
+from forestc.search.levels import check_search, effort_of, level_number
 from forestc.search.portfolio import Stop
 from forestc.synthesis import known_device, need_tools
 
@@ -54,8 +54,8 @@ class Request:
             tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
-        check_tolerance(level, tolerance_of(options.tolerance), passes)
-        stop = check_effort(level, options.effort, passes)
+        check_search(level, passes, tolerance=tolerance_of(options.tolerance), effort=options.effort, keep=options.keep)
+        stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores))
         targets = _names(options.targets)
         if "c" not in targets and options.cpu:

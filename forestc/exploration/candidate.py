@@ -32,10 +32,9 @@ from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
 from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge, Judged, joined, judged_on
-from forestc.rows.batches import Rows
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold
-from forestc.search.levels import SEARCHING, plan, refused, searched
+from forestc.search.levels import plan, searched, searches
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
 
@@ -166,8 +165,8 @@ class Bench:
         if LEVEL not in options:
             return passes_of(options, material.asked)
         level, passes = int(options[LEVEL]), self._passes(model, fold)
-        if not _searches(level, model, passes.rows):
-            return plan(None, level, model, passes.rows, passes.judge.held_out).passes
+        if not searches(level, passes.rows, None):
+            return plan(None, level, passes.rows).passes
         asked = material.asked
         lowering = LoweringOptions(family=family_of(asked.device or ""))
         size = size_of(asked.targets, asked.device, asked.cpu or "", lowering)
@@ -269,8 +268,10 @@ class Bench:
         spelled = spelt(trial.options, asked)
         if LEVEL in spelled:
             model = self.model(trial.number, trial.options, self.first)
-            searches = _searches(spelled[LEVEL], model, self._passes(model, self.first).rows)
-            if searches or share_of(self.material.held_out) is not None:
+            if (
+                searches(spelled[LEVEL], self._passes(model, self.first).rows, None)
+                or share_of(self.material.held_out) is not None
+            ):
                 # what the search took is named: on other rows, or with more effort, it might take something else; and
                 # a level that judges nothing would keep the rows that candidates are judged on, too
                 steps = self.steps(trial.options, model, self.first)
@@ -371,11 +372,6 @@ _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
     "measured": Bench.measured,
     "finish": Bench.finished,
 }
-
-
-def _searches(level: int, model: Forest, rows: Rows) -> bool:
-    """Whether a level chooses its passes by a search."""
-    return level in SEARCHING and refused(level, model, rows, None) is None
 
 
 def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float, ...]:

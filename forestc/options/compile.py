@@ -86,6 +86,12 @@ class _ModelAndHardware:
         kind=str,
         schema={"type": ["string", "integer", "null"]},
     )
+    keep: Literal["decisions", "paths"] | None = option(
+        None,
+        "--keep",
+        "with -O2 and -O3: also keep all decisions, or all paths, of the given rows",
+        schema={"enum": ["decisions", "paths", None]},
+    )
     passes: str | Sequence[Any] | None = option(
         None,
         "--passes -p",
@@ -145,6 +151,7 @@ class CompileOptions(COptions, _ModelAndHardware):
     several prediction targets), or the labels themselves, (rows,) or (rows, targets).
 
     tolerance: at levels 2 and 3, the accuracy (R squared) that may be lost on rows that the model was not trained on.
+    keep: at levels 2 and 3, what is promised of the given rows beside it: "decisions" or "paths".
     passes: those that replace the level's, as text or as a list of passes. scores: the largest error of a probability
     on the rows, or of other values as a share of their range.
 

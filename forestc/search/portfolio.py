@@ -24,7 +24,6 @@ from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Loss
 from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
-from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows, count_rows
 from forestc.search.cross_validation import CrossJudge, Fold
 from forestc.search.sizes import Size
@@ -34,21 +33,19 @@ LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
 STALE = 3  # successive forests, none more accurate than the best before, after which such a branch ends, too
-MEASURED = 4  # trials of a family whose sizes are estimated from their netlists: those that cost least
+MEASURED = 4  # estimate the sizes of this many trials of a family: those that cost least
+NEAR = 2.0  # estimate no sizes of trials that cost this many times the cheapest good one
 
 
 @dataclass(frozen=True)
 class Family:
     """Settings that are tried: those of `step` on what the passes `before` leave. otherwise: a step whose settings are
-    tried if none of the first is good. most: the cost at which ensembles that grow are too large. least: the share of
-    a forest's cost below which its settings do not get."""
+    tried if none of the first is good."""
 
     name: str
     before: tuple[Pass, ...]
     step: Pass
     otherwise: Pass | None = None
-    most: float = math.inf
-    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,11 +146,9 @@ class Search:
         """The number of given rows."""
         return count_rows(self.rows)
 
-    def smallest(self, among: Callable[[Trial], bool] = lambda trial: True, least: Trial | None = None) -> Trial:
-        """The smallest trial that is good, or the first one, which is good by its own promise. least: instead of it."""
-        first = least or self.trials[0]
-        good = [trial for trial in self._candidates() if among(trial)]
-        return min([first, *good], key=lambda trial: trial.size)
+    def smallest(self) -> Trial:
+        """The smallest trial that is good, or the first one, which is good by its own promise."""
+        return min([self.trials[0], *self._candidates()], key=lambda trial: trial.size)
 
     def known(self, plain: Trial) -> Trial:
         """The best design where no time is left to find sizes: the smallest of the good ones that have one, or else
@@ -171,11 +166,12 @@ class Search:
 
     def _candidates(self) -> list[Trial]:
         """The good trials of each family that cost least, as sizes take longer to find than costs."""
-        cheapest: list[Trial] = []
+        candidates: list[Trial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
-            cheapest += sorted(good, key=lambda trial: trial.cost)[:MEASURED]
-        return cheapest
+            near = [trial for trial in good if trial.cost <= NEAR * self.cheapest]
+            candidates += sorted(near, key=lambda trial: trial.cost)[:MEASURED]
+        return candidates
 
     def plain(self, name: str, passes: Sequence[Pass]) -> Trial:
         """Tries one list of passes."""
@@ -194,11 +190,6 @@ class Search:
     def climb(self, family: Family) -> None:
         """Tries the settings of a family, branch by branch, from each until it gets too large or loses too much."""
         before = len(self.trials)
-        if family.least and self.cheapest < family.least * self._cost_before(family):
-            self.refused[family.name] = (
-                f"not tried: it keeps over {family.least:g} of the forest, far more than known ways"
-            )
-            return
         try:
             good = _Climb(self, family, family.step).run()
             if not good and family.otherwise is not None:
@@ -208,11 +199,6 @@ class Search:
         else:
             if len(self.trials) == before:
                 self.refused[family.name] = TOO_LARGE
-
-    def _cost_before(self, family: Family) -> float:
-        """The cost of the forest whose splits or trees the family removes."""
-        forest = self.base.after(family.before)
-        return bill_of(forest, "luts", family=self.size.cost).of(np.ones(len(forest.trees), dtype=bool))
 
 
 class _Climb:
@@ -260,7 +246,7 @@ class _Climb:
         """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
         folds as it takes to see that too much is lost."""
         base, least, stale = self.search.base, math.inf, 0
-        most = min(MARGIN * self.best, self.family.most)
+        most = MARGIN * self.best
         for step in branch.steps:
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,13 +104,15 @@ def fitted(
 
 @dataclass(frozen=True)
 class FittingLadder:
-    """The forest with fitted leaves of more and more bits. shaped: the model `source` with integer
-    thresholds. noise: as of `fitting_rows`. settings: numbers of bits, and the pass with each."""
+    """The forest with fitted leaves of more and more bits. shaped: the model `source` with integer thresholds. noise:
+    as of `fitting_rows`. known: figures of the words, for reports. settings: numbers of bits, and the pass with each.
+    """
 
     source: Forest
     shaped: Forest
     rows: Rows
     noise: float
+    known: dict[str, Any]
     settings: tuple[tuple[int, Laddered], ...]
 
     @cached_property
@@ -127,7 +130,7 @@ class FittingLadder:
             forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))
             constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in forest.trees)
             cost = bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
-            report = {"leaf_bits": bits, "rows": self.on.rows, "constant_trees": constant}
+            report = self.known | {"leaf_bits": bits, "rows": self.on.rows, "constant_trees": constant}
             yield Rung(setting, cost, partial(_itself, forest), report)
 
 

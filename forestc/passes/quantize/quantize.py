@@ -49,6 +49,7 @@ from forestc.passes.quantize.exact_leaves import whole_votes
 from forestc.passes.quantize.fit_leaves import FittingLadder
 from forestc.passes.quantize.formats import Format, choose, given, parse_formats
 from forestc.passes.quantize.narrow_words import Narrowing, word_widths
+from forestc.passes.quantize.round_leaves import RoundingLadder
 from forestc.passes.quantize.rounding import (
     Leaves,
     candidates,
@@ -73,6 +74,7 @@ MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4  # tried by leaf_bits=auto where leaves are fitted
+MOST_ROUNDED_BITS = 8  # tried by a search where leaves are rounded
 CHANGE = 0.01  # of a regression's scores, over their range
 
 
@@ -239,10 +241,13 @@ class Quantize:
         if forest.decides and kept and change == 0:
             promises = [KeepsDecisions() if measured.paths_changed else KeepsPaths()]
         if self.tolerance is not None:
-            judge, limit = required(judge, self), float(self.tolerance)
-            fewest = next((c for c in fine if judge.of(with_leaves(shaped, leaves_tried[c])).within(limit)), None)
-            if fewest is not None or self.leaf_bits != "auto":
-                best, promises = best if fewest is None else fewest, [Within(limit), *promises[1:]]
+            limit, fewest = float(self.tolerance), best
+            if self.leaf_bits == "auto":
+                judge = required(judge, self)
+                within = (c for c in fine if judge.of(with_leaves(shaped, leaves_tried[c])).within(limit))
+                fewest = next(within, len(leaves_tried))
+            if fewest < len(leaves_tried):
+                best, promises = fewest, [Within(limit), *promises[1:]]
         result, change = with_leaves(shaped, leaves_tried[best]), measured.change[best]
         report = {
             "leaf_bits": bits[best],
@@ -259,15 +264,22 @@ class Quantize:
             promises.append(ScoresWithin(self.scores))
         return PassResult(result, tuple(promises), report)
 
-    def ladder(self, forest: Forest, rows: Rows) -> FittingLadder:
-        """With fit: the numbers of leaf bits."""
+    def ladder(self, forest: Forest, rows: Rows) -> FittingLadder | RoundingLadder:
+        """The numbers of leaf bits, ascending."""
         self.refuse(forest, rows, None)
-        return self._fitting(forest, self._words(forest, one_sum(forest), rows, None)[0], rows)
+        whole = one_sum(forest)
+        shaped, formats, missing = self._words(forest, whole, rows, None)
+        if self.fit:
+            return self._fitting(forest, shaped, rows)
+        bits = range(1, MOST_ROUNDED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        settings = tuple((count, replace(self, leaf_bits=count)) for count in bits)
+        known = {**_inputs_report(whole, formats, missing), **_paths(forest, shaped, rows)}
+        return RoundingLadder(whole, shaped, known, settings)
 
     def _fitting(self, source: Forest, shaped: Forest, rows: Rows) -> FittingLadder:
         bits = range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         settings = tuple((count, self if self.fixed else replace(self, leaf_bits=count)) for count in bits)
-        return FittingLadder(source, shaped, rows, self.noise, settings)
+        return FittingLadder(source, shaped, rows, self.noise, _paths(source, shaped, rows), settings)
 
     def _words(
         self, source: Forest, forest: Forest, rows: Rows | None, judge: Judge | None
@@ -352,11 +364,12 @@ class Quantize:
         return self.result(source, best, len(rungs))
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it, with fit."""
+        """As `Laddered` has it."""
         limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
         bits = sum(word_bits(feature.number) for feature in rung.forest.features)
         report = rung.report | {"input_bits": bits, "chosen_on_held_out": tried > 1}
-        return PassResult(rung.forest, (Within(limit),), report)
+        paths = (KeepsPaths(decisions=False),) if report.get("paths_changed", 1) == 0 else ()
+        return PassResult(rung.forest, (Within(limit), *paths), report)
 
     def _most(self, forest: Forest) -> float:
         """The option `change` as a number."""
@@ -376,6 +389,12 @@ def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -
             for f, form, absent in zip(forest.features, formats, missing, strict=True)
         },
     }
+
+
+def _paths(forest: Forest, shaped: Forest, rows: Rows) -> dict[str, Any]:
+    """Figures of the words: rows, and the rows that take another path than in the model."""
+    kept = _measure(forest, shaped, [], rows, values=False)
+    return {"rows": kept.rows, "paths_changed": kept.paths_changed}
 
 
 def _near_enough(
