@@ -119,15 +119,14 @@ def passes_page() -> str:
             _code(level["level"]),
             level["keeps"],
             _code(level["passes"]),
-            "; ".join(map(_code, level["otherwise"].split("; "))),
         ]
         for level in levels_guide()
     ]
     parts += [
         "## Levels",
-        "`-O0` and `-O1` are lists of passes; `-O2` and `-O3` search. Models that these passes do not take get the "
-        "list in the last column.",
-        table(("level", "keeps", "passes", "for other models"), levels),
+        "`-O0` and `-O1` are lists of passes; `-O2` and `-O3` search, and leave out passes that do not take the model. "
+        "With `--scores` both are `-O1`.",
+        table(("level", "keeps", "passes"), levels),
     ]
     for name in PASSES:
         guide = pass_guide(PASSES, name)

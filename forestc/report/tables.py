@@ -288,7 +288,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T], *, 
 
 def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
     """The tables of `forestc passes`."""
-    heads = ("level", "keeps", "passes", "of models that a pass refuses, and with --scores")
+    heads = ("level", "keeps", "passes")
     return [
         table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left"),
         table("levels", heads, [tuple(level.values()) for level in levels], "left"),

@@ -159,15 +159,6 @@ def test_behind_a_branch_that_loses_too_much_the_next_is_tried_where_it_keeps_mo
     assert search.smallest().passes[0].by == (3 if alone else 1)
 
 
-def test_a_family_is_not_tried_where_much_less_is_known_than_it_leaves():
-    search = search_of(Moving((3,)))
-    made.clear()
-    search.climb(Family("kept", (), Moving((5,)), least=1000.0))
-    assert not made and "not tried" in search.refused["kept"]
-    search.climb(Family("kept", (), Moving((5,)), least=1e-6))
-    assert search.trials[-1].family == "kept"
-
-
 def test_no_setting_is_tried_behind_the_time():
     search = search_of(Moving((1,)))
     ended = threading.Event()
