@@ -37,6 +37,11 @@ def bill_of(forest: Forest, unit: str, most: float = np.inf, *, family: str = DE
     return Bill(unit, costs, uses, part, most)
 
 
+def cost_of(forest: Forest) -> float:
+    """The LUTs of all trees, by prices."""
+    return bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
+
+
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
     """Bits of a tree's integer leaves above the smallest; of leaves that are not integers yet, an assumed number."""
     if values.dtype.kind != "i":

@@ -62,7 +62,7 @@ LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
 CLIMBED = 0.75  # share of the time left after -O1 in which settings are tried; the rest is to find their sizes
 STRIDES = {1: 4, 2: 3, 3: 1}  # every n-th of prune-splits' prices is tried, by effort
 FEW_ROWS = 5_000  # up to as many rows, small ensembles are grown with noise
-FEW_SAMPLES = 200_000  # up to as many rows times trees, quick pruning makes all copies of each row
+FEW_SAMPLES = 200_000  # up to as many rows times trees, quick pruning rewires splits and makes all copies of rows
 RULES = ExtractRules(comparators=32, seconds=10.0)  # trials take seconds
 
 
@@ -224,16 +224,22 @@ def families(
         return [] if again else [Family(name, paths, kept, otherwise=replace(kept, mended=0.0))]
     firmware, decides = bool(prices(cost).firmware), source.decides
     grown = RegrowTrees(tolerance=tolerance, cost=cost)
-    noisy = replace(grown, noise=0.1, depth=5) if rows <= FEW_ROWS else grown
+    few = rows <= FEW_ROWS
+    noisy = replace(grown, noise=0.1, depth=5) if few else grown
     splits = PruneSplits(leaf_bits="auto", tolerance=tolerance, cost=cost)
     if quick:
         bits = 3 if firmware else 1
-        copies = splits.copies if rows * len(source.trees) <= FEW_SAMPLES else 2
+        if rows * len(source.trees) > FEW_SAMPLES:
+            splits = replace(splits, copies=2, rewire=False)
         return [
+            Family(
+                "regrow-trees",
+                paths,
+                replace(noisy, leaf_bits=1 if decides else 4, price=1.0, copies=grown.copies if few else 0),
+            ),
+            Family("prune-splits", paths, replace(splits, leaf_bits=bits if decides else 4, stride=4)),
             Family("fewer leaf bits", paths[:-1], Quantize(tolerance=tolerance)),
             *([] if firmware or not decides else [fitted]),
-            Family("prune-splits", paths, replace(splits, leaf_bits=bits if decides else 4, stride=4, copies=copies)),
-            Family("regrow-trees", paths, replace(noisy, leaf_bits=1 if decides else 4, price=1.0)),
         ]
     tried = [Family("regrow-trees, more settings", paths, noisy)]
     if noisy != grown:

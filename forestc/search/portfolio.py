@@ -246,8 +246,10 @@ class _Climb:
         """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
         folds as it takes to see that too much is lost."""
         base, least, stale = self.search.base, math.inf, 0
-        most = MARGIN * self.best
-        for step in branch.steps:
+        most = min(MARGIN * self.best, LARGER * self.search.cheapest)
+        for step, known in zip(branch.steps, branch.costs or [0.0] * len(branch.steps), strict=True):
+            if known >= most:
+                break
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):
                 if last[0].cost >= most or last[1].lost - last[1].error > self.search.tolerance:

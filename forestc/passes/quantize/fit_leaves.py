@@ -17,9 +17,9 @@ from forestc.forest.ir import Decision, Forest
 from forestc.passes.base import Pass
 from forestc.passes.ladder import Branch, Laddered, Rung
 from forestc.passes.mixed_rows import unordered
-from forestc.passes.quantize.rounding import one_output, one_sum, round_leaves, with_leaves
+from forestc.passes.quantize.rounding import Leaves, one_output, one_sum, round_leaves, with_leaves
 from forestc.passes.quick_evaluation import answers_to, nodes_reached
-from forestc.passes.tree_costs import bill_of
+from forestc.passes.tree_costs import cost_of
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode
@@ -120,18 +120,23 @@ class FittingLadder:
         return fitting_rows(self.source, self.shaped, self.rows, self.noise)
 
     def branches(self) -> list[Branch]:
-        return [Branch(tuple(step for _, step in self.settings), grows=True)]
+        """The costs are those of the leaves before they are fitted, which changes them little."""
+        costs = tuple(cost_of(with_leaves(self.shaped, self._start(bits))) for bits, _ in self.settings)
+        return [Branch(tuple(step for _, step in self.settings), grows=True, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in steps:
             bits, setting = next(pair for pair in self.settings if pair[1] == step)
-            start = round_leaves(one_output(one_sum(self.source)), bits)
+            start = self._start(bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, self.on)
             forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))
             constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in forest.trees)
-            cost = bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
             report = self.known | {"leaf_bits": bits, "rows": self.on.rows, "constant_trees": constant}
-            yield Rung(setting, cost, partial(_itself, forest), report)
+            yield Rung(setting, cost_of(forest), partial(_itself, forest), report)
+
+    def _start(self, bits: int) -> Leaves:
+        """The rounded leaves that fitting begins with."""
+        return round_leaves(one_output(one_sum(self.source)), bits)
 
 
 def _itself(forest: Forest) -> Forest:

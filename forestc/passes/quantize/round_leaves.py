@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass
 from forestc.passes.ladder import Branch, Laddered, Rung
 from forestc.passes.quantize.rounding import candidates, with_leaves
-from forestc.passes.tree_costs import bill_of
+from forestc.passes.tree_costs import cost_of
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,17 @@ class RoundingLadder:
     settings: tuple[tuple[int, Laddered], ...]
 
     def branches(self) -> list[Branch]:
-        return [Branch(tuple(step for _, step in self.settings), grows=True)]
+        costs = tuple(cost_of(self._rounded(bits)) for bits, _ in self.settings)
+        return [Branch(tuple(step for _, step in self.settings), grows=True, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in steps:
             bits, setting = next(pair for pair in self.settings if pair[1] == step)
-            forest = with_leaves(self.shaped, candidates(self.source, bits)[0])
-            cost = bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
-            yield Rung(setting, cost, partial(_itself, forest), self.known | {"leaf_bits": bits})
+            forest = self._rounded(bits)
+            yield Rung(setting, cost_of(forest), partial(_itself, forest), self.known | {"leaf_bits": bits})
+
+    def _rounded(self, bits: int) -> Forest:
+        return with_leaves(self.shaped, candidates(self.source, bits)[0])
 
 
 def _itself(forest: Forest) -> Forest:
