@@ -1,22 +1,24 @@
-"""What each level makes of forests and boosting, and whether it keeps its word on rows that nobody has seen.
+"""What each level makes of drawn models, and whether it keeps its word on rows that nobody has seen.
 
-    python benchmarks/levels.py --data DIR --seeds 3 --json FILE
-    python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # of another version, in its checkout
-    python benchmarks/levels.py --data DIR --seeds 3 --against FILE
+    python benchmarks/levels.py --data DIR --seeds 3 --json FILE        # goes on where it stopped
+    python benchmarks/levels.py --data DIR --seeds 3 --flash --json FILE
+    python benchmarks/levels.py --data DIR --seeds 3 --against FILE     # FILE: of this script in another checkout
 
-Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
-fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in
-one half of the runs; the test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for an
-UltraScale+ (latency 0, the decision included); of designs of more than 600 LUTs, the estimate. A level breaks its
-word where it loses more on the test rows than the tolerance, 0.01, and one standard error of the difference there.
-Accuracy of a regression is R squared.
+Fourteen data sets of scikit-learn and of DIR (NAME.csv.gz, the label last): clean and overlapping ones, two to ten
+classes, four regressions. Three fifths of the rows, at most 1,000, train two models a split, drawn from KINDS by a
+fixed seed. Each is given with its training rows alone, as a live object and, if boosted, as a file; and with held-out
+rows, a fifth, at most 1,000. The test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for
+an UltraScale+ (latency 0, the decision included); of designs of more than 600 LUTs, the estimate. With --flash the
+size is measured, in bytes of flash of a Cortex-M0+. A level breaks its word where it loses more on the test rows than
+the tolerance, 0.01, and one standard error of the difference there. Where a level refuses, it is counted as -O1.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
+import zlib
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,158 +28,197 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import read
 from designs import estimated_luts, yosys_luts
+from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from tools import arguments, show
+from tools import arguments, kept, save, show
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
 from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows
 
-TITLE = "what each level makes of twelve data sets: -O0 / -O1 / -O2 / -O3"
-MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/compilation", "forestc/lowering", "forestc/costs")
-REGRESSION = ("airfoil", "winequality_white")
-OVERLAPPING = ("pima", "diabetic_retinopathy", "magic04", "transfusion", "heart_statlog", "winequality_white")
-SETS = ("breast_cancer", "digits", "spambase", "dry_bean", "musk1", "airfoil", *OVERLAPPING)
+TITLE = "what each level makes of drawn models"
+MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/costs")
+REGRESSION = ("airfoil", "winequality_white", "winequality_red", "real_estate")
+SEVERAL = ("covertype_15k", "unsw_nb15_82k_attack_cat")  # several overlapping classes: many trees at a high rate
+SETS = (
+    "breast_cancer",
+    "spambase",
+    "musk1",
+    "digits",
+    "dry_bean",
+    "pima",
+    "magic04",
+    "transfusion",
+    *SEVERAL,
+    *REGRESSION,
+)
 MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESIZED = 1000, 1000, 5000, 600
 TOLERANCE = 0.01
-WAYS = ("held-out rows", "training rows alone")
+LIVE, FILE, HELD_OUT = WAYS = ("live, training rows", "file, training rows", "held-out rows")
+LEVELS = (1, 2, 3)
 
 
 def main() -> None:
     parser = arguments(__doc__, MEASURES, "data!", "only")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="splits of each set")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
-    parser.add_argument("--levels", default="0,1,2,3", metavar="LIST")
-    parser.add_argument("--cases", type=Path, metavar="FILE", help="write every design's figures there, as JSON")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="such a file of another version")
+    parser.add_argument("--flash", action="store_true", help="sizes are bytes of flash")
+    parser.add_argument("--ways", default="012", help="which of live, file and held-out rows")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="the JSON of another version")
     options = parser.parse_args()
-    kinds = ("forest", "boosting")
     if options.small:
-        options.only, kinds = "pima", kinds[:1]
-    levels = tuple(map(int, options.levels.split(",")))
-    cases = [
-        (name, kind, seed, levels, options.data)
-        for seed in range(options.first, options.first + options.seeds)
-        for name in (options.only.split(",") if options.only else SETS)
-        for kind in kinds
-    ]
-    designs: list[dict[str, Any]] = []
+        options.only = "pima"
+    names = options.only.split(",") if options.only else SETS
+    seeds = range(options.first, options.first + options.seeds)
+    cases = [(name, seed, number) for seed in seeds for name in names for number in range(1 if options.small else 2)]
+    rows = kept(options)
+    done = {(row["set"], row["seed"], row["number"]) for row in rows}
+    left = [(case, options.data, options.flash, options.ways) for case in cases if case not in done]
     with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
-        for made in (pool.map if pool else map)(measured, cases):
-            designs += made
+        for made in (pool.map if pool else map)(measured, left):
+            rows += made
             for row in made:
                 print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
-            if options.cases:
-                options.cases.write_text(json.dumps(designs))
-    others = json.loads(options.against.read_text()) if options.against else []
-    if levels == tuple(range(4)):
-        show(TITLE, shown(designs), options, **summary(designs, others))
+            save(TITLE, rows, options)
+    show(TITLE, rows, options, summary=summary(rows, options.against))
 
 
-def learner(name: str, kind: str, classes: int, seed: int) -> Any:
+def learner(name: str, classes: int, seed: int, number: int) -> tuple[Any, str]:
+    """A model to be trained, drawn by set, split and number, and its parameters in words."""
+    random = np.random.default_rng((zlib.crc32(name.encode()), seed, number))
+    rounds = 1 if classes <= 2 else max(2, 20 // classes)
+
+    def one(*values: Any) -> Any:
+        return values[int(random.integers(len(values)))]
+
+    kind = "xgboost" if number == 0 else one("xgboost", "lightgbm", "forest")
     if kind == "forest":
-        made = RandomForestRegressor if name in REGRESSION else RandomForestClassifier
-        return made(20, max_depth=6, random_state=seed)
-    made = XGBRegressor if name in REGRESSION else XGBClassifier
-    return made(n_estimators=8 if classes > 2 else 20, max_depth=4, random_state=seed, n_jobs=1)
+        own = {"n_estimators": 20, "max_depth": one(6, 10, None), "min_samples_leaf": one(1, 3, 10)}
+        own |= {"max_features": one("sqrt", 0.5, 1.0), "random_state": seed}
+        return (RandomForestClassifier if classes else RandomForestRegressor)(**own), _words(kind, own)
+    if kind == "lightgbm":
+        own = {"n_estimators": one(10, 20, 40) if rounds == 1 else rounds * 3, "num_leaves": one(7, 15, 31)}
+        own |= {"learning_rate": one(0.05, 0.1, 0.3), "min_child_samples": one(5, 20), "verbosity": -1}
+        return (LGBMClassifier if classes else LGBMRegressor)(**own, n_jobs=1, random_state=seed), _words(kind, own)
+    own = {"learning_rate": one(0.05, 0.1, 0.3, 0.8, 1.0), "max_depth": one(2, 3, 4, 6, 8)}
+    own |= {"n_estimators": one(20, 40, 65) if rounds == 1 else rounds * 3}
+    for option, values in (("subsample", (1.0, 0.5)), ("min_child_weight", (1, 5, 20)), ("reg_alpha", (0.0, 0.5))):
+        own[option] = one(*values)
+    if classes == 2:
+        own["scale_pos_weight"] = one(1.0, 3.0)
+    if name in SEVERAL and number == 0:
+        own = {"learning_rate": 0.8, "max_depth": 5, "n_estimators": 65 // classes + 4}
+    return (XGBClassifier if classes else XGBRegressor)(**own, n_jobs=1, random_state=seed), _words(kind, own)
 
 
-def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str, Any]]:
-    """One model at all levels, with held-out rows and without."""
-    name, kind, seed, levels, data = case
+def _words(kind: str, own: Mapping[str, Any]) -> str:
+    return " ".join([kind, *(f"{key}={value}" for key, value in own.items() if key != "random_state")])
+
+
+def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[str, Any]]:
+    """One model at all levels, in all ways that it is given."""
+    (name, seed, number), data, flash, ways = given
     X, y = read(name, data, values=name in REGRESSION)
     order = np.random.default_rng(seed).permutation(len(X))
     X, y = X[order], y[order]
     first, second = int(0.6 * len(X)), int(0.8 * len(X))
     fit, held = slice(0, min(first, MOST_FIT)), slice(first, min(second, first + MOST_HELD))
     test = slice(second, second + MOST_TEST)
-    model = learner(name, kind, 0 if name in REGRESSION else len(np.unique(y)), seed).fit(X[fit], y[fit])
+    y = y if name in REGRESSION else np.searchsorted(np.unique(y[fit]), y)
+    classes = 0 if name in REGRESSION else len(np.unique(y[fit]))
+    model, words = learner(name, classes, seed, number)
+    model.fit(X[fit], y[fit])
     judge = Judge(forestc.load(model), ArrayRows(X[test], y[test]))
-    rows = []
-    for level in levels:
-        for way in WAYS if level > 1 else ("",):
-            held_out = (X[held], y[held]) if way == WAYS[0] else None
-            start = time.perf_counter()
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    done = forestc.compile(
-                        model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m", held_out=held_out,
-                        targets="verilog",
-                    )  # fmt: skip
-                except forestc.ForestcError as error:
-                    print(f"{name} {kind} {seed} -O{level} {way}: {error}", flush=True)
-                    continue
-                seconds = time.perf_counter() - start
-                estimate = estimated_luts(done.figures)
-                luts = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
-                loss = judge.of(done.design.forest)
-            rows.append(
-                {
-                    "set": name, "model": kind, "seed": seed, "level": level, "way": way, "luts": luts,
-                    "estimate": estimate, "lost": round(loss.lost, 5), "error": round(loss.error, 5),
-                    "accuracy": round(loss.accuracy, 5), "s": round(seconds, 1),
-                }
-            )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for level in LEVELS:
+            for way in [way for place, way in enumerate(WAYS) if str(place) in ways] if level > 1 else [""]:
+                subject: Any = model
+                if way == FILE:
+                    if words.startswith("forest"):
+                        continue
+                    boosted = model.get_booster() if words.startswith("xgboost") else model.booster_
+                    subject = Path(folder) / ("m.json" if words.startswith("xgboost") else "m.txt")
+                    boosted.save_model(subject)
+                row = {"set": name, "model": words, "seed": seed, "number": number, "level": level, "way": way}
+                rows.append(row | _figures(subject, X, y, fit, held if way == HELD_OUT else None, level, judge, flash))
     return rows
 
 
-def broken(row: dict[str, Any]) -> bool:
+def _figures(
+    subject: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, judge: Judge, flash: bool
+) -> dict[str, Any]:
+    """What a level makes: its size, the accuracy lost on the test rows, and seconds of the passes."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        done = forestc.compile(
+            subject, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
+            held_out=None if held is None else (X[held], y[held]), targets="c" if flash else "verilog",
+        )  # fmt: skip
+        seconds, known = time.perf_counter() - start, done.figures["level"] or {}
+        if flash:
+            size = forestc.measure(done.design, "cortex-m0plus", entries=["predict"])["flash"]
+        else:
+            estimate = estimated_luts(done.figures)
+            size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
+        loss = judge.of(done.design.forest)
+    own = next((trial["size"] for trial in known.get("table", []) if trial["chosen"]), None)
+    return {
+        "size": size, "own": own, "lost": round(loss.lost, 5), "error": round(loss.error, 5),
+        "accuracy": round(loss.accuracy, 5), "s": round(seconds, 2), "refused": known.get("level") != f"O{level}",
+    }  # fmt: skip
+
+
+def broken(row: Mapping[str, Any]) -> bool:
     """Whether more is lost on the test rows than the tolerance and a standard error."""
     return bool(row["lost"] > TOLERANCE + row["error"])
 
 
-def shown(designs: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """A row for each set, model and way: means over the seeds."""
+def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, Any]]:
+    """By level and way: words broken, refusals, sizes and seconds beside those of -O1."""
+    known = {_key(row): row for row in rows}
+    other = {}
+    if against is not None:
+        import json
+
+        other = {_key(row): row for row in json.loads(against.read_text())["rows"]}
     lines = []
-    for name, kind in dict.fromkeys((row["set"], row["model"]) for row in designs):
+    for level in (2, 3):
         for way in WAYS:
-            own = [row for row in designs if (row["set"], row["model"]) == (name, kind) and row["way"] in ("", way)]
-            of = {level: [row for row in own if row["level"] == level] for level in range(4)}
-            if not all(of.values()):
+            own = [row for row in rows if (row["level"], row["way"]) == (level, way)]
+            if not own:
                 continue
-
-            def means(key: str, form: str, of: dict[int, list[dict[str, Any]]] = of) -> str:
-                return " / ".join(format(float(np.mean([row[key] for row in rows])), form) for rows in of.values())
-
-            lost = {level: [{"points": -100 * row["lost"]} for row in rows] for level, rows in of.items()}
-            lines.append(
-                {
-                    "data set": name.replace("_", " "), "model": kind, "judged on": way,
-                    "LUTs": means("luts", ",.0f"), "change on test rows, points": means("points", "+.1f", lost),
-                    "seconds": means("s", ".0f"),
-                }
-            )  # fmt: skip
+            first = [known[_key(row | {"level": 1, "way": ""})] for row in own]
+            before = [known[_key(row | {"level": 2})] for row in own]
+            times = [max(row["s"], 0.1) / max(one["s"], 0.1) for row, one in zip(own, first, strict=True)]
+            line: dict[str, Any] = {
+                "level": f"-O{level}", "way": way, "models": len(own),
+                "word broken": sum(map(broken, own)), "refused": sum(row["refused"] for row in own),
+                "size to -O1": _mean(own, first),
+                "seconds to -O1, summed": round(sum(row["s"] for row in own) / sum(row["s"] for row in first), 2),
+                "worst": round(max(times), 1), "most seconds": max(row["s"] for row in own),
+                "larger than the level before": sum(
+                    row["own"] is not None and one["own"] is not None and row["own"] > one["own"]
+                    for row, one in zip(own, before, strict=True)
+                ),
+            }  # fmt: skip
+            beside = [(row, other[_key(row)]) for row in own if _key(row) in other]
+            if beside:
+                ours, theirs = zip(*beside, strict=True)
+                line |= {"size to the other version": _mean(ours, theirs), "its words broken": sum(map(broken, theirs))}
+            lines.append(line)
     return lines
 
 
-def summary(designs: list[dict[str, Any]], others: list[dict[str, Any]]) -> dict[str, Any]:
-    """How often the word is broken, whether sizes fall from level to level, and sizes and times beside another
-    version's."""
-    known = {(row["set"], row["model"], row["seed"], row["level"], row["way"]): row for row in designs}
-    figures: dict[str, Any] = {}
-    for level in (2, 3):
-        for way in WAYS:
-            rows = [row for row in designs if (row["level"], row["way"]) == (level, way)]
-            if rows:
-                figures[f"O{level}_{way}_word_broken".replace(" ", "_")] = f"{sum(map(broken, rows))} of {len(rows)}"
-    larger = []
-    for (name, kind, seed, level, way), row in known.items():
-        before = known.get((name, kind, seed, level - 1, way if level > 2 else ""))
-        if before is not None and row["luts"] > 1.02 * before["luts"]:
-            larger.append(f"{name} {kind} {seed} -O{level} {way}: {row['luts']} behind {before['luts']}")
-    figures["larger_than_the_level_before"] = "; ".join(larger) or "none"
-    pairs = [(known[key], row) for row in others if (key := _key(row)) in known and row["level"] == 3]
-    if pairs:
-        for what, values in (("luts", 1.0), ("s", 0.1)):
-            ratios = [np.log(max(own[what], values) / max(other[what], values)) for own, other in pairs]
-            figures[f"O3_{what}_against_the_other_version"] = float(np.exp(np.mean(ratios)))
-        figures["word_broken_by_the_other_version"] = f"{sum(broken(other) for _, other in pairs)} of {len(pairs)}"
-    return figures
+def _mean(rows: Any, others: Any) -> float:
+    """The geometric mean of sizes beside others."""
+    ratios = [max(row["size"], 1) / max(one["size"], 1) for row, one in zip(rows, others, strict=True)]
+    return round(float(np.exp(np.mean(np.log(ratios)))), 3)
 
 
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["set"], row["model"], row["seed"], row["level"], row["way"]
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["set"], row["seed"], row["number"], row["level"], row["way"]
 
 
 if __name__ == "__main__":
