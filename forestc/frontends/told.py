@@ -43,6 +43,12 @@ CATBOOST = (
     *("ignored_features", "fold_len_multiplier", "approx_on_full_history", "posterior_sampling", "target_border"),
     *("penalties_coefficient", "feature_weights", "first_feature_use_penalties", "random_score_type"),
 )
+# Those that LightGBM writes as 0 or 1 and takes as false or true.
+_SWITCHES = (
+    *("extra_trees", "xgboost_dart_mode", "uniform_drop", "use_quantized_grad", "quant_train_renew_leaf"),
+    *("stochastic_rounding", "enable_bundle", "use_missing", "zero_as_missing", "feature_pre_filter", "is_unbalance"),
+    *("boost_from_average", "reg_sqrt"),
+)
 _LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")  # values with blanks would be further parameters
 
 
@@ -90,7 +96,7 @@ def _of_lightgbm(text: str) -> dict[str, Any]:
     """The parameters behind the trees of a text model; none if it was saved without."""
     lines = text[max(text.rfind("\nparameters:"), 0) :].splitlines() if "\nparameters:" in text else []
     found = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
-    return {key: value for key, value in found if key in LIGHTGBM}
+    return {key: str(value == "1").lower() if key in _SWITCHES else value for key, value in found if key in LIGHTGBM}
 
 
 def _of_catboost(root: Document) -> dict[str, Any]:

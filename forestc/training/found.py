@@ -9,6 +9,7 @@ Bounds on leaves and gains are no more than bounds: short trainings tell which o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,8 +26,12 @@ from forestc.rows.encode import encode
 Floats = NDArray[np.float64]
 EXACT = 0.01  # least squares whose residual is below this share of a gain are trusted; others are of adaptive leaves
 CLOSE = 1e-3  # shares that differ from 1 by less are 1
-PROGRESS = 0.9  # keep a setting if it makes the distance to the model this many times as large, or smaller
-ROUNDS = 10  # boosting rounds of short trainings, at most
+ROUNDED = 1e-4  # share by which sums are rounded, at most
+TIED = 3  # weights of the same magnitude that look bounded by max_delta_step
+PROGRESS = 0.8  # keep a setting if it makes the distance to the model this many times as large, or smaller
+PARTS = (0.5, 0.8, 0.9, 0.7, 0.6, 0.4, 0.3, 0.2, 0.1)  # shares of columns that are tried
+BINS = (16, 32, 64, 128)  # numbers of bins that are tried
+ROUNDS = 6  # boosting rounds of short trainings, at most
 SUMMED = 30  # rounds in which the hessians of all rows are summed
 GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # lambdas from which the search starts
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
@@ -37,19 +42,35 @@ Train = Callable[[Mapping[str, Any], int], tuple[Forest, Sums]]  # settings, rou
 
 def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, train: Train) -> dict[str, Any]:
     """Settings of `xgboost.train` for the model `source` with these sums. X, y: its training rows, or the share of them
-    that is given. train: returns a short training on these rows."""
+    that is given. train: returns a short training on these rows.
+
+    The least hessian of a leaf and the least gain bound `min_child_weight` and `gamma`: with the bounds themselves all
+    rows give the same trees. So other settings are tried beside them, and at the end the usual values in their place.
+    """
     nodes = Nodes.of(source, sums)
-    settings = dict(sums.settings) | _fitted(nodes)
+    settings = dict(sums.settings) | _fitted(nodes) | _least(nodes)
     settings["subsample"] = _subsample(source, sums, nodes, X, y, share)
     rounds = min(ROUNDS, nodes.rounds(source))
     model = nodes.first(rounds * max(1, len(nodes.trees) // nodes.rounds(source)))
-    best = _distance(model, Nodes.of(*train(settings, rounds)))
-    for bounds in _bounds(nodes, source.width):
+
+    def distance(more: Mapping[str, Any]) -> float:
+        return float(np.abs(np.log(model.figures / Nodes.of(*train(settings | more, rounds)).figures)).sum())
+
+    best = distance({})
+    for choices in _choices(nodes, source.width, settings):
         if best < CLOSE:
             break
-        distance = _distance(model, Nodes.of(*train(settings | bounds, rounds)))
-        if distance < PROGRESS * best:
-            settings, best = settings | bounds, distance
+        distances: list[float] = []
+        for choice in choices:
+            distances.append(distance(choice))
+            if distances[-1] < CLOSE:
+                break
+        if distances and min(distances) < PROGRESS * best:
+            best = min(distances)
+            settings |= choices[distances.index(best)]
+    for usual in ({"gamma": 0.0}, {"min_child_weight": 1.0}):
+        if distance(usual) <= max(CLOSE, best):
+            settings |= usual
     return settings
 
 
@@ -115,14 +136,13 @@ class Nodes:
         return np.maximum(np.array([*sums, np.abs(self.value[leaf]).sum()]) / trees, 1e-9)
 
 
-def _distance(model: Nodes, other: Nodes) -> float:
-    return float(np.abs(np.log(model.figures / other.figures)).sum())
-
-
 def _fitted(nodes: Nodes) -> dict[str, Any]:
     """eta, lambda and alpha, and whether splits were exact, as far as the nodes tell; depth is the largest seen."""
     settings: dict[str, Any] = {"max_depth": int(nodes.depth.max())}
     inner = np.flatnonzero(~nodes.leaf)
+    tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
+    free = (tops == 0) | (np.abs(np.where(nodes.leaf, nodes.value, nodes.weight)) < tops)
+    inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
     if not len(inner):
         return settings
     known, square = nodes.hessian, nodes.weight**2
@@ -183,7 +203,12 @@ def _subsample(source: Forest, sums: Sums, nodes: Nodes, X: Floats, y: NDArray[A
     else:
         whole = np.array(list(_hessians(source, sums, X, y, kind)))
     taken = float(nodes.hessian[nodes.trees][: len(whole)].sum() / max(float(whole.sum()), 1e-300)) * share
-    return 1.0 if taken > 1 - CLOSE else max(0.01, round(taken, 2))
+    if taken > 1 - CLOSE:
+        return 1.0
+    rows = len(whole) * len(X) / source.n_outputs
+    usual = max(0.05, round(20 * taken) / 20)
+    chance = 3 * math.sqrt((1 - usual) / (usual * rows))  # draws of each row in each tree
+    return usual if usual < 1 and abs(taken - usual) < chance * usual else max(0.01, round(taken, 3))
 
 
 def _hessians(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
@@ -207,25 +232,34 @@ def _hessians(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], kind: str)
         add_tree(source, total, tree, reached[:, index])
 
 
-def _bounds(nodes: Nodes, columns: int) -> Iterator[dict[str, Any]]:
-    """Settings that the model may have been trained with, as its trees keep to them."""
-    leaf, roots = nodes.leaf, nodes.trees
-    counts = np.bincount(nodes.tree[leaf], minlength=len(roots))
+def _least(nodes: Nodes) -> dict[str, Any]:
+    """The greatest bounds that all trees keep to."""
+    hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
+    least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
+    return {name: max(0.0, float(f"{value * (1 - ROUNDED):.5g}")) for name, value in least.items()}
+
+
+def _choices(nodes: Nodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Settings that the model may have been trained with, as its trees look like it; alternatives together."""
+    leaf, inner = nodes.leaf, np.flatnonzero(~nodes.leaf)
+    counts = np.bincount(nodes.tree[leaf])
     most = int(counts.max())
     if np.mean(counts == most) > 0.5 and most < 1 << int(nodes.depth.max()):
-        yield {"grow_policy": "lossguide", "max_leaves": most, "max_depth": 0}
-    least = float(f"{nodes.hessian[leaf].min() * (1 - 1e-4):.4g}")
-    yield {"min_child_weight": least}
-    inner = np.flatnonzero(~leaf)
-    last = inner[leaf[nodes.left[inner]] & leaf[nodes.right[inner]]]
-    if len(last):
-        yield {"gamma": float(f"{nodes.gain[last].min() * (1 - 1e-4):.4g}")}
-    pairs = np.unique(np.stack([nodes.tree[inner], nodes.column[inner]]), axis=1)
-    seen = int(np.bincount(pairs[0]).max(initial=0))
-    if 0 < seen < len(np.unique(pairs[1])):
-        yield {"colsample_bytree": seen / columns}
-    yield {"colsample_bynode": 0.5}
+        yield [{"grow_policy": "lossguide", "max_leaves": most, "max_depth": 0}]
+    step = max(_top(nodes.weight[inner]), _top(nodes.value[leaf]) / float(settings.get("eta", 0.3)))
+    if step > 0:
+        yield [{"max_delta_step": _plain(step)}]
+    read = np.unique(np.stack([nodes.tree[inner], nodes.column[inner]]), axis=1)
+    seen = int(np.bincount(read[0]).max(initial=0)) / columns
+    by_tree = [{"colsample_bytree": part} for part in PARTS if part * columns > seen * columns - 1]
+    others = [{f"colsample_by{what}": part} for part in PARTS for what in ("node", "level")]
+    yield [*by_tree, *others]
     cuts = np.unique(np.stack([nodes.column[inner], nodes.threshold[inner]]), axis=1)
     bins = int(np.bincount(cuts[0].astype(np.int64)).max(initial=0)) + 1
-    if bins < 128:
-        yield {"max_bin": max(2, bins)}
+    yield [{"max_bin": count} for count in (bins, *BINS) if 2 <= bins <= count < 256]
+
+
+def _top(values: Floats) -> float:
+    """The largest magnitude, if several values have it; else 0."""
+    top = float(np.abs(values).max(initial=0.0))
+    return top if np.count_nonzero(np.abs(values) > top * (1 - ROUNDED)) >= TIED else 0.0
