@@ -88,16 +88,18 @@ def compared(
     share, answers = its.share(mine), KIND_ANSWERS if kind else ANSWERS
     if abs(lost) <= ERRORS * error and share <= answers:
         return Difference(why)
-    second = _Answers.of(trained(1), rows)
-    by_seed, shared = abs(mine.lost(second)[0]), mine.share(second)
-    lost, share = (lost + its.lost(second)[0]) / 2, (share + its.share(second)) / 2
-    more, others = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers
+    others = [_Answers.of(trained(seed), rows) for seed in (1, 2)]
+    by_seed = max(abs(mine.lost(other)[0]) for other in others)
+    shared = max(mine.share(other) for other in others)
+    lost = float(np.mean([lost, *(its.lost(other)[0] for other in others)]))
+    share = float(np.mean([share, *(its.share(other) for other in others)]))
+    more, unlike = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers
     if more > ERRORS * error:
         measure, accuracy = its.judged.measure, its.judged.accuracy
         why = f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
-    elif others > 0:
-        why = f"trained again it answers {share:.1%} of these rows unlike the model, two seeds {shared:.1%}"
-    widened = max(0.0, more, others / 2)
+    elif unlike > 0:
+        why = f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"
+    widened = max(0.0, more, unlike / 2)
     return Difference(why, widened, far=widened > FAR) if why else Difference()
 
 

@@ -53,6 +53,8 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
     near: list[tuple[Difference, Way]] = []
     reasons: list[str] = []
     for way in Original(source, read_told(model, trust_pickle=trust_pickle), X, y, share).ways():
+        if way.kind and near:
+            break
         try:
             trained = partial(_retrained, way.train, source, X, y)
             difference = compared(source, ArrayRows(X, y), trained, fewer=share, kind=way.kind)
