@@ -69,7 +69,11 @@ def main() -> None:
         for name in sets
         for kind, (classifier, regressor, settings, always) in KINDS.items()
         for own in settings[: 1 if options.small else None]
-        for row in measured(name, kind, regressor if name in REGRESSION else classifier, own, always | {"random_state": options.seed}, options.data)
+        for row in measured(
+            (name, kind, own),
+            (regressor if name in REGRESSION else classifier)(**{**always, **own, "random_state": options.seed}),
+            options.data,
+        )
     ]
     refused = {way: [row["widened"] == "refused" for row in rows if row["as"] == way] for way in ("object", "file")}
     widened = [row for row in rows if isinstance(row["widened"], float) and row["widened"] > 0]
@@ -77,14 +81,15 @@ def main() -> None:
     show("stand-ins of models", rows, options, **figures, widened=f"{len(widened)} of {len(rows)}")
 
 
-def measured(name: str, kind: str, made: Any, own: dict[str, Any], always: Any, data: Path) -> list[dict[str, Any]]:
-    """The model as an object and, if its library has a format, as a file."""
+def measured(case: tuple[str, str, dict[str, Any]], model: Any, data: Path) -> list[dict[str, Any]]:
+    """A model of a set, a kind and its own settings, as an object and, if its library has a format, as a file."""
+    name, kind, own = case
     X, y = read(name, data, values=name in REGRESSION)
     if kind == "catboost":
         X = X.astype(np.float32).astype(np.float64)
     order = np.random.default_rng(0).permutation(len(X))
     fit, test = order[: min(int(0.6 * len(X)), MOST_FIT)], order[int(0.8 * len(X)) :]
-    model = made(**{**always, **own}).fit(X[fit], y[fit])
+    model.fit(X[fit], y[fit])
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"model.{SUFFIX.get(kind, '')}"

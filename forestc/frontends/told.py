@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forestc.frontends.catboost import exported
 from forestc.frontends.kinds import PICKLE, SKOPS
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.document import Document
@@ -29,7 +30,7 @@ LIGHTGBM = (
     *("max_bin_by_feature", "min_data_in_bin", "bin_construct_sample_cnt", "data_random_seed", "enable_bundle"),
     *("use_missing", "zero_as_missing", "feature_pre_filter", "objective_seed", "num_class", "is_unbalance"),
     *("scale_pos_weight", "sigmoid", "boost_from_average", "reg_sqrt", "alpha", "fair_c", "poisson_max_delta_step"),
-    *("tweedie_variance_power", "categorical_feature"),
+    *("tweedie_variance_power",),
 )
 # Parameters in CatBoost's exports that change the trees.
 CATBOOST = (
@@ -87,6 +88,8 @@ def told(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> Tol
         where = f"XGBoost {type(model).__name__}"
         sums = read_sums(parse_ubjson(bytes(booster.save_raw("ubj")), where), where)
         return Told(estimator if estimator is not None else booster, "xgboost", sums.settings, sums)
+    if type(model).__module__.startswith("catboost"):  # its estimators can't be cloned with weights of classes
+        return Told(library="catboost", settings=_of_catboost(exported(model, f"CatBoost {type(model).__name__}")))
     if hasattr(booster, "model_to_string"):
         return Told(estimator, "lightgbm", _of_lightgbm(booster.model_to_string()))
     return Told(estimator)

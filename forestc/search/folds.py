@@ -69,7 +69,8 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
         except Exception as error:  # noqa: BLE001 - libraries reject rows with their own kinds of errors
             reasons.append(" ".join(str(error).split())[:200] or type(error).__name__)
     for difference, way in sorted(near, key=lambda pair: pair[0].widened):
-        how = f"{way.how}; {difference.why}, so {difference.widened:.4f} is added to standard errors"
+        how = way.how.replace("the same", "its") + f", and unlike it: {difference.why}"
+        how += f"; {difference.widened:.4f} is added to standard errors" if difference.widened else ""
         return _folds(replace(way, how=how), source, X, y, difference.widened)
     raise ForestcError(
         f"no model of its kind can be trained to judge it by ({reasons[0] if reasons else 'its kind is unknown'})",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category
 from forestc.frontends import load
 from forestc.frontends.told import Told, told
 from forestc.frontends.xgboost.sums import Sums
@@ -60,7 +61,7 @@ class Original:
             yield Way(self._booster, "boosters trained again with the same parameters")
         if library == "xgboost" and self.told.sums is not None and self.told.sums.trees:
             yield Way(self._found, "boosters trained again with the parameters found from the sums in the model")
-        elif library and self.told.settings and not hasattr(estimator, "fit"):
+        elif library and self.told.settings:
             yield Way(getattr(self, f"_{library}"), "boosters trained again with the parameters in the model")
         if source.parts or len(source.targets) > 1 or not source.trees:
             return
@@ -117,7 +118,8 @@ class Original:
         for name in ("seed", "bagging_seed", "feature_fraction_seed", "extra_seed", "drop_seed", "data_random_seed"):
             settings[name] = int(settings.get(name, 0)) + seed
         rounds = max(1, len(self.source.trees) // self.source.n_outputs)
-        rows = lightgbm.Dataset(X, label=y, params=settings)
+        categories = [f.column for f in self.source.features if isinstance(f.number, Category)]
+        rows = lightgbm.Dataset(X, label=y, params=settings, categorical_feature=categories)
         return load(lightgbm.train(settings, rows, num_boost_round=rounds))
 
     def _catboost(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:

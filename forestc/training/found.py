@@ -49,12 +49,15 @@ def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, 
     """
     nodes = Nodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes)
+    if "eta" in settings:  # the trees of a round share it
+        settings["eta"] *= int(sums.settings["num_parallel_tree"])
     settings["subsample"] = _subsample(source, sums, nodes, X, y, share)
-    rounds = min(ROUNDS, nodes.rounds(source))
-    model = nodes.first(rounds * max(1, len(nodes.trees) // nodes.rounds(source))).figures
+    per_round = source.n_outputs * int(sums.settings["num_parallel_tree"])
+    rounds = max(1, min(ROUNDS, len(nodes.trees) // per_round))
+    model = nodes.first(rounds * per_round).figures
 
     def figures(more: Mapping[str, Any], seed: int) -> Floats:
-        return Nodes.of(*train(settings | more | {"seed": seed}, rounds)).figures
+        return Nodes.of(*train({**settings, **more, "seed": seed}, rounds)).figures
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
         """That of the model from trainings with the settings, and how far two seeds are apart."""
@@ -128,10 +131,7 @@ class Nodes:
 
     @property
     def leaf(self) -> NDArray[np.bool_]:
-        return self.left == LEAF
-
-    def rounds(self, forest: Forest) -> int:
-        return max(1, len(self.trees) // max(1, forest.n_outputs))
+        return np.asarray(self.left == LEAF)
 
     def first(self, trees: int) -> Nodes:
         """Those of the first trees."""

@@ -47,7 +47,7 @@ def read_sums(document: Any, where: str) -> Sums:
         settings["booster"], booster = "dart", booster.get("gbtree")
     model = booster.get("model")
     settings["num_parallel_tree"] = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, 1 << 20)
-    trees = []
+    trees: list[tuple[NDArray[np.float64], ...]] = []
     for tree in model.get("trees").items():
         if tree.get("tree_param").get("size_leaf_vector").integer(0, 1 << 20) > 1:
             settings["multi_strategy"], trees = "multi_output_tree", []
