@@ -28,6 +28,7 @@ from forestc.training.seeds import seeded
 Floats = NDArray[np.float64]
 Retrain = Callable[[Floats, NDArray[Any], int], Forest]  # rows, labels, and a seed: 0 for folds
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
+LIGHTGBM_SEEDS = ("seed", "bagging_seed", "feature_fraction_seed", "extra_seed", "drop_seed", "objective_seed")
 LEAST_RATE = 0.01  # of ensembles of the model's kind
 OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE)"
 
@@ -115,8 +116,8 @@ class Original:
         settings = dict(self.told.settings) | {"num_threads": 1, "deterministic": True, "force_col_wise": True}
         most = max(len(tree.values) for tree in self.source.trees)
         settings |= {"verbosity": -1, "num_leaves": max(2, min(int(settings.get("num_leaves", 31)), 2 * most))}
-        for name in ("seed", "bagging_seed", "feature_fraction_seed", "extra_seed", "drop_seed", "data_random_seed"):
-            settings[name] = int(settings.get(name, 0)) + seed
+        settings |= {"num_class": self.source.n_outputs} if self.source.n_outputs > 1 else {}
+        settings |= {name: int(value) + seed for name, value in settings.items() if name in LIGHTGBM_SEEDS}
         rounds = max(1, len(self.source.trees) // self.source.n_outputs)
         categories = [f.column for f in self.source.features if isinstance(f.number, Category)]
         rows = lightgbm.Dataset(X, label=y, params=settings, categorical_feature=categories)

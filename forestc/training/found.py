@@ -118,9 +118,7 @@ class Nodes:
                 depth[places] = level
             children = (np.where(side == LEAF, LEAF, side + start) for side in (tree.left, tree.right))
             own = tuple(array[np.clip(tree.ids, 0, len(array) - 1)] for array in arrays)
-            parts.append(
-                (np.full(tree.size, index), depth, *children, *own, columns[tree.feature], tree.threshold)
-            )
+            parts.append((np.full(tree.size, index), depth, *children, *own, columns[tree.feature], tree.threshold))
             start += tree.size
         return Nodes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

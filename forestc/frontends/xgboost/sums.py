@@ -56,5 +56,7 @@ def read_sums(document: Any, where: str) -> Sums:
         if len({len(array) for array in arrays}) > 1:
             raise tree.fail("has arrays of different lengths", "save the model again")
         trees.append(arrays)
+    if settings["num_parallel_tree"] > len(model.get("trees").items()):
+        raise model.fail(f"has fewer trees than num_parallel_tree={settings['num_parallel_tree']}", "save it again")
     kinds = learner.get("feature_types").items() if learner.has("feature_types") else []
     return Sums(settings, tuple(trees), tuple(kind.text() for kind in kinds) or None)
