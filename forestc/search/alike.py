@@ -66,12 +66,13 @@ class Difference:
 
 
 def compared(
-    model: Forest, rows: ArrayRows, trained: Callable[[int], Forest], *, fewer: float = 1.0, kind: bool = False
+    model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
 ) -> Difference:
     """Returns how stand-ins differ from the model.
 
     rows: the model's own, with their truth. trained: returns a stand-in that was trained on these rows with a seed, 0
-    or 1. fewer: the share of the model's own rows that these are; fully grown trees have as many times fewer leaves.
+    to 2, and on every n-th row with `step=n`. fewer: the share of the model's own rows that these are; fully grown
+    trees have as many times fewer leaves, and what every second row changes counts like what seeds change.
     kind: whether stand-ins are only of the model's kind, so that they may answer more rows unlike it.
     """
     first = trained(0)
@@ -91,6 +92,10 @@ def compared(
     others = [_Answers.of(trained(seed), rows) for seed in (1, 2)]
     by_seed = max(abs(mine.lost(other)[0]) for other in others)
     shared = max(mine.share(other) for other in others)
+    if fewer < 1:
+        half, own = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
+        by_seed = max(by_seed, abs(_Answers.of(half, own).judged.accuracy - mine.judged.accuracy))
+        shared = max(shared, mine.share(_Answers.of(half, rows)))
     lost = float(np.mean([lost, *(its.lost(other)[0] for other in others)]))
     share = float(np.mean([share, *(its.share(other) for other in others)]))
     more, unlike = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers

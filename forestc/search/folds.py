@@ -86,10 +86,12 @@ def _folds(way: Way, source: Forest, X: NDArray[np.float64], y: NDArray[Any], wi
     return Folds(tuple(fold(*places) for places in _dealt(y, source.decides)), way.how, widened)
 
 
-def _retrained(retrain: Retrain, source: Forest, X: NDArray[np.float64], y: NDArray[Any], seed: int = 0) -> Forest:
+def _retrained(
+    retrain: Retrain, source: Forest, X: NDArray[np.float64], y: NDArray[Any], seed: int = 0, step: int = 1
+) -> Forest:
     look()
     with seeded_numpy(seed):
-        model = retrain(X, y, seed)
+        model = retrain(X[::step], y[::step], seed)
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
         raise ForestcError("a fold has other classes than all rows: too few rows of one class")
     return replace(model, always_missing=source.always_missing)

@@ -96,8 +96,8 @@ class Original:
         sums = self.told.sums
         assert sums is not None
 
-        def short(settings: Mapping[str, Any], rounds: int) -> tuple[Forest, Sums]:
-            booster = _xgboost(settings, self.X, self.y, rounds, None, sums.feature_types)
+        def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, Sums]:
+            booster = _xgboost(settings, self.X[::step], self.y[::step], rounds, None, sums.feature_types)
             made = told(booster).sums
             assert made is not None
             return load(booster), made

@@ -27,37 +27,38 @@ Floats = NDArray[np.float64]
 EXACT = 0.01  # least squares whose residual is below this share of a gain are trusted; others are of adaptive leaves
 CLOSE = 1e-3  # shares that differ from 1 by less are 1
 ROUNDED = 1e-4  # share by which sums are rounded, at most
+PARTLY = 0.02  # the same, where not all training rows are given
 TIED = 3  # weights of the same magnitude that look bounded by max_delta_step
 PROGRESS = 0.8  # keep a setting if it makes the distance to the model this many times as large, or smaller
 PARTS = (0.5, 0.8, 0.7, 0.9, 0.6, 0.4, 0.3)  # shares of columns that are tried
 BINS = (16, 32, 64, 128)  # numbers of bins that are tried
-ROUNDS = 6  # boosting rounds of short trainings, at most
+TREES = 8  # of short trainings, or one round of more
 SUMMED = 30  # rounds in which the hessians of all rows are summed
 GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # lambdas from which the search starts
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
             **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
 
-Train = Callable[[Mapping[str, Any], int], tuple[Forest, Sums]]  # settings, rounds
+Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, Sums]]  # settings, rounds, n: on every n-th row
 
 
 def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, train: Train) -> dict[str, Any]:
     """Settings of `xgboost.train` for the model `source` with these sums. X, y: its training rows, or the share of them
-    that is given. train: returns a short training on these rows.
+    that is given, to which bounds on sums over rows are scaled. train: returns a short training on these rows.
 
     The least hessian of a leaf and the least gain bound `min_child_weight` and `gamma`: with the bounds themselves all
     rows give the same trees. So other settings are tried beside them, and at the end the usual values in their place.
     """
     nodes = Nodes.of(source, sums)
-    settings = dict(sums.settings) | _fitted(nodes) | _least(nodes)
+    settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
     if "eta" in settings:  # the trees of a round share it
         settings["eta"] *= int(sums.settings["num_parallel_tree"])
     settings["subsample"] = _subsample(source, sums, nodes, X, y, share)
     per_round = source.n_outputs * int(sums.settings["num_parallel_tree"])
-    rounds = max(1, min(ROUNDS, len(nodes.trees) // per_round))
-    model = nodes.first(rounds * per_round).figures
+    rounds = max(1, min(-(-TREES // per_round), len(nodes.trees) // per_round))
+    model = nodes.first(rounds * per_round).figures(1 / share)
 
-    def figures(more: Mapping[str, Any], seed: int) -> Floats:
-        return Nodes.of(*train({**settings, **more, "seed": seed}, rounds)).figures
+    def figures(more: Mapping[str, Any], seed: int, step: int = 1) -> Floats:
+        return Nodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
         """That of the model from trainings with the settings, and how far two seeds are apart."""
@@ -68,6 +69,8 @@ def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, 
         return _apart(model, np.sqrt(first * second)), _apart(first, second)
 
     best, noise = distance({})
+    if share < 1:  # what half of the rows change
+        noise = max(noise, _apart(figures({}, 0), figures(_least(nodes, share / 2), 0, 2)))
     for choices in _choices(nodes, source.width, settings):
         if best <= max(CLOSE, noise):
             break
@@ -78,7 +81,7 @@ def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, 
                 break
         if tried and min(tried)[0] < PROGRESS * best - noise / 2:
             settings |= choices[tried.index(min(tried))]
-            best, noise = min(tried)
+            best, noise = min(tried)[0], max(noise, min(tried)[1])
     for usual in ({"gamma": 0.0}, {"min_child_weight": 1.0}):
         if distance(usual)[0] <= max(CLOSE, best, noise):
             settings |= usual
@@ -136,19 +139,24 @@ class Nodes:
         chosen = self.tree < trees
         return Nodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
-    @property
-    def figures(self) -> Floats:
-        """What a short training is compared by."""
+    def figures(self, rows: float) -> Floats:
+        """What a short training is compared by. rows: their number, of which gains are multiples, in any unit."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)
-        sums = (leaf.sum(), self.depth[leaf].sum() / max(1, leaf.sum()), columns, cuts, self.gain[self.trees].sum())
+        sums = (
+            leaf.sum(),
+            self.depth[leaf].sum() / max(1, leaf.sum()),
+            columns,
+            cuts,
+            self.gain[self.trees].sum() / rows,
+        )
         return np.maximum(np.array([*sums, np.abs(self.value[leaf]).sum()]) / trees, 1e-9)
 
 
 def _fitted(nodes: Nodes) -> dict[str, Any]:
     """eta, lambda and alpha, and whether splits were exact, as far as the nodes tell; depth is the largest seen."""
-    settings: dict[str, Any] = {"max_depth": int(nodes.depth.max())}
+    settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
     tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
     free = (tops == 0) | (np.abs(np.where(nodes.leaf, nodes.value, nodes.weight)) < tops)
@@ -213,7 +221,7 @@ def _subsample(source: Forest, sums: Sums, nodes: Nodes, X: Floats, y: NDArray[A
     else:
         whole = np.array(list(_hessians(source, sums, X, y, kind)))
     taken = float(nodes.hessian[nodes.trees][: len(whole)].sum() / max(float(whole.sum()), 1e-300)) * share
-    if taken > 1 - CLOSE:
+    if taken > 1 - (CLOSE if share == 1 else PARTLY):
         return 1.0
     rows = len(whole) * len(X) / source.n_outputs
     usual = max(0.05, round(20 * taken) / 20)
@@ -242,11 +250,11 @@ def _hessians(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], kind: str)
         add_tree(source, total, tree, reached[:, index])
 
 
-def _least(nodes: Nodes) -> dict[str, Any]:
-    """The greatest bounds that all trees keep to."""
+def _least(nodes: Nodes, share: float) -> dict[str, Any]:
+    """The greatest bounds that all trees keep to, for a share of the rows."""
     hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
     least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
-    return {name: max(0.0, float(f"{value * (1 - ROUNDED):.5g}")) for name, value in least.items()}
+    return {name: max(0.0, float(f"{value * share * (1 - ROUNDED):.5g}")) for name, value in least.items()}
 
 
 def _choices(nodes: Nodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:

@@ -199,3 +199,16 @@ def test_damaged_sums_end_in_one_clear_error_or_in_folds(kind, tmp_path):
         assert all(len(fold.model.trees) == len(source.trees) for fold in found.folds)
     except ForestcError as error:
         assert str(error) and "\n" not in error.what
+
+
+def test_bounds_on_sums_are_scaled_to_the_share_of_the_rows_that_is_given(tmp_path):
+    X, y = make_classification(3000, 8, n_informative=5, flip_y=0.1, random_state=0)
+    settings = BINARY | {"min_child_weight": 40, "subsample": 0.5, "nthread": 1}
+    xgboost.train(settings, xgboost.DMatrix(X, label=y), 8).save_model(tmp_path / "m.json")
+    source = load(tmp_path / "m.json")
+    original = Original(source, read_told(tmp_path / "m.json"), X[::3], y[::3], share=1 / 3)
+    found = original._settings
+    assert found["min_child_weight"] == pytest.approx(40 / 3, rel=0.05) and found["subsample"] == pytest.approx(
+        0.5, abs=0.03
+    )
+    assert next(original.ways()).train(X[::3], y[::3], 0).n_leaves == pytest.approx(source.n_leaves, rel=0.2)
