@@ -93,8 +93,8 @@ def compared(
     by_seed = max(abs(mine.lost(other)[0]) for other in others)
     shared = max(mine.share(other) for other in others)
     if fewer < 1:
-        half, own = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
-        by_seed = max(by_seed, abs(_Answers.of(half, own).judged.accuracy - mine.judged.accuracy))
+        half, every_second = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
+        by_seed = max(by_seed, abs(_Answers.of(half, every_second).judged.accuracy - mine.judged.accuracy))
         shared = max(shared, mine.share(_Answers.of(half, rows)))
     lost = float(np.mean([lost, *(its.lost(other)[0] for other in others)]))
     share = float(np.mean([share, *(its.share(other) for other in others)]))
