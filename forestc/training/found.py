@@ -267,14 +267,14 @@ def _choices(nodes: Nodes, columns: int, settings: Mapping[str, Any]) -> Iterato
     step = max(_top(nodes.weight[inner]), _top(nodes.value[leaf]) / float(settings.get("eta", 0.3)))
     if step > 0:
         yield [{"max_delta_step": _plain(step)}]
+    cuts = np.unique(np.stack([nodes.column[inner], nodes.threshold[inner]]), axis=1)
+    bins = int(np.bincount(cuts[0].astype(np.int64)).max(initial=0)) + 1
+    yield [{"max_bin": count} for count in (bins, *BINS) if 2 <= bins <= count < 256]
     read = np.unique(np.stack([nodes.tree[inner], nodes.column[inner]]), axis=1)
     seen = int(np.bincount(read[0]).max(initial=0)) / columns
     if seen < 1:
         yield [{"colsample_bytree": part} for part in (seen, *(part for part in PARTS if seen <= part < 1))]
     yield [{f"colsample_by{what}": part} for part in PARTS for what in ("node", "level")]
-    cuts = np.unique(np.stack([nodes.column[inner], nodes.threshold[inner]]), axis=1)
-    bins = int(np.bincount(cuts[0].astype(np.int64)).max(initial=0)) + 1
-    yield [{"max_bin": count} for count in (bins, *BINS) if 2 <= bins <= count < 256]
 
 
 def _top(values: Floats) -> float:
