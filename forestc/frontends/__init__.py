@@ -6,18 +6,17 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from forestc.errors import ModelError, check_exists
 from forestc.forest.ir import Forest
-from forestc.frontends.kinds import PICKLE, SKOPS, TEXT, kind_of, read, refuse_folder
+from forestc.frontends.kinds import TEXT, kind_of, read, refuse_folder
 from forestc.frontends.objects import OBJECTS, load_object
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
-from forestc.frontends.sklearn.reader import open_pickle, open_skops
+from forestc.frontends.told import Told, told
 from forestc.rows.columns import carrying
 
-__all__ = ["OBJECTS", "load", "load_object", "open_estimator", "read_bytes"]
+__all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_told"]
 
 MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
 
@@ -55,13 +54,10 @@ def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest
     return read(content, kind_of(content), trust_pickle=trust_pickle)
 
 
-def open_estimator(path: Path, *, trust_pickle: bool = False) -> Any:
-    """The fitted estimator in a skops file, or in a pickle if it is trusted; None for any other model file. Raises
-    ModelError."""
-    content = Content(_bytes(path), str(path))
-    if SKOPS.matches(content):
-        return open_skops(content.data, content.where)
-    return open_pickle(content.data, content.where) if trust_pickle and PICKLE.matches(content) else None
+def read_told(model: object, *, trust_pickle: bool = False) -> Told:
+    """What a fitted model or a model file tells about its training. Raises ForestcError."""
+    data = _bytes(Path(model)) if isinstance(model, str | Path) else b""
+    return told(model, data, trust_pickle=trust_pickle)
 
 
 def _bytes(path: Path) -> bytes:

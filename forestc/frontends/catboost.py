@@ -66,8 +66,6 @@ def read_export(document: Any, where: str, iterations: Iterations = None) -> For
 def read_live(model: Any, iterations: Iterations = None) -> Forest:
     """A Forest from a fitted CatBoost model; a plain `CatBoost` is read as the estimator for its loss function.
     Raises ForestcError."""
-    import catboost
-
     name = type(model).__name__
     where = f"CatBoost {name}"
     if name not in ESTIMATORS:
@@ -77,15 +75,7 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
     kind = "RawFormulaVal" if name == "CatBoostRanker" else ""
     if name == "CatBoostRegressor":
         kind = model._get_default_prediction_type()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        try:
-            model.save_model(str(path), format="json")
-        except catboost.CatBoostError as error:  # for embeddings and infinite borders
-            what = f"CatBoost can't write it as JSON ({' '.join(str(error).split())[:160]})"
-            raise ModelError(what, where=where, do="train on finite numbers only") from None
-        data = path.read_bytes()
-    root = Document(read_document(data, where), "", where)
+    root = exported(model, where)
     last = model.get_best_iteration()
     best = None if last is None else last + 1
     forest = _forest(root, iterations, kind, trained=True, best=best)
@@ -94,6 +84,20 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
         raise ModelError("a classifier with a custom loss function", where=where, do="use Logloss or MultiClass")
     same = model.get_leaf_values().tobytes().startswith(_values(forest))
     return forest if same else _forest(root, iterations, kind, best=best)
+
+
+def exported(model: Any, where: str) -> Document:
+    """The JSON export of a fitted model. Raises ModelError if CatBoost can't write it."""
+    import catboost
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        try:
+            model.save_model(str(path), format="json")
+        except catboost.CatBoostError as error:  # for embeddings and infinite borders
+            what = f"CatBoost can't write it as JSON ({' '.join(str(error).split())[:160]})"
+            raise ModelError(what, where=where, do="train on finite numbers only") from None
+        return Document(read_document(path.read_bytes(), where), "", where)
 
 
 def _values(forest: Forest) -> bytes:

@@ -20,10 +20,13 @@ from forestc.passes.judge import Judged, judged_on
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows
 
-SIZES = (("trees", 1.1), ("leaves of a tree", 1.3), ("depth of a tree", 1.3))  # factors that count as alike
+# (size, factor that counts as alike, factor beyond which stand-ins are refused)
+SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
+FAR = 0.03  # refuse stand-ins with more accuracy lost than this, beside what seeds explain
 ERRORS = 3.0  # standard errors of the difference by which accuracies may differ, beside what a seed changes
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
 ANSWERS = 0.05  # share of the rows with other answers that counts as alike, for a trainer with the model's parameters
+KIND_ANSWERS = 0.15  # the same, for ensembles of the model's kind
 
 
 @dataclass(frozen=True)
@@ -52,35 +55,57 @@ class _Answers:
         return float(((self.answers - other.answers) ** 2).sum()) / (whole or 1.0)
 
 
-def unlike(
-    model: Forest, rows: ArrayRows, trained: Callable[[int], Forest], *, fewer: float = 1.0, answers: float = ANSWERS
-) -> str:
-    """Returns why stand-ins are not like the model; "" if they are.
+@dataclass(frozen=True)
+class Difference:
+    """How a stand-in differs from the model. why: in words, "" if they are alike. widened: the part of the loss that
+    seeds do not explain, in accuracy. far: whether nothing can be judged by the stand-in."""
+
+    why: str = ""
+    widened: float = 0.0
+    far: bool = False
+
+
+def compared(
+    model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
+) -> Difference:
+    """Returns how stand-ins differ from the model.
 
     rows: the model's own, with their truth. trained: returns a stand-in that was trained on these rows with a seed, 0
-    or 1. fewer: the share of the model's own rows that these are; fully grown trees have as many times fewer leaves.
-    answers: share of rows with other answers that counts as alike, beside what a seed changes.
+    to 2, and on every n-th row with `step=n`. fewer: the share of the model's own rows that these are; fully grown
+    trees have as many times fewer leaves, and what every second row changes counts like what seeds change.
+    kind: whether stand-ins are only of the model's kind, so that they may answer more rows unlike it.
     """
     first = trained(0)
-    for (name, factor), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):
+    why, far = "", False
+    for (name, alike, most), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):
         least = fewer if name != "trees" else 1.0
-        if not own / factor * least <= other <= own * factor:
-            return f"trained again it has {other:,.4g} {name}, and the model {own:,.4g}"
+        if not own / alike * least <= other <= own * alike:
+            why = why or f"trained again it has {other:,.4g} {name}, and the model {own:,.4g}"
+            far |= not own / most * least <= other <= own * most
+    if far:
+        return Difference(why, far=True)
     its, mine = _Answers.of(model, rows), _Answers.of(first, rows)
     lost, error = its.lost(mine)
-    share = its.share(mine)
+    share, answers = its.share(mine), KIND_ANSWERS if kind else ANSWERS
     if abs(lost) <= ERRORS * error and share <= answers:
-        return ""
-    second = _Answers.of(trained(1), rows)
-    by_seed, shared = abs(mine.lost(second)[0]), mine.share(second)
-    lost = (lost + its.lost(second)[0]) / 2
-    if abs(lost) > SEEDS * by_seed + ERRORS * error:
+        return Difference(why)
+    others = [_Answers.of(trained(seed), rows) for seed in (1, 2)]
+    by_seed = max(abs(mine.lost(other)[0]) for other in others)
+    shared = max(mine.share(other) for other in others)
+    if fewer < 1:
+        half, every_second = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
+        by_seed = max(by_seed, abs(_Answers.of(half, every_second).judged.accuracy - mine.judged.accuracy))
+        shared = max(shared, mine.share(_Answers.of(half, rows)))
+    lost = float(np.mean([lost, *(its.lost(other)[0] for other in others)]))
+    share = float(np.mean([share, *(its.share(other) for other in others)]))
+    more, unlike = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers
+    if more > ERRORS * error:
         measure, accuracy = its.judged.measure, its.judged.accuracy
-        return f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
-    share = (share + its.share(second)) / 2
-    if share > SEEDS * shared + answers:
-        return f"trained again it answers {share:.1%} of these rows unlike the model, two seeds {shared:.1%}"
-    return ""
+        why = f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
+    elif unlike > 0:
+        why = f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"
+    widened = max(0.0, more, unlike / 2)
+    return Difference(why, widened, far=widened > FAR) if why else Difference()
 
 
 def _sizes(forest: Forest) -> tuple[float, float, float]:

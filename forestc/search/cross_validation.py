@@ -17,11 +17,13 @@ from forestc.rows.batches import Rows, count_rows
 
 @dataclass(frozen=True)
 class Fold:
-    """A model, the rows that passes see, and a judge with rows that neither has seen."""
+    """A model, the rows that passes see, and a judge with rows that neither has seen. widened: standard error, in
+    accuracy, added because the model differs from the one that it stands for."""
 
     model: Forest
     fit: Rows
     judge: Judge
+    widened: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class CrossJudge:
         loss = self.judged.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss
-        return replace(loss, error=loss.error * math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit)))
+        first = self.folds[0]
+        chance = loss.error * math.sqrt(1 + loss.rows / count_rows(first.fit))
+        return replace(loss, error=math.hypot(chance, first.widened))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """The loss of forests made of each fold's model."""

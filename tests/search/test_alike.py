@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -21,11 +22,16 @@ from sklearn.ensemble import (
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
+from forestc.passes.judge import Judge
+from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows
+from forestc.search.alike import FAR, Difference, compared
+from forestc.search.cross_validation import CrossJudge, Fold
 from forestc.search.folds import folds_of
 from forestc.training.seeds import seeded, seeded_numpy
 
@@ -71,14 +77,6 @@ def weighted(model):
     return clone(model).fit(X, y, sample_weight=np.where(y == 1, 20.0, 1.0))
 
 
-def loaded(tmp_path):
-    X, y = rows()
-    xgboost.XGBClassifier(n_estimators=8, max_depth=2).fit(X, y).save_model(tmp_path / "m.json")
-    model = xgboost.XGBClassifier()
-    model.load_model(tmp_path / "m.json")
-    return model
-
-
 def changed():
     return clone(FAITHFUL["balanced"]).fit(*rows()).set_params(max_depth=9, n_estimators=30)
 
@@ -95,30 +93,29 @@ def continued():
 
 
 UNFAITHFUL = {
-    "weighted forest": lambda _: weighted(RandomForestClassifier(10, max_depth=4)),
-    "weighted xgboost": lambda _: weighted(xgboost.XGBClassifier(n_estimators=8, max_depth=3)),
-    "weighted lightgbm": lambda _: weighted(LGBMClassifier(n_estimators=8, num_leaves=8, verbose=-1)),
-    "loaded": loaded,
-    "changed": lambda _: changed(),
-    "warm start": lambda _: warm(),
-    "continued": lambda _: continued(),
+    "weighted forest": lambda: weighted(RandomForestClassifier(10, max_depth=4)),
+    "weighted xgboost": lambda: weighted(xgboost.XGBClassifier(n_estimators=8, max_depth=3)),
+    "weighted lightgbm": lambda: weighted(LGBMClassifier(n_estimators=8, num_leaves=8, verbose=-1)),
+    "changed": changed,
+    "warm start": warm,
+    "continued": continued,
 }
 
 
 @pytest.mark.parametrize("kind", UNFAITHFUL)
-def test_no_folds_are_said_to_be_of_a_training_that_they_are_not_of(kind, tmp_path):
+def test_no_folds_are_said_to_be_of_a_training_that_they_are_not_of(kind):
     with seeded_numpy(0):
-        model = UNFAITHFUL[kind](tmp_path)
+        model = UNFAITHFUL[kind]()
     source = load(model)
     try:
         found = folds(model)
     except ForestcError as error:
         assert "trained again" in error.what and "held_out=FILE" in str(error)
         return
-    assert found.how.startswith("ensembles of the model's kind")
+    assert found.how.startswith("ensembles of the model's kind") or ", and unlike it: trained again" in found.how
     for fold in found.folds:
         assert len(fold.model.trees) == len(source.trees)
-        assert fold.model.n_leaves == pytest.approx(source.n_leaves, rel=0.4)
+        assert source.n_leaves / 2 < fold.model.n_leaves < source.n_leaves * (2 if found.widened else 1.4)
 
 
 def test_all_parameters_of_a_live_booster_are_taken():
@@ -138,6 +135,38 @@ def test_all_parameters_of_a_live_booster_are_taken():
         same = xgboost.train(settings, xgboost.DMatrix(fit.X, label=fit.truth), 6)
         expected, made = load(same), found.folds[0].model
         assert [tree.values.tolist() for tree in made.trees] == [tree.values.tolist() for tree in expected.trees], more
+
+
+def flipped(model, leaves):
+    """A model of one tree that decides some of its leaves the other way, those of the fewest rows first."""
+    tree = model.trees[0]
+    values, rows_of = tree.values.copy(), np.zeros(len(tree.values))
+    rows_of[tree.leaf[tree.leaf >= 0]] = tree.cover[tree.leaf >= 0]
+    few = np.argsort(rows_of, kind="stable")[:leaves]
+    values[few] = values[few, ::-1]
+    return replace(model, trees=(replace(tree, values=values),))
+
+
+def test_what_seeds_do_not_explain_widens_the_standard_error_until_it_is_refused():
+    X, y = rows()
+    given, model = ArrayRows(X, y), load(DecisionTreeClassifier(random_state=0).fit(X, y))
+    assert compared(model, given, lambda seed: model) == Difference()
+    other = flipped(model, 15)
+    lost = 1 - float((answers_to(other, X) == y).mean())
+    difference = compared(model, given, lambda seed: other)
+    assert difference.widened == pytest.approx(lost) and not difference.far and 0.01 < lost <= FAR
+    assert f"its accuracy on these rows is {1 - lost:.4f}, and the model's 1.0000" in difference.why
+    plain, wider = (
+        CrossJudge((Fold(other, given, Judge(other, given), more),), stand_ins=True) for more in (0.0, 0.02)
+    )
+    assert wider.of([model]).error == pytest.approx(np.hypot(plain.of([model]).error, 0.02))
+    assert wider.of([model]).lost == plain.of([model]).lost
+    assert compared(model, given, lambda seed: flipped(model, 60)).far
+    small = load(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y))
+    assert "trained again it has 4 leaves" in compared(model, given, lambda seed: small).why
+    assert compared(model, given, lambda seed: small).far
+    # what seeds change is not added
+    assert compared(model, given, lambda seed: (other, model, model)[seed]) == Difference()
 
 
 def test_seeds_of_nested_estimators_and_splitters_are_numbers_of_their_own():

@@ -229,11 +229,12 @@ def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
     assert (evaluate(small, fresh).index == truth).mean() > (model.predict(fresh) == truth).mean()
 
 
-def test_a_file_is_judged_by_ensembles_of_its_kind(tmp_path):
+def test_a_file_is_judged_by_models_trained_with_its_parameters(tmp_path):
     model, X, y = few_rounds()
     model.save_model(tmp_path / "m.json")
     done = forestc.compile(tmp_path / "m.json", X, tmp_path / "a", label=y, level=2, targets="c")
-    assert "ensembles of the model's kind (xgboost of" in done.figures["level"]["judged_on"]
+    how = "cross-validation: boosters trained again with the parameters found from the sums in the model"
+    assert done.figures["level"]["judged_on"] == how
 
 
 def overlapping():

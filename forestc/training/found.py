@@ -1,0 +1,283 @@
+"""Finds the parameters with which XGBoost trained a model from the sums in its file.
+
+A node's weight is w = -T(G) / (H + lambda), with the sums G and H of its rows' gradients and hessians, T(G) = G made
+smaller by alpha; a leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its children less
+that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7). Files hold gains, H, the values of leaves and
+the weights of inner nodes: least squares give eta and lambda, and G of node and children gives alpha.
+Bounds on leaves and gains are no more than bounds: short trainings tell which of them the trainer had.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.evaluate import add_tree, start_scores
+from forestc.forest.ir import LEAF, Forest
+from forestc.frontends.xgboost.sums import Sums
+from forestc.passes.quick_evaluation import nodes_reached
+from forestc.rows.encode import encode
+
+Floats = NDArray[np.float64]
+EXACT = 0.01  # least squares whose residual is below this share of a gain are trusted; others are of adaptive leaves
+CLOSE = 1e-3  # shares that differ from 1 by less are 1
+ROUNDED = 1e-4  # share by which sums are rounded, at most
+PARTLY = 0.02  # the same, where not all training rows are given
+TIED = 3  # weights of the same magnitude that look bounded by max_delta_step
+PROGRESS = 0.8  # keep a setting if it makes the distance to the model this many times as large, or smaller
+PARTS = (0.5, 0.8, 0.7, 0.9, 0.6, 0.4, 0.3)  # shares of columns that are tried
+BINS = (16, 32, 64, 128)  # numbers of bins that are tried
+TREES = 8  # of short trainings, or one round of more
+SUMMED = 30  # rounds in which the hessians of all rows are summed
+GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # lambdas from which the search starts
+HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
+            **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
+
+Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, Sums]]  # settings, rounds, n: on every n-th row
+
+
+def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, train: Train) -> dict[str, Any]:
+    """Settings of `xgboost.train` for the model `source` with these sums. X, y: its training rows, or the share of them
+    that is given, to which bounds on sums over rows are scaled. train: returns a short training on these rows.
+
+    The least hessian of a leaf and the least gain bound `min_child_weight` and `gamma`: with the bounds themselves all
+    rows give the same trees. So other settings are tried beside them, and at the end the usual values in their place.
+    """
+    nodes = Nodes.of(source, sums)
+    settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
+    if "eta" in settings:  # the trees of a round share it
+        settings["eta"] *= int(sums.settings["num_parallel_tree"])
+    settings["subsample"] = _subsample(source, sums, nodes, X, y, share)
+    per_round = source.n_outputs * int(sums.settings["num_parallel_tree"])
+    rounds = max(1, min(-(-TREES // per_round), len(nodes.trees) // per_round))
+    model = nodes.first(rounds * per_round).figures(1 / share)
+
+    def figures(more: Mapping[str, Any], seed: int, step: int = 1) -> Floats:
+        return Nodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
+
+    def distance(more: Mapping[str, Any]) -> tuple[float, float]:
+        """That of the model from trainings with the settings, and how far two seeds are apart."""
+        first = figures(more, 0)
+        if _apart(model, first) < CLOSE:
+            return _apart(model, first), 0.0
+        second = figures(more, 1)
+        return _apart(model, np.sqrt(first * second)), _apart(first, second)
+
+    best, noise = distance({})
+    if share < 1:  # what half of the rows change
+        noise = max(noise, _apart(figures({}, 0), figures(_least(nodes, share / 2), 0, 2)))
+    for choices in _choices(nodes, source.width, settings):
+        if best <= max(CLOSE, noise):
+            break
+        tried: list[tuple[float, float]] = []
+        for choice in choices:
+            tried.append(distance(choice))
+            if tried[-1][0] < CLOSE:
+                break
+        if tried and min(tried)[0] < PROGRESS * best - noise / 2:
+            settings |= choices[tried.index(min(tried))]
+            best, noise = min(tried)[0], max(noise, min(tried)[1])
+    for usual in ({"gamma": 0.0}, {"min_child_weight": 1.0}):
+        if distance(usual)[0] <= max(CLOSE, best, noise):
+            settings |= usual
+    return settings
+
+
+def _apart(one: Floats, other: Floats) -> float:
+    return float(np.abs(np.log(one / other)).sum())
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """All trees' nodes, one after the other, with child numbers that count through.
+
+    tree: the tree of each node. weight, gain, value, hessian: as in the file. left, right: LEAF at a leaf.
+    """
+
+    tree: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    weight: Floats
+    gain: Floats
+    value: Floats
+    hessian: Floats
+    column: NDArray[np.int64]
+    threshold: Floats
+
+    @staticmethod
+    def of(forest: Forest, sums: Sums) -> Nodes:
+        parts: list[tuple[NDArray[Any], ...]] = []
+        start = 0
+        columns = np.array([feature.column for feature in forest.features] or [0])
+        for index, (tree, arrays) in enumerate(zip(forest.trees, sums.trees, strict=False)):
+            depth = np.zeros(tree.size, dtype=np.int64)
+            for level, places in enumerate(tree.levels):
+                depth[places] = level
+            children = (np.where(side == LEAF, LEAF, side + start) for side in (tree.left, tree.right))
+            own = tuple(array[np.clip(tree.ids, 0, len(array) - 1)] for array in arrays)
+            parts.append((np.full(tree.size, index), depth, *children, *own, columns[tree.feature], tree.threshold))
+            start += tree.size
+        return Nodes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    @property
+    def trees(self) -> NDArray[np.int64]:
+        """(trees,) the root of each tree."""
+        return np.flatnonzero(self.depth == 0)
+
+    @property
+    def leaf(self) -> NDArray[np.bool_]:
+        return np.asarray(self.left == LEAF)
+
+    def first(self, trees: int) -> Nodes:
+        """Those of the first trees."""
+        chosen = self.tree < trees
+        return Nodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def figures(self, rows: float) -> Floats:
+        """What a short training is compared by. rows: their number, of which gains are multiples, in any unit."""
+        trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
+        columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
+        cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)
+        sums = (
+            leaf.sum(),
+            self.depth[leaf].sum() / max(1, leaf.sum()),
+            columns,
+            cuts,
+            self.gain[self.trees].sum() / rows,
+        )
+        return np.maximum(np.array([*sums, np.abs(self.value[leaf]).sum()]) / trees, 1e-9)
+
+
+def _fitted(nodes: Nodes) -> dict[str, Any]:
+    """eta, lambda and alpha, and whether splits were exact, as far as the nodes tell; depth is the largest seen."""
+    settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
+    inner = np.flatnonzero(~nodes.leaf)
+    tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
+    free = (tops == 0) | (np.abs(np.where(nodes.leaf, nodes.value, nodes.weight)) < tops)
+    inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
+    if not len(inner):
+        return settings
+    known, square = nodes.hessian, nodes.weight**2
+    of_leaves, leaves, side, rest = (np.zeros(len(inner)) for _ in range(4))
+    side, rest = square[inner], nodes.gain[inner] + square[inner] * known[inner]
+    for child in (nodes.left[inner], nodes.right[inner]):
+        leaf, value = nodes.leaf[child], nodes.value[child] ** 2
+        of_leaves, leaves = of_leaves + leaf * value * known[child], leaves + leaf * value
+        side, rest = side - ~leaf * square[child], rest - ~leaf * square[child] * known[child]
+    scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
+
+    def at(penalty: float) -> tuple[float, float]:
+        """The residual, and 1 / eta^2."""
+        left, right = (of_leaves + penalty * leaves) * scale, (rest + penalty * side) * scale
+        factor = float(left @ right / max(float(left @ left), 1e-300))
+        return float(np.sqrt(np.mean((factor * left - right) ** 2))), factor
+
+    start = min(GRID, key=lambda penalty: at(penalty)[0])
+    low, high = (0.0, GRID[1]) if start == 0 else (start / 1.5, start * 1.5)
+    for _ in range(80):
+        first, second = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        low, high = (low, second) if at(first)[0] < at(second)[0] else (first, high)
+    penalty = (low + high) / 2
+    residual, factor = at(penalty)
+    if not (residual < EXACT and 0 < factor < np.inf):
+        return settings
+    eta, penalty = _plain(factor**-0.5), _plain(penalty)
+    settings |= {"eta": eta, "lambda": penalty, "alpha": _alpha(nodes, inner, eta, penalty)}
+    leaf = nodes.leaf & (np.abs(nodes.value) > 0)
+    if eta < 1 - CLOSE and np.median(np.abs(nodes.value[leaf] - eta * nodes.weight[leaf])) < CLOSE * eta:
+        settings["tree_method"] = "exact"  # other methods write the value of a leaf as its weight, too
+    return settings
+
+
+def _alpha(nodes: Nodes, inner: NDArray[np.int64], eta: float, penalty: float) -> float:
+    weight = np.where(nodes.leaf, nodes.value / eta, nodes.weight)
+    sums, sign = weight * (nodes.hessian + penalty), np.sign(weight)
+    left, right = nodes.left[inner], nodes.right[inner]
+    known = (sign[inner] * sign[left] * sign[right]) != 0  # where a weight is 0, G is unknown
+    more = (sign[left] + sign[right] - sign[inner])[known]
+    less = (sums[inner] - sums[left] - sums[right])[known]
+    alpha = float(more @ less / max(float(more @ more), 1e-300))
+    return _plain(alpha) if alpha > 0.0 else 0.0
+
+
+def _plain(value: float) -> float:
+    """The value without the last digits that rounding has changed."""
+    return 0.0 if value < CLOSE else float(f"{value:.4g}")
+
+
+def _subsample(source: Forest, sums: Sums, nodes: Nodes, X: Floats, y: NDArray[Any], share: float) -> float:
+    """The share of the hessians of all rows that the roots hold; 1 where it is not known."""
+    kind = HESSIANS.get(str(sums.settings["objective"]))
+    if kind is None or sums.settings.get("booster") == "dart" or not len(X):
+        return 1.0
+    if kind == "square":
+        whole = np.full(len(nodes.trees), float(len(X)))
+    else:
+        whole = np.array(list(_hessians(source, sums, X, y, kind)))
+    taken = float(nodes.hessian[nodes.trees][: len(whole)].sum() / max(float(whole.sum()), 1e-300)) * share
+    if taken > 1 - (CLOSE if share == 1 else PARTLY):
+        return 1.0
+    rows = len(whole) * len(X) / source.n_outputs
+    usual = max(0.05, round(20 * taken) / 20)
+    chance = 3 * math.sqrt((1 - usual) / (usual * rows))  # draws of each row in each tree
+    return usual if usual < 1 and abs(taken - usual) < chance * usual else max(0.01, round(taken, 3))
+
+
+def _hessians(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
+    """The sum of the hessians of all rows before each tree."""
+    at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
+    source = replace(source, trees=source.trees[: SUMMED * at_once])
+    words = encode(source, X)
+    reached, total = nodes_reached(source, words), start_scores(source, len(X))
+    weight = np.where(y == 1, float(sums.settings.get("scale_pos_weight", 1.0)), 1.0) if kind == "logistic" else 1.0
+    hessians: Floats = np.zeros(1)
+    for index, tree in enumerate(source.trees):
+        if index % at_once == 0:
+            if kind == "logistic":
+                p = 1 / (1 + np.exp(-total.astype(np.float64)))
+                hessians = (weight * (p * (1 - p))[:, 0]).sum(keepdims=True)
+            else:
+                p = np.exp(total.astype(np.float64) - total.max(axis=1, keepdims=True))
+                p /= p.sum(axis=1, keepdims=True)
+                hessians = (2 * p * (1 - p)).sum(axis=0)
+        yield float(hessians[tree.outputs[0]])
+        add_tree(source, total, tree, reached[:, index])
+
+
+def _least(nodes: Nodes, share: float) -> dict[str, Any]:
+    """The greatest bounds that all trees keep to, for a share of the rows."""
+    hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
+    least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
+    return {name: max(0.0, float(f"{value * share * (1 - ROUNDED):.5g}")) for name, value in least.items()}
+
+
+def _choices(nodes: Nodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Settings that the model may have been trained with, as its trees look like it; alternatives together."""
+    leaf, inner = nodes.leaf, np.flatnonzero(~nodes.leaf)
+    counts = np.bincount(nodes.tree[leaf])
+    most = int(counts.max())
+    if np.mean(counts == most) > 0.5 and most < 1 << int(nodes.depth.max()):
+        yield [{"grow_policy": "lossguide", "max_leaves": most, "max_depth": 0}]
+    step = max(_top(nodes.weight[inner]), _top(nodes.value[leaf]) / float(settings.get("eta", 0.3)))
+    if step > 0:
+        yield [{"max_delta_step": _plain(step)}]
+    cuts = np.unique(np.stack([nodes.column[inner], nodes.threshold[inner]]), axis=1)
+    bins = int(np.bincount(cuts[0].astype(np.int64)).max(initial=0)) + 1
+    yield [{"max_bin": count} for count in (bins, *BINS) if 2 <= bins <= count < 256]
+    read = np.unique(np.stack([nodes.tree[inner], nodes.column[inner]]), axis=1)
+    seen = int(np.bincount(read[0]).max(initial=0)) / columns
+    if seen < 1:
+        yield [{"colsample_bytree": part} for part in (seen, *(part for part in PARTS if seen <= part < 1))]
+    yield [{f"colsample_by{what}": part} for part in PARTS for what in ("node", "level")]
+
+
+def _top(values: Floats) -> float:
+    """The largest magnitude, if several values have it; else 0."""
+    top = float(np.abs(values).max(initial=0.0))
+    return top if np.count_nonzero(np.abs(values) > top * (1 - ROUNDED)) >= TIED else 0.0
