@@ -223,34 +223,40 @@ def families(
         again = not quick and stride == STRIDES[DEFAULT_EFFORT]
         return [] if again else [Family(name, paths, kept, otherwise=replace(kept, mended=0.0))]
     firmware, decides = bool(prices(cost).firmware), source.decides
-    grown = RegrowTrees(tolerance=tolerance, cost=cost)
-    few = rows <= FEW_ROWS
-    noisy = replace(grown, noise=0.1, depth=5) if few else grown
+    bits = 1 if decides else 4
+    grown = RegrowTrees(tolerance=tolerance, cost=cost, leaf_bits=bits, price=1.0)
     splits = PruneSplits(leaf_bits="auto", tolerance=tolerance, cost=cost)
+    noisy = replace(grown, noise=0.1, depth=5)
+    few = rows <= FEW_ROWS
     if quick:
-        bits = 3 if firmware else 1
         if rows * len(source.trees) > FEW_SAMPLES:
             splits = replace(splits, copies=2, rewire=False)
         return [
-            Family(
-                "regrow-trees",
-                paths,
-                replace(noisy, leaf_bits=1 if decides else 4, price=1.0, copies=grown.copies if few else 0),
-            ),
-            Family("prune-splits", paths, replace(splits, leaf_bits=bits if decides else 4, stride=4)),
+            *([Family("regrow-trees, noise", paths, noisy)] if few else []),
+            Family("regrow-trees", paths, grown if few else replace(grown, copies=0)),
+            Family("prune-splits", paths, replace(splits, leaf_bits=3 if firmware and decides else bits, stride=4)),
             Family("fewer leaf bits", paths[:-1], Quantize(tolerance=tolerance)),
             *([] if firmware or not decides else [fitted]),
         ]
-    tried = [Family("regrow-trees, more settings", paths, noisy)]
-    if noisy != grown:
-        tried.append(Family("regrow-trees, no noise", paths, grown))
+    varied: dict[str, dict[str, Any]] = {
+        "columns=0.5": {"columns": 0.5},
+        "price=0.3": {"price": 0.3},
+        "depth=4": {"depth": 4},
+    }
+    varied |= {f"leaf_bits={bits + 1}": {"leaf_bits": bits + 1}}
+    tried = [
+        Family(f"regrow-trees, {name}{', noise' * (start is noisy)}", paths, replace(start, **options))
+        for start in ((noisy, grown) if few else (grown,))
+        for name, options in varied.items()
+        if start is noisy or not few or name not in ("columns=0.5", "depth=4")
+    ]
     tried.append(Family("prune-splits, more settings", paths, replace(splits, stride=STRIDES[effort])))
     if effort > 1:
         tried.append(Family("prune-trees", (*paths, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
     if effort > 2:
         if len(source.classes) == 2:
             tried.append(Family("extract-rules", paths, replace(RULES, tolerance=tolerance)))
-        tried.append(Family("regrow-trees, half of the columns", paths, replace(grown, columns=0.5)))
+        tried.append(Family("regrow-trees, all settings", paths, replace(grown, leaf_bits="auto", price="auto")))
     return tried
 
 
