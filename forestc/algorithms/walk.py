@@ -39,10 +39,10 @@ def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> NDArray[np.int64]
     words: (rows, features), int64 of a quantized forest, else float64.
     Time O(rows * trees * depth), on all cores.
     """
-    leaves = np.empty((len(words), len(trees.roots)), dtype=np.int64)
+    leaves = np.empty((len(trees.roots), len(words)), dtype=np.int64)  # what reads it goes from tree to tree
     arguments = (trees, np.ascontiguousarray(words), leaves)
     share_out(len(words), lambda first, last: _walk(*arguments, first, last))
-    return leaves
+    return leaves.T
 
 
 @compiled()
@@ -66,4 +66,4 @@ def _walk(trees: Any, words: Any, leaves: Any, first: int, last: int) -> None:
                         else:
                             left |= trees.members[place] == word
                 at = trees.left[node] if left else trees.right[node]
-            leaves[row, tree] = at
+            leaves[tree, row] = at
