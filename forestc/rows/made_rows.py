@@ -41,10 +41,8 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
         part = np.zeros((len(inputs), model.width))
         for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
             column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)
-            chosen, place = random.integers(0, RANDOM, len(inputs)), model.places[index]
-            part[:, place] = column
-            if not may_be and (absent_here := np.flatnonzero(np.isnan(column))).size:
-                part[absent_here, place] = some[chosen[absent_here], place]
+            known = some[random.integers(0, RANDOM, len(inputs)), model.places[index]]
+            part[:, model.places[index]] = np.where(np.isnan(column) & (not may_be), known, column)
         parts.append(part)
     rows = np.concatenate(parts)
     return ArrayRows(rows[random.permutation(len(rows))])
