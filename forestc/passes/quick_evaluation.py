@@ -21,7 +21,7 @@ from forestc.forest.evaluate import (
     missing_words,
     start_scores,
 )
-from forestc.forest.ir import Forest
+from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
 from forestc.rows.encode import encode
@@ -76,12 +76,18 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     features = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
     codes = np.array([isinstance(feature.number, Category) for feature in forest.features] + [False])
     takes_missing, missing_word = missing_words(forest)
+    left, right = (
+        np.concatenate([getattr(tree, side) for tree in forest.trees]).astype(np.int64) for side in ("left", "right")
+    )
+    root, node = np.repeat(np.cumsum(sizes) - sizes, sizes), np.arange(len(left))
+    children = np.stack([np.where(left == LEAF, node, root + child) for child in (right, left)], axis=1).astype(np.int32)
     return WalkedTrees(
         roots=np.cumsum(sizes) - sizes,
         feature=features,
         threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),
-        left=np.concatenate([tree.left for tree in forest.trees]).astype(np.int64),
-        right=np.concatenate([tree.right for tree in forest.trees]).astype(np.int64),
+        left=left,
+        right=right,
+        children=children,
         missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
         set_start=np.where(has_set, ends[place], NO_SET),
         set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
