@@ -80,7 +80,9 @@ def walked_trees(forest: Forest) -> WalkedTrees:
         np.concatenate([getattr(tree, side) for tree in forest.trees]).astype(np.int64) for side in ("left", "right")
     )
     root, node = np.repeat(np.cumsum(sizes) - sizes, sizes), np.arange(len(left))
-    children = np.stack([np.where(left == LEAF, node, root + child) for child in (right, left)], axis=1).astype(np.int32)
+    children = np.stack([np.where(left == LEAF, node, root + child) for child in (right, left)], axis=1).astype(
+        np.int32
+    )
     return WalkedTrees(
         roots=np.cumsum(sizes) - sizes,
         feature=features,
