@@ -14,10 +14,10 @@ class WalkedTrees(NamedTuple):
     """The nodes of all trees, concatenated, in arrays (nodes,) if not stated otherwise; children count from the root.
 
     roots: (trees,) where each tree begins. left, right: -1 at a leaf. children: (nodes, 2) right and left child,
-    counted from the first tree's root; a leaf twice itself. set_start: where a node's members begin in `members`, -1 for a node
-    that compares with its threshold. odd: whether the members are cuts, of which an odd number lies at or below a word
-    that goes left; else they are category codes. takes_missing, missing_word: (features,) whether some word means
-    missing, and which; NaN always does.
+    counted from the first tree's root; a leaf twice itself. set_start: where a node's members begin in `members`, -1
+    for a node that compares with its threshold. odd: whether the members are cuts, of which an odd number lies at or
+    below a word that goes left; else they are category codes. takes_missing, missing_word: (features,) whether some
+    word means missing, and which; NaN always does.
     """
 
     roots: NDArray[np.int64]

@@ -89,7 +89,7 @@ def walked_trees(forest: Forest) -> WalkedTrees:
         threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),
         left=left,
         right=right,
-        children=children,
+        children=children.astype(np.int32),
         missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
         set_start=np.where(has_set, ends[place], NO_SET),
         set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
