@@ -7,7 +7,7 @@ does not fix come from given rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ def boundary_inputs(
     more, nodes are left out at random, except the first of each distinct condition; if they need fewer, each node is
     used up to 8 times, with different values for the features that its path leaves free.
     """
-    random = np.random.default_rng(seed)
+    random, columns = np.random.default_rng(seed), _Columns.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))
     share = 1.0 if most is None else most / once
@@ -47,8 +47,9 @@ def boundary_inputs(
         conditions, above = forest.conditions.places[place], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             batch = nodes[start : start + BATCH // 4]
-            rows = _steered(forest, tree, conditions, above, batch, base[random.integers(0, len(base), len(batch))])
-            waiting.append(_around(forest, tree, batch, thresholds[start : start + BATCH // 4], rows))
+            some = base[random.integers(0, len(base), len(batch))]
+            rows = _steered(forest, columns, tree, conditions, above, batch, some)
+            waiting.append(_around(columns, tree, batch, thresholds[start : start + BATCH // 4], rows))
             if sum(map(len, waiting)) >= BATCH:
                 yield np.concatenate(waiting)
                 waiting.clear()
@@ -71,6 +72,44 @@ def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]
         near = np.clip(np.concatenate([thresholds, thresholds - 1]), span.low, span.high)
         words[:, index] = random.choice(np.append(near, [span.low, span.top]), count)
     return words
+
+
+class _Columns(NamedTuple):
+    """Arrays (features,) with an entry for each feature. narrow: whether it is a float32. codes: the number of its
+    categories, -1 for numbers. low, top: the ends of its words; empty arrays before quantization."""
+
+    narrow: NDArray[np.bool_]
+    codes: NDArray[np.int64]
+    missing: NDArray[np.bool_]
+    low: NDArray[np.int64]
+    top: NDArray[np.int64]
+    quantized: bool
+
+    @staticmethod
+    def of(forest: Forest) -> _Columns:
+        numbers = [feature.number for feature in forest.features]
+        spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantized else []
+        return _Columns(
+            np.array([isinstance(number, Float) and number.bits == 32 for number in numbers], dtype=np.bool_),
+            np.array([number.count if isinstance(number, Category) else -1 for number in numbers], dtype=np.int64),
+            np.array([feature.missing for feature in forest.features], dtype=np.bool_),
+            np.array([span.low for span in spans], dtype=np.int64),
+            np.array([span.top for span in spans], dtype=np.int64),  # the missing word, if there is one
+            forest.quantized,
+        )
+
+    def stepped(self, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
+        """The values moved by a step (-1, 0 or 1) of their feature's number type."""
+        values = np.asarray(values)
+        if step == 0:
+            return values
+        if self.quantized:
+            end = np.iinfo(np.int64).max if step > 0 else np.iinfo(np.int64).min
+            return np.where(values == end, values, values + step)
+        way = np.float32(np.inf * step)
+        with np.errstate(over="ignore"):
+            float32 = np.nextafter(values.astype(np.float32), way)
+            return np.where(self.narrow[feature], float32, np.nextafter(values, float(way)))
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -99,6 +138,7 @@ def _parents(tree: Tree) -> NDArray[np.int64]:
 
 def _steered(
     forest: Forest,
+    columns: _Columns,
     tree: Tree,
     conditions: NDArray[np.int32],
     parents: NDArray[np.int64],
@@ -116,18 +156,18 @@ def _steered(
         feature, threshold = tree.feature[parent], tree.threshold[parent]
         goes_left = tree.left[parent] == child[at]
         value = rows[at, feature]
-        below = np.minimum(value, _stepped(forest, feature, threshold, -1))
+        below = np.minimum(value, columns.stepped(feature, threshold, -1))
         rows[at, feature] = np.where(goes_left, below, np.maximum(value, threshold))
         for place in np.flatnonzero(tree.set_index[parent] != NO_SET).tolist():
             test, wanted = forest.conditions.test(conditions[parent[place]]), bool(goes_left[place])
             kept: Any = value[place]
             if bool(test.holds(value[place : place + 1])[0]) != wanted:
-                kept = _on_side(forest, int(feature[place]), test, wanted, kept)
+                kept = _on_side(forest, columns, int(feature[place]), test, wanted, kept)
             rows[at[place], feature[place]] = kept
     return rows
 
 
-def _on_side(forest: Forest, feature: int, test: Test, left: bool, value: object) -> Any:
+def _on_side(forest: Forest, columns: _Columns, feature: int, test: Test, left: bool, value: object) -> Any:
     """A value that a set sends to this side; the given value if there is none."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
@@ -137,54 +177,29 @@ def _on_side(forest: Forest, feature: int, test: Test, left: bool, value: object
         case Within(cuts), _ if cuts and left:
             return cuts[0]
         case Within(cuts), _ if cuts:
-            return cuts[1] if len(cuts) > 1 else _stepped(forest, np.array([feature]), cuts[:1], -1)[0]
+            return cuts[1] if len(cuts) > 1 else columns.stepped(np.array([feature]), cuts[:1], -1)[0]
         case _:
             return value
 
 
 def _around(
-    forest: Forest, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
+    columns: _Columns, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
     """The rows on their node's threshold and one step to either side, and with the feature missing."""
     feature = tree.feature[nodes]
-    by_set = np.flatnonzero(tree.set_index[nodes] != NO_SET)
-    categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[by_set].tolist()], bool)
-    by_set = by_set[categorical]
-    codes = np.array([_codes(forest, int(f)) for f in feature[by_set]])
-    place = np.arange(len(nodes))
-    spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantized else []
-    low = np.array([s.low for s in spans], dtype=np.int64)
-    top = np.array([s.top for s in spans], dtype=np.int64)  # the missing word, if there is one
+    by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
+    codes, place = columns.codes[feature[by_set]], np.arange(len(nodes))
     parts = []
     for step in (-1, 0, 1):
         part = np.array(rows)
-        part[place, feature] = _stepped(forest, feature, threshold, step)
+        part[place, feature] = columns.stepped(feature, threshold, step)
         part[by_set, feature[by_set]] = np.clip(rows[by_set, feature[by_set]] + step, 0, codes)
         parts.append(part)
-    takes_missing = np.array([f.missing for f in forest.features])[feature]
+    takes_missing = columns.missing[feature]
     if takes_missing.any():
         part = np.array(rows[takes_missing])
         at = feature[takes_missing]
-        part[np.arange(len(part)), at] = top[at] if forest.quantized else np.nan
+        part[np.arange(len(part)), at] = columns.top[at] if columns.quantized else np.nan
         parts.append(part)
     result = np.concatenate(parts)
-    return np.clip(result, low, top) if forest.quantized else result
-
-
-def _codes(forest: Forest, feature: int) -> int:
-    number = forest.features[feature].number
-    return number.count if isinstance(number, Category) else 0
-
-
-def _stepped(forest: Forest, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
-    """The values moved by a step (-1, 0 or 1) of their feature's number type."""
-    values = np.asarray(values)
-    if step == 0:
-        return values
-    if forest.quantized:
-        end = np.iinfo(np.int64).max if step > 0 else np.iinfo(np.int64).min
-        return np.where(values == end, values, values + step)
-    narrow = np.array([isinstance(f.number, Float) and f.number.bits == 32 for f in forest.features])[feature]
-    way = np.float32(np.inf * step)
-    with np.errstate(over="ignore"):
-        return np.where(narrow, np.nextafter(values.astype(np.float32), way), np.nextafter(values, float(way)))
+    return np.clip(result, columns.low, columns.top) if columns.quantized else result

@@ -246,9 +246,10 @@ def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
     """Adds the leaves `node` (rows,) of a tree to the accumulator (rows, outputs), in place."""
-    outputs = list(tree.outputs)
-    values = tree.values[tree.leaf[node]]
-    part = next((p for p in forest.parts if p.start <= outputs[0] < p.stop), forest.whole)
+    first, last = tree.outputs[0], tree.outputs[-1]
+    outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
+    values = tree.values.take(tree.leaf.take(node), axis=0)
+    part = next((p for p in forest.parts if p.start <= first < p.stop), forest.whole)
     match part.aggregate.kind:
         case "min":
             total[:, outputs] = np.minimum(total[:, outputs], values.astype(total.dtype))

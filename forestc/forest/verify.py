@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.conditions import NO_SET
@@ -54,8 +56,9 @@ def verify(forest: Forest) -> None:
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
         raise ModelError("the columns that rows hold are not those that features read", where=f"{len(held)} columns")
     _verify_parts(forest)
+    columns_of = _Columns.of(forest)
     for index, tree in enumerate(forest.trees):
-        verify_tree(forest, index, tree)
+        _verify_tree(forest, index, tree, columns_of)
     if forest.quantized:
         fed = {output for tree in forest.trees for output in tree.outputs}
         for part in forest.parts or (forest.whole,):
@@ -166,8 +169,31 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
         )
 
 
-def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
-    """The rules for one tree of a forest. index: of the tree, for errors."""
+class _Columns(NamedTuple):
+    """Arrays (features + 1,) with an entry for each feature, and one more for leaves. low, high: words; empty arrays
+    before quantization."""
+
+    single: NDArray[np.bool_]
+    categorical: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    @staticmethod
+    def of(forest: Forest) -> _Columns:
+        features = forest.features
+        spans = [word_range(f.number, f.missing) for f in features] if forest.quantized else []
+        return _Columns(
+            np.array([FLOAT32 in (f.number, f.raw) for f in features] + [False]),
+            np.array([isinstance(f.number, Category) for f in features] + [False]),
+            np.array([f.missing for f in features] + [False]),
+            np.array([s.low for s in spans] + [0], dtype=np.int64),
+            np.array([s.high for s in spans] + [0], dtype=np.int64),
+        )
+
+
+def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> None:
+    """The rules for one tree of a forest. index: of the tree, for errors. columns: of the forest's features."""
 
     def fail(nodes: np.ndarray[tuple[int], np.dtype[np.int64]], what: str, do: str = "") -> ModelError:
         node = int(nodes[0])
@@ -200,7 +226,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
     if not forest.quantized and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
         raise fail(bad, "the threshold is not a number (NaN)")
-    single = np.array([FLOAT32 in (f.number, f.raw) for f in forest.features] + [False])
+    single, categorical = columns.single, columns.categorical
     if not forest.quantized and single.any():
         off = inner & single[tree.feature] & (tree.set_index == NO_SET) & ~_are_float32(tree.threshold)
         if (bad := np.flatnonzero(off)).size:
@@ -208,7 +234,6 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     if int(tree.set_index.min()) < NO_SET or int(tree.set_index.max()) >= len(tree.sets):
         bad = np.flatnonzero((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets)))
         raise fail(bad, f"set {int(tree.set_index[bad[0]])} of {len(tree.sets)}")
-    categorical = np.array([isinstance(f.number, Category) for f in forest.features] + [False])
     by_set = inner & (tree.set_index != NO_SET)
     if categorical.any() and (bad := np.flatnonzero(inner & categorical[tree.feature] & ~by_set)).size:
         raise fail(bad, "a category has a threshold instead of a set")
@@ -228,18 +253,14 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
             continue
         if members and not lowest <= members[0] <= members[-1] <= highest:
             raise fail(np.array([node]), f"the set holds a code outside {lowest} to {highest}")
-    takes_missing = np.array([f.missing for f in forest.features] + [False])
-    all_take = bool(takes_missing[:-1].all())
-    if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
+    all_take = bool(columns.missing[:-1].all())
+    if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~columns.missing[tree.feature])).size:
         raise fail(bad, "sends missing values left, but the feature is never missing")
     if forest.quantized:
         # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
         # thresholds beyond these.
-        spans = [word_range(f.number, f.missing) for f in forest.features]
-        low = np.array([s.low for s in spans] + [0], dtype=np.int64)
-        high = np.array([s.high for s in spans] + [0], dtype=np.int64)
-        above = tree.threshold > high[tree.feature]
-        outside = (tree.threshold < low[tree.feature]) | (above & (tree.threshold - 1 > high[tree.feature]))
+        low, high = columns.low[tree.feature], columns.high[tree.feature]
+        outside = (tree.threshold < low) | ((tree.threshold > high) & (tree.threshold - 1 > high))
         if (bad := np.flatnonzero(inner & (tree.set_index == NO_SET) & outside)).size:
             raise fail(bad, f"threshold {int(tree.threshold[bad[0]])} is outside its feature's words")
 

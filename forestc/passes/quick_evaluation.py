@@ -21,12 +21,12 @@ from forestc.forest.evaluate import (
     missing_words,
     start_scores,
 )
-from forestc.forest.ir import Forest
+from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
 from forestc.rows.encode import encode
 
-FEW = 300_000  # rows times trees below which the plain evaluator is faster than compiling
+FEW = 1_000_000  # conditions on the longest paths of all rows below which plain code is faster than compiling
 
 
 def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> Evaluation:
@@ -34,20 +34,24 @@ def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | N
 
     trees: `walked_trees(forest)`, if already computed.
     """
-    if len(words) * len(forest.trees) < FEW:
+    if _few(forest, words):
         return evaluate_words(forest, words)
     nodes = nodes_reached(forest, words, trees)
     total = start_scores(forest, len(words))
-    ids = np.empty(nodes.shape, dtype=np.int32)
-    for index, tree in enumerate(forest.trees):
-        ids[:, index] = tree.ids[nodes[:, index]]
-        add_tree(forest, total, tree, nodes[:, index])
-    return judged(forest, ids, total)
+    ids = np.empty(nodes.T.shape, dtype=np.int32)
+    for index, (tree, node) in enumerate(zip(forest.trees, nodes.T, strict=True)):
+        ids[index] = tree.ids[node]
+        add_tree(forest, total, tree, node)
+    return judged(forest, ids.T, total)
+
+
+def _few(forest: Forest, words: NDArray[Any]) -> bool:
+    return len(words) * sum(max(1, tree.depth) for tree in forest.trees) < FEW
 
 
 def nodes_reached(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> NDArray[np.int64]:
     """(rows, trees): the leaf node that each encoded row reaches in each tree. trees: as for `evaluate_quickly`."""
-    if len(words) * len(forest.trees) < FEW:
+    if _few(forest, words):
         missing = missing_words(forest)
         nodes = [leaf_nodes(forest, tree, words, missing) for tree in forest.trees]
         return np.stack(nodes, axis=1) if nodes else np.empty((len(words), 0), dtype=np.int64)
@@ -72,12 +76,20 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     features = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
     codes = np.array([isinstance(feature.number, Category) for feature in forest.features] + [False])
     takes_missing, missing_word = missing_words(forest)
+    left, right = (
+        np.concatenate([getattr(tree, side) for tree in forest.trees]).astype(np.int64) for side in ("left", "right")
+    )
+    root, node = np.repeat(np.cumsum(sizes) - sizes, sizes), np.arange(len(left))
+    children = np.stack([np.where(left == LEAF, node, root + child) for child in (right, left)], axis=1).astype(
+        np.int32
+    )
     return WalkedTrees(
         roots=np.cumsum(sizes) - sizes,
         feature=features,
         threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),
-        left=np.concatenate([tree.left for tree in forest.trees]).astype(np.int64),
-        right=np.concatenate([tree.right for tree in forest.trees]).astype(np.int64),
+        left=left,
+        right=right,
+        children=children.astype(np.int32),
         missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
         set_start=np.where(has_set, ends[place], NO_SET),
         set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),

@@ -6,6 +6,7 @@ features that no condition reads.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -41,8 +42,11 @@ class Simplify:
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
         place = np.full(len(forest.features) + 1, LEAF, dtype=np.int32)
         place[used] = np.arange(len(used))
-        trees = [changed_tree(tree, feature=place[tree.feature]) for tree in trees]
-        result = changed(forest, trees=tuple(trees), features=tuple(forest.features[f] for f in used))
+        if len(used) < len(forest.features):
+            trees = [changed_tree(tree, feature=place[tree.feature]) for tree in trees]
+        same = all(map(operator.is_, trees, forest.trees))
+        features = tuple(forest.features[f] for f in used)
+        result = forest if same else changed(forest, trees=tuple(trees), features=features)
         report = {
             "nodes": [forest.n_nodes, result.n_nodes],
             "features": [len(forest.features), len(result.features)],

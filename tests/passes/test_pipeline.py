@@ -50,6 +50,16 @@ class Raised(Moved):
         return self.promising(forest, changed_tree(first, values=first.values + self.by))
 
 
+@dataclass(frozen=True)
+class Biased(Moved):
+    """Adds to the bias alone, so that all trees are the same objects."""
+
+    name: ClassVar[str] = "biased"
+
+    def run(self, forest, rows, judge=None):
+        return PassResult(replace(forest, bias=forest.bias + self.by), (self.promise,))
+
+
 def lying(promise, by, kind=Moved):
     """A pass that promises what may be wrong. The promise is no option of it."""
     step = kind(by)
@@ -72,6 +82,21 @@ def test_a_moved_threshold_is_not_exact_even_where_no_row_sees_it(job):
     with pytest.raises(CheckError, match=r"moved.* promised to keep all scores and changed one"):
         run_passes(forest, [liar], rows)
     run_passes(forest, [lying(KeepsDecisions(), liar.by)], rows)
+
+
+def test_a_changed_bias_is_not_exact_though_all_trees_are_the_same(job):
+    forest, rows = job
+    with pytest.raises(CheckError, match="promised to keep all scores and changed one"):
+        run_passes(forest, [lying(Exact(), 0.5, Biased)], rows)
+
+
+def test_a_pass_that_changes_nothing_is_checked_on_as_many_inputs(job):
+    forest, rows = job
+    nothing, copied = Raised(0.0), Moved(0.0)
+    object.__setattr__(nothing, "run", lambda *_: PassResult(forest, (Exact(),)))
+    object.__setattr__(copied, "promise", Exact())
+    steps = run_passes(forest, [nothing, copied], rows)[1]
+    assert steps[0].inputs_checked == steps[1].inputs_checked > 0
 
 
 def test_a_changed_decision_is_not_exact_on_data(job):

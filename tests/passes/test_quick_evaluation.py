@@ -9,7 +9,9 @@ from random_forests import random_forest
 
 import forestc
 from forestc.checks.vectors import random_words
+from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Aggregate, Decision, Link
 from forestc.passes import quick_evaluation
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.encode import encode
@@ -40,3 +42,14 @@ def test_quantized_forests_with_sets_categories_and_missing_words_are_evaluated_
     base = np.zeros((1, len(forest.features)), dtype=np.int64)
     same(forest, random_words(forest, base, 500, np.random.default_rng(seed)))
     same(forest, base[:0])
+
+
+def test_a_forest_that_reads_no_feature_is_evaluated_alike():
+    tree = make_tree(
+        where="a leaf", feature=[-1], threshold=[0.0], left=[-1], right=[-1], values=[[2.5]], outputs=[0]
+    )  # fmt: skip
+    forest = make_forest(
+        name="constant", features=[], columns=1, trees=[tree], n_outputs=1, bias=[0.5], aggregate=Aggregate(),
+        link=Link(), decision=Decision("none", 0.0, "values"),
+    )  # fmt: skip
+    same(forest, np.zeros((5, 0)))

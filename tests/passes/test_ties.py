@@ -28,6 +28,7 @@ from forestc.passes.promises import EveryPath, KeepsAllButTies
 from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, whole_votes
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.quantize.rounding import on_steps
+from forestc.passes.quantize.ties import near_margin, settled, tied_combinations
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell
@@ -151,6 +152,20 @@ def drawn(seed):
     count, classes = int(random.integers(30, 90)), int(random.choice([2, 3]))
     X = np.round(random.normal(size=(count, 3)) * 2)
     return random, X, random.integers(0, classes, count)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_steps_the_result_is_leaves_that_no_nudge_has_moved(seed):
+    forest = load_object(broken_tie(seed)[0])
+    ties = tied_combinations(forest, near_margin(forest, 4))
+    assert settled(forest, ties, [4], 32)[1] == 0
+    leaves, changed = settled(forest, ties, [4], 32, steps=0)
+    assert changed == ties.changed(on_steps(forest, 4)[0]) == ties.changed(leaves) > 0
+
+
+def test_leaves_of_one_bit_without_rows():
+    forest = forestc.quantize(broken_tie()[0], None, passes="simplify,quantize{leaf_bits=1},simplify")
+    assert {value for tree in forest.trees for value in tree.values.ravel().tolist()} == {0, 1}
 
 
 @pytest.mark.parametrize("seed", [8, 12])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from forestc.backends.names import feature_name
 from forestc.errors import OptionError
@@ -47,6 +48,7 @@ def adds(forest: Forest) -> bool:
     return bool(forest.parts) or forest.aggregate.kind == "sum"
 
 
+@lru_cache(maxsize=4)  # estimates ask for every tree
 def score_type(forest: Forest) -> str:
     """The C type of scores: signed, the narrowest that holds every partial sum, in any order of the trees."""
     bounds = sums_of if adds(forest) else reach_of

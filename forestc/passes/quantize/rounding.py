@@ -279,7 +279,7 @@ def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
         reach += float(np.abs(tree.values).max())
         spread = max(spread, float((tree.values - low).max()))
     most = ((1 << bits) - 2) / spread if spread else 0.0
-    if not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
+    if bits == 1 or not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
         return with_error(model, _round_whole(model, bits)), False
     steps, lie = common_steps(forest, most)
     lowest = [np.rint(low * steps).astype(np.int64) for low in lows]

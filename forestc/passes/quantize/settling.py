@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import most_combinations
 from forestc.passes.quantize.rounding import Leaves, round_parts, unseen
-from forestc.passes.quantize.ties import NearTies, near_margin, near_ties, settled, tied_combinations
+from forestc.passes.quantize.ties import MOST_STEPS, NearTies, near_margin, near_ties, settled, tied_combinations
 from forestc.rows.batches import Rows
 from forestc.rows.made_rows import every_cell, made_rows
 from forestc.rows.ranges import Ranges, have_rows
@@ -60,7 +60,7 @@ class Settling:
             if self.ranges is not None:
                 parts.append(near_ties(source, forest, [made_rows(source, self.ranges, (self.shaped,)).X], margin))
             ties = parts[0] if len(parts) == 1 else parts[0].before(parts[1])
-        leaves, changed = settled(forest, ties, self.bits, self.most)
+        leaves, changed = settled(forest, ties, self.bits, self.most, MOST_STEPS // max(1, len(self.shaped.parts)))
         return leaves, every and not changed
 
 

@@ -25,7 +25,7 @@ from forestc.passes.quick_evaluation import nodes_reached
 MOST_TERMS = 1 << 23  # of all sums of a program of nudges
 TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
 FIRST = 1000  # inputs that a tie on a given row counts for, against 1 on a generated one
-MOST_STEPS = 10**9  # of all programs of nudges for one start, see `highs.most_nodes`: a few seconds
+MOST_STEPS = 10**9  # of all programs of nudges for a forest, see `highs.most_nodes`: a few seconds
 TRIES = 3  # factors without fewer changes after which no finer nudges are tried
 
 
@@ -110,11 +110,14 @@ def _distinct(
     return NearTies(leaf, index[first], count.astype(np.int64), margin)
 
 
-def settled(forest: Forest, ties: NearTies, bits: Sequence[int], most: int) -> tuple[Leaves, int]:
+def settled(
+    forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
+) -> tuple[Leaves, int]:
     """Integer leaves that decide as many of the near ties as the model does as could be found, and how many inputs
     they decide otherwise. Leaves of few bits come first, before them those that hold all values exactly.
 
-    forest: without parts. bits: of leaves; most: of leaves that are nudged.
+    forest: without parts. bits: of leaves; most: of leaves that are nudged. steps: of all programs of nudges; where
+    they end, the best leaves so far are the result.
     """
     finest, lie = on_steps(forest, max(bits))
     tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
@@ -126,19 +129,19 @@ def settled(forest: Forest, ties: NearTies, bits: Sequence[int], most: int) -> t
         if not changed:
             return best, 0
     for leaves in [tried[0]] if tried[0] is best else [best, tried[0]]:
-        nudged, changed = _nudged(forest, leaves, ties, most)
+        nudged, changed, steps = _nudged(forest, leaves, ties, most, steps)
         if changed < fewest:
             best, fewest = nudged, changed
     return best, int(fewest)
 
 
-def _nudged(forest: Forest, start: Leaves, ties: NearTies, most: int) -> tuple[Leaves, int]:
+def _nudged(forest: Forest, start: Leaves, ties: NearTies, most: int, steps: int) -> tuple[Leaves, int, int]:
     """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions, or if
-    `MOST_STEPS` end the search before it finds any that do."""
+    the search ends before it finds any that do. Also how many inputs they decide otherwise, and the steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     places = _Places.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
-    best, fewest, tried, steps = start, ties.changed(start), 0, MOST_STEPS
+    best, fewest, tried = start, ties.changed(start), 0
     factor = 1 << max(0, min(TIE_BITS[0], most) - span.bit_length())
     while (span * factor).bit_length() <= most and tried < TRIES and fewest and steps > 0:
         nudges, taken = nudges_for(places.sums(start, ties, factor), places.count, factor, steps)
@@ -149,7 +152,7 @@ def _nudged(forest: Forest, start: Leaves, ties: NearTies, most: int) -> tuple[L
         if changed < fewest and fits and 4 * leaves.error <= 2 * ties.margin:
             best, fewest, tried = leaves, changed, 0
         factor *= 2
-    return best, fewest
+    return best, fewest, steps
 
 
 @dataclass(frozen=True)
