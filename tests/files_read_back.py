@@ -33,7 +33,7 @@ from forestc.costs.fitted import parsed as parsed_costs
 from forestc.engine.folder import described, open_engine
 from forestc.errors import ForestcError
 from forestc.exploration import sampling
-from forestc.exploration.kept import Kept, Memory, printed_result, read_result
+from forestc.search.memory import Kept, Memory, printed_result, read_result
 from forestc.forest.text import parse_forest, print_forest
 from forestc.forest.verify import verify
 from forestc.inputs.text import printed

@@ -19,7 +19,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.judge import Judge
 from forestc.rows.batches import Rows
-from forestc.search.levels import LEVELS
+from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 
 SHRINK = "shrink"  # the parameter that says which passes make the forest smaller
 NOTHING = "none"
@@ -28,6 +28,7 @@ SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-
 # What they make of leaves needs none of quantize.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
+PASSES_TAKEN = "passes"  # beside a level: what its search took
 LATENCIES = 6  # clock cycles up to which the latency is searched
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
 LAYOUTS = ("nodes", "branches", "calls", "ranked", "masks", "mixed")
@@ -119,8 +120,10 @@ def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
 
 def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     """The keywords of `compile` for a choice: its passes or its level, and what is made of the forest."""
-    if LEVEL in options:
+    if LEVEL in options and PASSES_TAKEN not in options:
         keywords: dict[str, Any] = {"level": int(options[LEVEL])}
+    elif LEVEL in options:
+        keywords = {"passes": str(options[PASSES_TAKEN])}
     else:
         text = ",".join(map(print_pass, passes_of(options, asked)))
         parse_passes(text, PASSES)  # what is printed is what runs
@@ -133,9 +136,9 @@ def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """The designs that every search begins with, the smallest and quickest first: few trees grown anew, what trainers
-    advise, the levels, so that the front is no worse than theirs, and a ladder of prices for each way to shrink, from
-    smallest to most accurate. -O0 is the largest, and last. training: options of the trainers."""
+    """The designs that every search begins with, the quickest first: few trees grown anew, what trainers advise, the
+    model as it is (-O1), a ladder of prices for each way to shrink, from smallest to most accurate, and the other
+    levels, so that the front is no worse than theirs. training: options of the trainers."""
     designs: list[dict[str, Any]] = []
     ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
@@ -143,14 +146,14 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
     if "regrow-trees" in shrink.values:
         designs += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
     designs += [{**options, **_start(space, NOTHING, 0.0)} for options in training]
-    designs += [{LEVEL: level} for level in range(1, len(LEVELS))]
+    designs += [{LEVEL: DEFAULT_LEVEL}]
     for way, count in ladders.items():
         bits = {"quantize.leaf_bits": KEPT_LEAF_BITS} if way == "prune-trees" else {}
         if way in shrink.values:
             designs += [_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)]
     if not any(way in shrink.values for way in ladders):
         designs += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
-    return [*designs, {LEVEL: 0}]
+    return [*designs, *({LEVEL: level} for level in (*SEARCHING, 0))]
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
