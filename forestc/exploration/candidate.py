@@ -20,9 +20,9 @@ from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
 from forestc.errors import MissingToolError, OptionError
-from forestc.exploration.material import ALL, PART, SHARE, Material, test_rows
+from forestc.exploration.material import ALL, Material, test_rows
 from forestc.exploration.space import LEVEL, PASSES_TAKEN, TIMED, passes_of, spelt
-from forestc.exploration.study import DESIGN, ESTIMATE, PART_RUNG, TRIALS, Goal, Rung, Score, Trial
+from forestc.exploration.study import DESIGN, TRIALS, Goal, Rung, Score, Trial
 from forestc.forest.ir import Forest
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -53,12 +53,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Job:
-    """A stage of a trial. rivals: by rung, each known trial's costs (all goals but accuracy) and accuracy. address: of
-    the storage, for a function that trains. seconds: time limit of a level's search."""
+    """A stage of a trial. rivals: each known trial's costs (all goals but accuracy) and accuracy. address: of the
+    storage, for a function that trains. seconds: time limit of a level's search."""
 
     stage: Stage
     trial: Trial
-    rivals: Mapping[Rung, Sequence[tuple[tuple[float, ...], float]]] = field(default_factory=dict)
+    rivals: tuple[tuple[tuple[float, ...], float], ...] = ()
     address: tuple[str, str, int] | None = None
     seconds: float = math.inf
 
@@ -104,30 +104,21 @@ class Bench:
     # --- the estimate
 
     def estimated(self, job: Job, clock: _Seconds) -> Trial:
-        """The trial with its estimates. Where rows are many it is first made of a part of them, and goes no further if
-        trials made of the same part are clearly better."""
-        options, found = dict(job.trial.options), dict[str, dict[str, float]]()
-        if callable(self.material.asked.train):
-            with clock.of("train"):
+        options, fold = dict(job.trial.options), self.first
+        with clock.of("train"):
+            if callable(self.material.asked.train):
                 options = self._by_function(job, options)
-        parted = self.material.parted and LEVEL not in options
-        for rung, fold in (*((PART_RUNG, PART),) * parted, (ESTIMATE, self.first)):
-            with clock.of("train"):
-                model = self.model(job.trial.number, options, fold)
-            with clock.of("passes"):
-                if LEVEL in options and PASSES_TAKEN not in options:
-                    options |= self._taken(options, model, fold, job.seconds)
-                forest = self.passed(options, model, fold)
-            with clock.of("estimate"):
-                found[rung], chosen = self.figures(options, forest)
-            with clock.of("judge"):
-                score, behind = self.score(job, rung, options, forest, found[rung])
-            if rung == PART_RUNG:
-                found[rung] |= {"accuracy": score.value}
-                if behind:
-                    break
-        trial = replace(job.trial, options={**options, **chosen}, figures=found, validation=score, state="complete")
-        return replace(trial, command=self.command(trial))
+            model = self.model(job.trial.number, options, fold)
+        with clock.of("passes"):
+            if LEVEL in options and PASSES_TAKEN not in options:
+                options |= self._taken(options, model, fold, job.seconds)
+            forest = self.passed(options, model, fold)
+        with clock.of("estimate"):
+            figures, chosen = self.figures(options, forest)
+        with clock.of("judge"):
+            score = self.score(job, options, forest, figures)
+        trial = replace(job.trial, options={**options, **chosen}, figures={"estimate": figures}, validation=score)
+        return replace(trial, state="complete", command=self.command(trial))
 
     def _by_function(self, job: Job, options: dict[str, Any]) -> dict[str, Any]:
         from forestc.exploration.sampling import trial_of
@@ -161,8 +152,6 @@ class Bench:
         passes = self._passes(model, fold)
         before, results = Ran.of(model), list[PassResult]()
         for step in self.steps(options, model, fold):
-            if fold == PART and isinstance(price := getattr(step, "price", None), float):
-                step = replace(step, price=price * SHARE)  # type: ignore[type-var]  # prices count rows
             key = ("passed", passes.content, before.text_hash, print_pass(step))
             result, before = self._once(key, lambda step=step, before=before: passes.run(step, before))  # type: ignore[misc]
             results.append(result)
@@ -173,7 +162,7 @@ class Bench:
             rows, held_out = self.material.fit_and_held_out(fold)
             return Passes(Kept(self.material.folder / KEPT_FOLDER), rows, Judge(model, held_out))
 
-        return self._once(("rows", max(fold, PART), id(model)), passes)  # its judge keeps the model
+        return self._once(("rows", max(fold, 0), id(model)), passes)  # its judge keeps the model
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
         """The passes of a choice, or of a level."""
@@ -256,18 +245,12 @@ class Bench:
 
     # --- the score
 
-    def score(
-        self, job: Job, rung: Rung, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]
-    ) -> tuple[Score, bool]:
-        """On the judged rows of all folds, and whether a rival of the rung is no larger in anything and clearly better.
-        There judging stops."""
+    def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
+        """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
         material, parts, models = self.material, list[Judged](), list[Judged]()
         costs = costs_of(material.asked.goals, figures)
-        rivals = [
-            accuracy
-            for other, accuracy in job.rivals.get(rung, ())
-            if all(a <= b for a, b in zip(other, costs, strict=True))
-        ]
+        rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
+        score = Score(0.0, 0.0, 0)
         for fold, place in enumerate(material.folds):
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
@@ -278,10 +261,9 @@ class Bench:
                 models.append(self._once(("judged", fold), partial(judged_on, given, rows)))
                 loss = joined(models).loss(joined(parts).errors)
                 score = replace(score, lost=loss.lost, lost_error=loss.error)
-            behind = score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf)
-            if behind:
+            if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
                 break
-        return score, behind
+        return score
 
     # --- folders
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from forestc.exploration.study import ESTIMATE, RUNGS, Trial
+from forestc.exploration.study import RUNGS, Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
 PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth
@@ -55,7 +55,7 @@ def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:
 
 
 def _measured(trial: Trial, name: str) -> float | None:
-    known = [trial.figures[rung][name] for rung in RUNGS[RUNGS.index(ESTIMATE) + 1 :] if name in trial.figures.get(rung, {})]
+    known = [trial.figures[rung][name] for rung in RUNGS[1:] if name in trial.figures.get(rung, {})]
     return known[-1] if known else None
 
 

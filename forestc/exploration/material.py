@@ -29,9 +29,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task, Trainer
 
 TRAIN = "train"  # the parameter that says which trainer, if there are several
-ALL, PART = -1, -2  # numbers of the folds whose model sees all rows, and a part of those of the first fold
-PARTED = 4000  # rows from which trials are first made of a part of them
-SHARE = 0.25  # of the rows, that part
+ALL = -1  # the number of the fold whose model sees all rows
 
 
 @dataclass(frozen=True)
@@ -85,25 +83,13 @@ class Material:
 
     def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
         """The rows that passes see, and those that candidates are judged on. fold: ALL takes those of the first."""
-        return self.rows(self._fit(max(fold, 0) if fold != PART else PART)), self.rows(self.folds[max(fold, 0)].judged)
-
-    def _fit(self, fold: int) -> NDArray[np.int64]:
-        """The numbers of the rows that training and passes see."""
-        if fold == ALL:
-            return np.arange(len(self.X))
-        return self.folds[0].fit[:: round(1 / SHARE)] if fold == PART else self.folds[fold].fit
-
-    @property
-    def parted(self) -> bool:
-        """Whether trials are first made of a part of the rows."""
-        return not self.crossed and not callable(self.asked.train) and len(self.folds[0].fit) >= PARTED
+        parts = self.folds[max(fold, 0)]
+        return self.rows(parts.fit), self.rows(parts.judged)
 
     def task(self, fold: int) -> Task:
-        """What a trainer is given. fold: ALL for all rows, PART for a part of them."""
-        fit = self._fit(fold)
-        return Task(
-            self.X[fit], self.y[fit], self.names, len(self.classes), prices(cost_of({}, self.asked)), self.asked.seed
-        )
+        """What a trainer is given. fold: ALL for all rows."""
+        X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
+        return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.asked)), self.asked.seed)
 
     @cached_property
     def space(self) -> tuple[Parameter, ...]:

@@ -24,7 +24,7 @@ from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.pool import Pool
 from forestc.exploration.space import LEVEL, starts
-from forestc.exploration.study import ESTIMATE, PART_RUNG, Goal, Limit, Rung, Study, Trial, open_study, write_trial
+from forestc.exploration.study import Goal, Limit, Rung, Study, Trial, open_study, write_trial
 
 LAG = 6  # trials under way that a choice does not know; more only where there are more workers
 NEAR = (0.9, 1.0)  # near the front: on it at this share of the costs, and with this many standard errors more accuracy
@@ -152,19 +152,16 @@ class Search:
         random = np.random.default_rng((self.asked.seed, number))
         return mutated(self.space, parents[int(random.integers(len(parents)))].options, random)
 
-    def _rivals(self) -> dict[Rung, list[tuple[tuple[float, ...], float]]]:
-        """By rung, the costs and the accuracy of the trials on the front, among those that the sampler knows."""
+    def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
+        """The costs and the accuracy of the trials on the front, among those that the sampler knows."""
         if "accuracy" not in {goal.figure for goal in self.asked.goals}:
-            return {}
+            return ()
         known = self.view([trial for number, trial in self.trials.items() if number in self._in_sampler])
-        rivals: dict[Rung, list[tuple[tuple[float, ...], float]]] = {PART_RUNG: [], ESTIMATE: []}
-        for trial in known.front:
-            for rung, accuracy in (
-                (PART_RUNG, trial.figures.get(PART_RUNG, {}).get("accuracy")), (ESTIMATE, trial.figure("accuracy")),
-            ):  # fmt: skip
-                if accuracy is not None:
-                    rivals[rung].append((costs_of(self.asked.goals, trial.figures[rung]), accuracy))
-        return rivals
+        return tuple(
+            (costs_of(self.asked.goals, trial.figures["estimate"]), trial.validation.value)
+            for trial in known.front
+            if trial.validation is not None
+        )
 
     def _tell(self, last: int) -> None:
         """Tells the sampler all trials up to one, in their order."""
@@ -183,8 +180,6 @@ class Search:
         write_trial(self.material.folder, trial)
 
     def _broken(self, trial: Trial) -> str:
-        if trial.rung() == PART_RUNG:
-            return "others are clearly better where made of a quarter of the rows"
         broken = [limit for limit in self.asked.limits if not limit.holds(trial.figure(limit.figure))]
         return ", ".join(f"{_shown(trial.figure(limit.figure))} breaks {spelled(limit)}" for limit in broken)
 

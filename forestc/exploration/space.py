@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -138,22 +139,23 @@ def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """The designs that every search begins with, the quickest first: few trees grown anew, what trainers advise, the
     model as it is (-O1), a ladder of prices for each way to shrink, from smallest to most accurate, and the other
-    levels, so that the front is no worse than theirs. training: options of the trainers."""
-    designs: list[dict[str, Any]] = []
-    ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
+    levels, so that the front is no worse than theirs. -O0 is the largest, and last. Ladders take turns: the first price
+    of one finds what its others go on from. training: options of the trainers."""
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
-    if "regrow-trees" in shrink.values:
-        designs += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
-    designs += [{**options, **_start(space, NOTHING, 0.0)} for options in training]
-    designs += [{LEVEL: DEFAULT_LEVEL}]
-    for way, count in ladders.items():
+    few = [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
+    ladders: list[list[dict[str, Any]]] = []
+    for way, count in (("prune-splits", 8), ("prune-trees+prune-splits", 4), ("prune-trees", 4)):
         bits = {"quantize.leaf_bits": KEPT_LEAF_BITS} if way == "prune-trees" else {}
         if way in shrink.values:
-            designs += [_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)]
-    if not any(way in shrink.values for way in ladders):
-        designs += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
-    return [*designs, *({LEVEL: level} for level in (*SEARCHING, 0))]
+            ladders.append([_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)])
+    if not ladders:
+        ladders = [[_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]]
+    first, *others = (design for turn in zip_longest(*ladders) for design in turn if design is not None)
+    few = few if "regrow-trees" in shrink.values else []
+    advised = [{**options, **_start(space, NOTHING, 0.0)} for options in training]
+    levels = [{LEVEL: level} for level in (DEFAULT_LEVEL, *SEARCHING, 0)]
+    return [*few[:1], first, *few[1:], *advised, levels[0], *others, *levels[1:]]
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:

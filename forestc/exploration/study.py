@@ -40,9 +40,8 @@ from forestc.writing import write_text, writing
 
 FORMAT = 1  # version of study.json
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
-Rung = Literal["part", "estimate", "synthesis", "placed", "measured"]
-RUNGS: tuple[Rung, ...] = ("part", "estimate", "synthesis", "placed", "measured")
-PART_RUNG, ESTIMATE = RUNGS[:2]  # estimates of what is made of a part of the rows, and of all of them
+Rung = Literal["estimate", "synthesis", "placed", "measured"]
+RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")
 State = Literal["complete", "failed", "running"]
 
 
@@ -196,9 +195,8 @@ class Study:
         return self.folder / TRIALS / f"{trial.number:04d}" / DESIGN
 
     def kept(self, trial: Trial) -> bool:
-        """Whether a trial is complete, made of all rows, and keeps every limit."""
-        whole = trial.state == "complete" and trial.rung() != PART_RUNG
-        return whole and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
+        """Whether a trial is complete and keeps every limit."""
+        return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
     @property
     def room(self) -> int | None:
