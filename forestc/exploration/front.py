@@ -57,8 +57,8 @@ def write_front(study: Study) -> None:
 def _shown_rows(study: Study) -> list[dict[str, Any]]:
     """The front and the recommended design, which `recommended` marks."""
     chosen = choice(study)
-    taken = None if chosen is None else chosen.taken.number
-    return [_row(study, trial) | {"recommended": trial.number == taken} for trial in shown(study)]
+    taken = None if chosen is None else chosen.recommended
+    return [_row(study, trial) | {"recommended": trial is taken} for trial in shown(study)]
 
 
 def _row(study: Study, trial: Trial) -> dict[str, Any]:

@@ -315,10 +315,10 @@ class Search:
             lacks = {
                 "untried": max(0, self.asked.trials - asked),
                 "begun": asked - len(self.trials),
-                "designs": len({t.number for t in (*self._wanted(), *self.view().front) if not self._finished(t)}),
+                "designs": sum(not self._finished(trial) for trial in self._wanted()),
             }
             unfinished = lacks if any(lacks.values()) else None
-        on_front = {trial.number for trial in self.view(asked={"unfinished": unfinished}).front}
+        on_front = {trial.number for trial in self.view().front}
         for trial in list(self.trials.values()):
             if trial.on_front != (trial.number in on_front):
                 self._keep(replace(trial, on_front=trial.number in on_front))

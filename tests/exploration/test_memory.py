@@ -15,11 +15,9 @@ from thinned import thinned
 import forestc
 from forestc.commands.explore import COMMANDS
 from forestc.errors import CheckError, OptionError
-from forestc.search import memory
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.goals import goals_of
-from forestc.search.memory import Kept, Memory, printed_result, read_result
 from forestc.exploration.material import material_of
 from forestc.exploration.space import SHRINK, starts
 from forestc.exploration.study import Trial
@@ -28,6 +26,8 @@ from forestc.frontends import load
 from forestc.passes import PASSES
 from forestc.passes.base import PassResult
 from forestc.passes.promises import Exact, KeepsPaths
+from forestc.search import memory
+from forestc.search.memory import Kept, Memory, printed_result, read_result
 from forestc.toolchain import verilator
 
 # without extract-rules, whose result depends on how fast the machine is

@@ -26,7 +26,7 @@ from forestc.errors import CheckError, ForestcError, OptionError, RowsError, Too
 from forestc.exploration import candidate
 from forestc.exploration.asked import Asked, masked
 from forestc.exploration.candidate import Bench
-from forestc.exploration.choice import unpruned
+from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool
@@ -385,13 +385,17 @@ def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
     assert trials_of(again) == trials_of(done)
 
 
-def test_a_study_that_ended_early_has_a_front_of_what_was_synthesized(done):
-    synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": 1e6}})
+def test_a_study_that_ended_early_recommends_what_was_synthesized_and_shows_the_rest(done):
+    """Also where it is larger than every estimate."""
+    lut = max(trial.figure("lut") for trial in done.trials) + 1
+    synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": lut}})
     trials = tuple(synthesized if trial.number == 4 else trial for trial in done.trials)
     study = replace(done, trials=trials)
-    assert synthesized not in study.front
-    assert replace(study, asked={**done.asked, "unfinished": {"designs": 1}}).front == (synthesized,)
-    assert replace(done, asked={**done.asked, "unfinished": {"designs": 1}}).front == done.front
+    early = replace(study, asked={**done.asked, "unfinished": {"designs": 1}})
+    assert early.front == study.front and synthesized not in study.front
+    assert choice(early).taken == synthesized != choice(study).taken
+    assert choice(early).unpruned == choice(study).unpruned
+    assert choice(replace(done, asked=early.asked)).taken == choice(done).taken
 
 
 def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):

@@ -10,8 +10,8 @@ from made_studies import made_study
 from forestc.commands.explore import asked_before, explore
 from forestc.errors import ForestcError
 from forestc.exploration import sampling
-from forestc.search.memory import FOLDER, Kept, Memory
 from forestc.exploration.study import open_study
+from forestc.search.memory import FOLDER, Kept, Memory
 
 
 @pytest.mark.parametrize("name", [".lock", "storage.log", FOLDER, "trials/0001"])
