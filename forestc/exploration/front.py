@@ -85,30 +85,12 @@ def summary(study: Study) -> dict[str, Any]:
     }
     front = [{"fits": None} | row | {"equal_to": same.get(row["trial"])} for row in _shown_rows(study)]
     chosen = choice(study)
-    taken = (
-        None
-        if chosen is None
-        else {
-            "trial": chosen.taken.number,
-            "fits": chosen.fits,
-            "within": chosen.within,
-            "counted_lost": counted(chosen.taken, chosen.best),
-        }
-    )
-    kept = (
-        "tolerance",
-        "device",
-        "cpu",
-        "seed",
-        "validation",
-        "corrections",
-        "notes",
-        "stopped",
-        "unfinished",
-        "finish",
-        "command",
-    )
-    asked = {name: study.asked.get(name) for name in kept}
+    taken = chosen and {
+        "trial": chosen.taken.number, "fits": chosen.fits, "within": chosen.within,
+        "counted_lost": counted(chosen.taken, chosen.best),
+    }  # fmt: skip
+    kept = "tolerance device cpu seed validation corrections notes stopped unfinished finish command"
+    asked = {name: study.asked.get(name) for name in kept.split()}
     failure = next((trial.reason or "unknown" for trial in study.trials if trial.state == "failed"), None)
     asked["first_failure"] = failure
     return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **asked}

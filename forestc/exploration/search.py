@@ -32,7 +32,7 @@ CHECKPOINTS = 4  # how often designs near the front are sent up while the search
 BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
 BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
 KEPT_FOR_LAST = 1.3  # times what the recommended design took, kept for the one that is recommended after the climb
-LEVELS_SHARE = 0.12  # share of --seconds that the search of a level may take
+LEVELS_SHARE = 1 / 8  # share of --seconds that the search of -O2, or of -O3, may take
 SENT = 6  # designs each time
 MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
@@ -402,22 +402,14 @@ class _Pace:
 
 
 def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _shown(value: float | None) -> str:
     if value is None:
         return "not known"
-    return (
-        f"{value:.4f}"
-        if abs(value) <= 1 and value != int(value)
-        else f"{value:,.4g}"
-        if value < 1000
-        else f"{value:,.0f}"
-    )
+    if abs(value) <= 1 and value != int(value):
+        return f"{value:.4f}"
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

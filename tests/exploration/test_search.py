@@ -293,15 +293,23 @@ def test_designs_climb_to_place_and_route(work, need_tool):
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_trials(work, done):
+def test_a_cluster_of_which_a_worker_dies_gives_the_same_trials(work, done):
+    """The scheduler gives the trial of the worker that died to another one."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        killed = []
+
+        def kill(line):
+            if line.startswith("8 of") and not killed:
+                killed.append(cluster.workers[0].pid)
+                os.kill(killed[0], signal.SIGKILL)
+
         study = forestc.explore(
-            work / "model.forest", work / "train.csv", work / "cluster", validation=work / "other.csv", trials=22,
-            scheduler=cluster.scheduler_address, **BASE,
+            work / "model.forest", work / "train.csv", work / "cluster", validation=work / "other.csv", trials=TRIALS,
+            scheduler=cluster.scheduler_address, progress=kill, **BASE,
         )  # fmt: skip
-    assert trials_of(study) == trials_of(done)[:22]
+    assert killed and trials_of(study) == trials_of(done)
 
 
 def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
