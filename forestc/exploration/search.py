@@ -17,7 +17,7 @@ import numpy as np
 from forestc.costs.devices import DEVICES
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
-from forestc.exploration.choice import choice, unpruned
+from forestc.exploration.choice import choice, size_goal, unpruned
 from forestc.exploration.correction import Correction, corrected, corrections
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
@@ -207,12 +207,23 @@ class Search:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """The next that go up to a rung: of the front, and near it as far as workers would be idle."""
-        front = [trial for trial in self._near(exactly=True) if rung not in trial.figures]
-        near = [trial for trial in self._near(exactly=False) if rung not in trial.figures and trial not in front]
+        """The next that go up to a rung: of the front, and near it as far as workers would be idle. What does not fit
+        the device stays."""
+        front = [trial for trial in self._near(exactly=True) if rung not in trial.figures and self._fits(trial)]
+        near = [trial for trial in self._near(exactly=False) if rung not in trial.figures and self._fits(trial)]
+        front, near = self._outward(front), [trial for trial in near if trial not in front]
         if exactly:
             near = near[: max(0, self.asked.jobs - len(front))] if front else []
         return [*front, *near][:most]
+
+    def _outward(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials by how many times larger or smaller they are than the recommended one, nearest first."""
+        taken, size = self._recommended(), size_goal(self.asked.goals).figure
+
+        def sized(trial: Trial) -> float:
+            return math.log(max(1.0, trial.figure(size) or 1.0))
+
+        return sorted(trials, key=lambda trial: 0.0 if taken is None else abs(sized(trial) - sized(taken)))
 
     def _near(self, *, exactly: bool) -> list[Trial]:
         """The front, then the trials that would be on it if they were a little better."""
@@ -265,12 +276,8 @@ class Search:
             self.until = end
         if end < math.inf:
             self._finish_recommended()
-        while True:
-            wanted = self._wanted()
-            sent = [trial for trial in wanted if not self._finished(trial)]
-            if not sent:
-                break
-            self._all("finish", sent)
+        while sent := [trial for trial in self._wanted() if not self._finished(trial)]:
+            self._all("finish", self._outward(sent))
         self._build_unpruned()
 
     def _finish_recommended(self) -> None:

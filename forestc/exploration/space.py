@@ -72,6 +72,8 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
 def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> bool:
     """Whether a pass takes models such as this one."""
     step = PASSES[name]()
+    if name == "extract-rules" and source is not None and len(source.classes) > 2:
+        return False  # as at -O3: rules of many classes are far less accurate than trees, and take longest to find
     if source is None or not isinstance(step, Refusing):
         return True
     try:
