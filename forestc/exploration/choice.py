@@ -2,9 +2,9 @@
 
 With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost. Without one,
 a study of a given model takes the smallest that loses at most a standard error against the model on the same rows, or
-no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest
-of the front within a standard error of the front's best. What does not fit the device is no candidate; if nothing fits,
-the smallest is shown. Of a study that ended early only designs that were built are candidates, if there are any.
+no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest of the front within a standard error
+of the front's best. What does not fit the device is no candidate; if nothing fits, the smallest is shown. Of a study
+that ended early, a design that was built is taken instead where it is at most a standard error less accurate.
 The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3.
 """
 
@@ -51,7 +51,17 @@ class Choice:
 
 def choice(study: Study) -> Choice | None:
     """None for a study without a front, or without accuracies."""
-    first, study = unpruned(study.trials), study.sure
+    first, sure = unpruned(study.trials), study.sure
+    chosen = _choice(study, first)
+    built = _choice(sure, first) if chosen is not None and sure is not study else None
+    if chosen is None or built is None:
+        return chosen
+    score = chosen.taken.validation
+    return built if score is not None and _accuracy(built.taken) >= score.value - score.standard_error else chosen
+
+
+def _choice(study: Study, first: Trial | None) -> Choice | None:
+    """The choice among the trials of a study. first: the model as it is."""
     size, tolerance = size_goal(study.goals), study.asked.get("tolerance")
     known = [trial for trial in study.front if _known(trial, size)]
     if not known:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from forestc.costs.devices import DEVICES
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
 from forestc.exploration.choice import choice, size_goal, unpruned
@@ -349,8 +348,7 @@ class Search:
                 self._keep(before)
 
     def _fits(self, trial: Trial) -> bool:
-        most = DEVICES[self.asked.device].cells if self.asked.device else None
-        return most is None or (trial.figure("lut") or 0) <= most
+        return self._judged().fits(trial)
 
     def as_dict(self) -> dict[str, Any]:
         """Corrections, for study.json."""

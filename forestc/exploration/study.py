@@ -205,9 +205,11 @@ class Study:
         return None if device is None else device.cells
 
     def fits(self, trial: Trial) -> bool:
-        """Whether the device has as many LUTs as the trial takes, as far as both are known."""
-        taken = trial.figure("lut")
-        return self.room is None or taken is None or taken <= self.room
+        """Whether the device has as many LUTs as the trial takes, as far as both are known. An estimate has to fit with
+        and without correction: corrections of small designs say little of large ones."""
+        known = [trial.figure("lut")]
+        known += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
+        return self.room is None or all(taken is None or taken <= self.room for taken in known)
 
     @cached_property
     def front(self) -> Trials:
