@@ -2,9 +2,10 @@
 
 With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost. Without one,
 a study of a given model takes the smallest that loses at most a standard error against the model on the same rows, or
-no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest of the front within a standard error
-of the front's best. What does not fit the device is no candidate; if nothing fits, the smallest is shown. Of a study
-that ended early, a design that was built is taken instead where it is at most a standard error less accurate.
+no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest
+of the front within a standard error of the front's best. What does not fit the device is no candidate; if nothing fits,
+the smallest is shown. Of a study that ended early, a design that was built is taken instead where it is at most a
+standard error less accurate.
 The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3.
 """
 
