@@ -95,6 +95,11 @@ class Asked(ExploreOptions):
         return self.rungs or self.reachable[-1]
 
     @property
+    def climbed(self) -> tuple[Rung, ...]:
+        """The rungs up to the highest that designs climb."""
+        return self.reachable[: self.reachable.index(self.top) + 1]
+
+    @property
     def reachable(self) -> tuple[Rung, ...]:
         """The rungs that the goals' and limits' figures have, from the lowest."""
         needed = {FIGURES[name].needs for name in self.figures}

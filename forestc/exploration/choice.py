@@ -12,7 +12,7 @@ The rule of one standard error is that of Breiman et al., "Classification and Re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
@@ -52,13 +52,14 @@ class Choice:
 
 def choice(study: Study) -> Choice | None:
     """None for a study without a front, or without accuracies."""
-    first, sure = unpruned(study.trials), study.sure
+    first = unpruned(study.trials)
     chosen = _choice(study, first)
-    built = _choice(sure, first) if chosen is not None and sure is not study else None
-    if chosen is None or built is None:
+    if chosen is None or not study.asked.get("unfinished"):
         return chosen
-    score = chosen.taken.validation
-    return built if score is not None and _accuracy(built.taken) >= score.value - score.standard_error else chosen
+    some = [trial for trial in study.trials if trial.rung() != "estimate" and study.kept(trial) and study.fits(trial)]
+    built, score = _choice(replace(study, trials=tuple(some)), first), chosen.taken.validation
+    enough = built is not None and score and _accuracy(built.taken) >= score.value - score.standard_error
+    return built if enough else chosen
 
 
 def _choice(study: Study, first: Trial | None) -> Choice | None:

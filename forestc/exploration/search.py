@@ -194,8 +194,7 @@ class Search:
 
         most: how many at each rung, once; None for as long as the front changes.
         """
-        rungs = self.asked.reachable
-        for place, rung in enumerate(rungs[1 : rungs.index(self.asked.top) + 1], 1):
+        for place, rung in enumerate(self.asked.climbed[1:], 1):
             top = place > 1 or rung == "measured"
             if most and top:
                 return
@@ -282,14 +281,18 @@ class Search:
     def _finish_recommended(self) -> None:
         """Builds, checks and scores the design that the study recommends now; if it fails, the next."""
         while (taken := self._recommended()) is not None and not self._finished(taken):
-            rungs = self.asked.reachable[1 : self.asked.reachable.index(self.asked.top) + 1]
-            built = [rung for rung in rungs if rung in ("synthesis", "measured") and rung not in taken.figures]
-            for rung in built if self._fits(taken) else ():
-                self._all(rung, [taken])
-                taken = self.trials[taken.number]
+            taken = self._built(taken.number)
             if taken.state == "complete" and taken == self._recommended():
                 self._all("finish", [taken])
             self.refit()
+
+    def _built(self, number: int) -> Trial:
+        """The trial, synthesized or measured if the study does that and the device is large enough."""
+        for rung in ("synthesis", "measured"):
+            trial = self.trials[number]
+            if rung in self.asked.climbed and rung not in trial.figures and self._fits(trial):
+                self._all(rung, [trial])
+        return self.trials[number]
 
     def _recommended(self) -> Trial | None:
         chosen = choice(self._judged())
@@ -336,16 +339,13 @@ class Search:
         first = unpruned(self.trials.values())
         if first is None:
             return
-        rungs = self.asked.reachable[: self.asked.reachable.index(self.asked.top) + 1]
-        stages: tuple[Stage, ...] = ("synthesis", "measured", "finish")
-        for stage in stages:
-            before = self.trials[first.number]
-            done = self._finished(before) if stage == "finish" else stage in before.figures
-            if done or (stage != "finish" and not (stage in rungs and self._fits(before))):
-                continue
-            self._all(stage, [before])
+        built = self._built(first.number)
+        first = built if built.state == "complete" else first
+        self._keep(first)
+        if not self._finished(first):
+            self._all("finish", [first])
             if self.trials[first.number].state != "complete":
-                self._keep(before)
+                self._keep(first)
 
     def _fits(self, trial: Trial) -> bool:
         return self._judged().fits(trial)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -218,13 +218,6 @@ class Study:
         costs = {trial.number: self._costs(trial) for trial in kept}
         best = [trial for trial in kept if not any(_beats(costs[other.number], costs[trial.number]) for other in kept)]
         return Trials(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))
-
-    @property
-    def sure(self) -> Study:
-        """Of a study that ended early the trials that were built, keep the limits and fit, if there are any; else the
-        study itself."""
-        built = [trial for trial in self.trials if trial.rung() != "estimate" and self.kept(trial) and self.fits(trial)]
-        return replace(self, trials=Trials(built)) if built and self.asked.get("unfinished") else self
 
     def _costs(self, trial: Trial) -> tuple[float, ...]:
         """One number a goal, smaller is better."""

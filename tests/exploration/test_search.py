@@ -430,7 +430,7 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
     now = [0.0]
     monkeypatch.setattr("forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: now[0]))
     asked = SimpleNamespace(
-        device="ice40-up5k", tolerance=0.01, top="synthesis", reachable=("estimate", "synthesis"), test="t.csv",
+        device="ice40-up5k", tolerance=0.01, top="synthesis", climbed=("estimate", "synthesis"), test="t.csv",
         limits=(), goals=(Goal("lut", False), Goal("accuracy", True)), jobs=1,
     )  # fmt: skip
     search = Search.__new__(Search)
