@@ -33,7 +33,6 @@ from forestc.costs.fitted import parsed as parsed_costs
 from forestc.engine.folder import described, open_engine
 from forestc.errors import ForestcError
 from forestc.exploration import sampling
-from forestc.exploration.kept import Kept, Memory, printed_result, read_result
 from forestc.forest.text import parse_forest, print_forest
 from forestc.forest.verify import verify
 from forestc.inputs.text import printed
@@ -46,6 +45,7 @@ from forestc.report.page.notebook import open_study
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import study_page
 from forestc.rows.range_files import ranges_from
+from forestc.search.memory import Kept, Memory, printed_result, read_result
 
 KEPT = Path(__file__).parent / "kept"
 ANSWERS = json.loads((KEPT / "answers.json").read_text())

@@ -28,7 +28,6 @@ from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
-from forestc.exploration.kept import FOLDER as KEPT
 from forestc.exploration.material import Material, labeled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
 from forestc.exploration.search import OutOfTimeError, Search, unreachable
@@ -41,6 +40,7 @@ from forestc.options.records import inside
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
+from forestc.search.memory import FOLDER as KEPT
 from forestc.synthesis import known_device
 from forestc.system import cores, lock_file
 from forestc.version import __version__

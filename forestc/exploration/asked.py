@@ -20,15 +20,8 @@ from forestc.options.explore import ExploreOptions
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-_NOT_KEPT = (
-    "goals",
-    "limits",
-    "out",
-    "resume",
-    "progress",
-    "seconds",
-    "take",
-)  # in study.json beside the rest, or not at all
+# In study.json beside the rest, or not at all.
+_NOT_KEPT = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
 HIDDEN = "***"  # stands for a password
 FEW_ROWS = 2000  # below which candidates are cross-validated
 FOLDS = 5  # of the cross-validation; without one, candidates are judged on the first fold
@@ -51,12 +44,13 @@ class Asked(ExploreOptions):
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
             raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
-        if self.classes and self.model is None:
-            raise OptionError("classes are named, and no model is given", do="leave --classes out: labels have names")
-        if self.iterations is not None and self.model is None:
-            raise OptionError("iterations are a model's, and no model is given", do="leave --iterations out")
-        if self.missing != "auto" and self.model is None:
-            raise OptionError("missing values are asked for, and no model is given", do="leave --missing out")
+        for asked, what, do in (
+            (self.classes, "classes are named", "leave --classes out: labels have names"),
+            (self.iterations is not None, "iterations are a model's", "leave --iterations out"),
+            (self.missing != "auto", "missing values are asked for", "leave --missing out"),
+        ):
+            if asked and self.model is None:
+                raise OptionError(f"{what}, and no model is given", do=do)
         if self.rows is None:
             raise OptionError("no rows are given", do="add --rows FILE")
         if not self.device and not self.cpu:
@@ -99,6 +93,11 @@ class Asked(ExploreOptions):
     def top(self) -> Rung:
         """The highest rung that designs climb."""
         return self.rungs or self.reachable[-1]
+
+    @property
+    def climbed(self) -> tuple[Rung, ...]:
+        """The rungs up to the highest that designs climb."""
+        return self.reachable[: self.reachable.index(self.top) + 1]
 
     @property
     def reachable(self) -> tuple[Rung, ...]:

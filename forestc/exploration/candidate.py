@@ -11,34 +11,36 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
+from forestc.algorithms.deadline import LateError
 from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.compilation.record import command_line
 from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
 from forestc.errors import MissingToolError, OptionError
-from forestc.exploration.kept import FOLDER as KEPT_FOLDER
-from forestc.exploration.kept import Kept, Passes, Ran
 from forestc.exploration.material import ALL, Material, test_rows
-from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
-from forestc.exploration.study import DESIGN, TRIALS, Goal, Score, Trial
+from forestc.exploration.space import LEVEL, PASSES_TAKEN, TIMED, passes_of, spelt
+from forestc.exploration.study import DESIGN, TRIALS, Goal, Rung, Score, Trial
 from forestc.forest.ir import Forest
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
-from forestc.passes.base import Pass, PassResult, print_pass
+from forestc.passes import PASSES
+from forestc.passes.base import Pass, PassResult, parse_passes, print_pass
 from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold
-from forestc.search.levels import plan, searched, searches
+from forestc.search.levels import DEFAULT_LEVEL, plan, searched, searches
+from forestc.search.memory import FOLDER as KEPT_FOLDER
+from forestc.search.memory import Kept, Passes, Ran
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
 
-Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
+Stage: TypeAlias = Rung | Literal["finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
 KEPT = 48  # forests a fold that a worker keeps, of models and of passes that trials have in common
 MOST_STAGES = 8  # registers that are tried for a wanted clock rate
@@ -51,13 +53,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is to do with a trial. rivals: of trials known when it was asked, the costs of each goal, accuracy
-    left out, and the accuracy; address: of the storage, for a function that trains."""
+    """A stage of a trial. rivals: each known trial's costs (all goals but accuracy) and accuracy. address: of the
+    storage, for a function that trains. seconds: time limit of a level's search."""
 
     stage: Stage
     trial: Trial
     rivals: tuple[tuple[tuple[float, ...], float], ...] = ()
     address: tuple[str, str, int] | None = None
+    seconds: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,15 @@ class Bench:
     # --- the estimate
 
     def estimated(self, job: Job, clock: _Seconds) -> Trial:
-        options, material = dict(job.trial.options), self.material
-        first = self.first
+        options, fold = dict(job.trial.options), self.first
         with clock.of("train"):
-            if callable(material.asked.train):
+            if callable(self.material.asked.train):
                 options = self._by_function(job, options)
-            model = self.model(job.trial.number, options, first)
+            model = self.model(job.trial.number, options, fold)
         with clock.of("passes"):
-            forest = self.passed(options, model, first)
+            if LEVEL in options and PASSES_TAKEN not in options:
+                options |= self._taken(options, model, fold, job.seconds)
+            forest = self.passed(options, model, fold)
         with clock.of("estimate"):
             figures, chosen = self.figures(options, forest)
         with clock.of("judge"):
@@ -154,27 +158,45 @@ class Bench:
         return results
 
     def _passes(self, model: Forest, fold: int) -> Passes:
-        material = self.material
-        rows, held_out = material.fit_and_held_out(fold)
-        content = f"{material.content} {max(fold, 0)} {Ran.of(model).text_hash}"
-        return Passes(Kept(material.folder / KEPT_FOLDER), content, rows, Judge(model, held_out))
+        def passes() -> Passes:
+            rows, held_out = self.material.fit_and_held_out(fold)
+            return Passes(Kept(self.material.folder / KEPT_FOLDER), rows, Judge(model, held_out))
+
+        return self._once(("rows", max(fold, 0), id(model)), passes)  # its judge keeps the model
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
-        """The passes of a choice; of a level that searches those that it takes, judged on the fold's rows."""
-        material = self.material
+        """The passes of a choice, or of a level."""
+        if PASSES_TAKEN in options:
+            return parse_passes(str(options[PASSES_TAKEN]), PASSES)
         if LEVEL not in options:
-            return passes_of(options, material.asked)
-        level, passes = int(options[LEVEL]), self._passes(model, fold)
-        if not searches(level, passes.rows, None):
-            return plan(None, level, passes.rows).passes
-        asked = material.asked
-        lowering = LoweringOptions(family=family_of(asked.device or ""))
-        size = size_of(asked.targets, asked.device, asked.cpu or "", lowering)
-        folds = (Fold(model, passes.rows, passes.judge),)
-        return passes.chosen(
-            f"-O{level} {size.unit}",
-            lambda: searched(level, model, passes.rows, folds, size, how="validation rows", stop=Stop(1)).passes,
-        )
+            return passes_of(options, self.material.asked)
+        passes = self._passes(model, fold)
+        return plan(None, int(options[LEVEL]), passes.rows).passes
+
+    def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
+        """The passes of a level as the trial records them: those that its search takes on the fold's rows, within the
+        seconds. Nothing of a level that `compile` would give the same passes. Raises OptionError for too few seconds.
+        """
+        level, passes, asked = int(options[LEVEL]), self._passes(model, fold), self.material.asked
+        if searches(level, passes.rows, None):
+            size = size_of(
+                asked.targets, asked.device, asked.cpu or "", LoweringOptions(family=family_of(asked.device or ""))
+            )
+            fold_of = Fold(model, passes.rows, passes.judge)
+            stop = Stop(1, seconds, time.monotonic() + seconds)
+            first = self.results({LEVEL: DEFAULT_LEVEL}, model, fold)
+            try:
+                taken = searched(
+                    level, model, passes.rows, (fold_of,), size, how="validation rows", stop=stop, first=first
+                ).passes
+            except LateError:
+                what = f"-O{level} judged nothing in {seconds:.0f} s, its share of the time"
+                raise OptionError(what, do="give more --seconds") from None
+        elif share_of(self.material.held_out) is None:
+            return {}
+        else:  # a level that judges nothing would keep the rows that candidates are judged on, too
+            taken = tuple(self.steps(options, model, fold))
+        return {PASSES_TAKEN: ",".join(map(print_pass, taken))}
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
         """The estimates, and what was chosen for limits and goals once the forest was known: latency and layout."""
@@ -265,19 +287,7 @@ class Bench:
             keywords["trust_pickle"] = True
         if asked.iterations is not None and asked.model is not None:
             keywords["iterations"] = asked.iterations
-        spelled = spelt(trial.options, asked)
-        if LEVEL in spelled:
-            model = self.model(trial.number, trial.options, self.first)
-            if (
-                searches(spelled[LEVEL], self._passes(model, self.first).rows, None)
-                or share_of(self.material.held_out) is not None
-            ):
-                # what the search took is named: on other rows, or with more effort, it might take something else; and
-                # a level that judges nothing would keep the rows that candidates are judged on, too
-                steps = self.steps(trial.options, model, self.first)
-                del spelled[LEVEL]
-                spelled["passes"] = ",".join(map(print_pass, steps))
-        return keywords | spelled
+        return keywords | spelt(trial.options, asked)
 
     def design(self, trial: Trial, clock: _Seconds) -> Path:
         """The compiled folder of a trial, written if it is not there."""

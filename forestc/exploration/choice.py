@@ -3,14 +3,16 @@
 With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost. Without one,
 a study of a given model takes the smallest that loses at most a standard error against the model on the same rows, or
 no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest
-of the front within a standard error of the front's best. What does not fit the device is taken only if nothing fits.
+of the front within a standard error of the front's best. What does not fit the device is no candidate; if nothing fits,
+the smallest is shown. Of a study that ended early, a design that was built is taken instead where it is at most a
+standard error less accurate.
 The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
@@ -35,6 +37,11 @@ class Choice:
     within: bool = True
     fits: bool = True
 
+    @property
+    def recommended(self) -> Trial | None:
+        """The taken design; None if nothing fits."""
+        return self.taken if self.fits else None
+
     def times_smaller(self) -> float | None:
         """How many times smaller the design is than the unpruned one; None where that says nothing."""
         sizes = [None if t is None else t.figure(self.size.figure) for t in (self.unpruned, self.taken)]
@@ -45,6 +52,18 @@ class Choice:
 
 def choice(study: Study) -> Choice | None:
     """None for a study without a front, or without accuracies."""
+    first = unpruned(study.trials)
+    chosen = _choice(study, first)
+    if chosen is None or not study.asked.get("unfinished"):
+        return chosen
+    some = [trial for trial in study.trials if trial.rung() != "estimate" and study.kept(trial) and study.fits(trial)]
+    built, score = _choice(replace(study, trials=tuple(some)), first), chosen.taken.validation
+    enough = built is not None and score and _accuracy(built.taken) >= score.value - score.standard_error
+    return built if enough else chosen
+
+
+def _choice(study: Study, first: Trial | None) -> Choice | None:
+    """The choice among the trials of a study. first: the model as it is."""
     size, tolerance = size_goal(study.goals), study.asked.get("tolerance")
     known = [trial for trial in study.front if _known(trial, size)]
     if not known:
@@ -57,9 +76,9 @@ def choice(study: Study) -> Choice | None:
     among = fitting or [min(known, key=cost)]
     best = max(among, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
     assert best.validation is not None
-    within, first = True, unpruned(study.trials)
+    within = True
     if tolerance is None and against_model(study):
-        beside = [first] if first and first not in among and study.kept(first) and study.fits(first) else []
+        beside = [t for t in study.trials if t is first and t not in among and study.kept(t) and study.fits(t)]
         candidates = [*among, *(trial for trial in beside if _known(trial, size))] if fitting else among
         least = 0.0 if first is None or first not in candidates else _lost(first)[0]
         good = [trial for trial in candidates if _lost(trial)[0] <= max(_lost(trial)[1], least)]

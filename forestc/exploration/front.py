@@ -57,8 +57,8 @@ def write_front(study: Study) -> None:
 def _shown_rows(study: Study) -> list[dict[str, Any]]:
     """The front and the recommended design, which `recommended` marks."""
     chosen = choice(study)
-    taken = None if chosen is None else chosen.taken.number
-    return [_row(study, trial) | {"recommended": trial.number == taken} for trial in shown(study)]
+    taken = None if chosen is None else chosen.recommended
+    return [_row(study, trial) | {"recommended": trial is taken} for trial in shown(study)]
 
 
 def _row(study: Study, trial: Trial) -> dict[str, Any]:
@@ -85,30 +85,12 @@ def summary(study: Study) -> dict[str, Any]:
     }
     front = [{"fits": None} | row | {"equal_to": same.get(row["trial"])} for row in _shown_rows(study)]
     chosen = choice(study)
-    taken = (
-        None
-        if chosen is None
-        else {
-            "trial": chosen.taken.number,
-            "fits": chosen.fits,
-            "within": chosen.within,
-            "counted_lost": counted(chosen.taken, chosen.best),
-        }
-    )
-    kept = (
-        "tolerance",
-        "device",
-        "cpu",
-        "seed",
-        "validation",
-        "corrections",
-        "notes",
-        "stopped",
-        "unfinished",
-        "finish",
-        "command",
-    )
-    asked = {name: study.asked.get(name) for name in kept}
+    taken = chosen and {
+        "trial": chosen.taken.number, "fits": chosen.fits, "within": chosen.within,
+        "counted_lost": counted(chosen.taken, chosen.best),
+    }  # fmt: skip
+    kept = "tolerance device cpu seed validation corrections notes stopped unfinished finish command"
+    asked = {name: study.asked.get(name) for name in kept.split()}
     failure = next((trial.reason or "unknown" for trial in study.trials if trial.state == "failed"), None)
     asked["first_failure"] = failure
     return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **asked}

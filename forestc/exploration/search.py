@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from forestc.costs.devices import DEVICES
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
-from forestc.exploration.choice import choice, unpruned
+from forestc.exploration.choice import choice, size_goal, unpruned
 from forestc.exploration.correction import Correction, corrected, corrections
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
@@ -32,6 +31,7 @@ CHECKPOINTS = 4  # how often designs near the front are sent up while the search
 BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
 BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
 KEPT_FOR_LAST = 1.3  # times what the recommended design took, kept for the one that is recommended after the climb
+LEVELS_SHARE = 1 / 8  # share of --seconds that the search of -O2, or of -O3, may take
 SENT = 6  # designs each time
 MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
@@ -138,7 +138,8 @@ class Search:
         started = Trial(trial.number, "running", options)
         write_trial(self.material.folder, started)
         address = (str(self.material.folder), self.asked.storage or "", int(trial._trial_id))
-        self.pool.give(Job("estimate", started, self._rivals(), address))
+        seconds = math.inf if self.asked.seconds is None else LEVELS_SHARE * self.asked.seconds
+        self.pool.give(Job("estimate", started, self._rivals(), address, seconds))
         return int(trial.number)
 
     def _beside(self, number: int) -> dict[str, Any] | None:
@@ -193,8 +194,7 @@ class Search:
 
         most: how many at each rung, once; None for as long as the front changes.
         """
-        rungs = self.asked.reachable
-        for place, rung in enumerate(rungs[1 : rungs.index(self.asked.top) + 1], 1):
+        for place, rung in enumerate(self.asked.climbed[1:], 1):
             top = place > 1 or rung == "measured"
             if most and top:
                 return
@@ -205,12 +205,23 @@ class Search:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """The next that go up to a rung: of the front, and near it as far as workers would be idle."""
-        front = [trial for trial in self._near(exactly=True) if rung not in trial.figures]
-        near = [trial for trial in self._near(exactly=False) if rung not in trial.figures and trial not in front]
+        """The next that go up to a rung: of the front, and near it as far as workers would be idle. What does not fit
+        the device stays."""
+        front = [trial for trial in self._near(exactly=True) if rung not in trial.figures and self._fits(trial)]
+        near = [trial for trial in self._near(exactly=False) if rung not in trial.figures and self._fits(trial)]
+        front, near = self._outward(front), [trial for trial in near if trial not in front]
         if exactly:
             near = near[: max(0, self.asked.jobs - len(front))] if front else []
         return [*front, *near][:most]
+
+    def _outward(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials by how many times larger or smaller they are than the recommended one, nearest first."""
+        taken, size = self._recommended(), size_goal(self.asked.goals).figure
+
+        def sized(trial: Trial) -> float:
+            return math.log(max(1.0, trial.figure(size) or 1.0))
+
+        return sorted(trials, key=lambda trial: 0.0 if taken is None else abs(sized(trial) - sized(taken)))
 
     def _near(self, *, exactly: bool) -> list[Trial]:
         """The front, then the trials that would be on it if they were a little better."""
@@ -263,25 +274,25 @@ class Search:
             self.until = end
         if end < math.inf:
             self._finish_recommended()
-        while True:
-            wanted = self._wanted()
-            sent = [trial for trial in wanted if not self._finished(trial)]
-            if not sent:
-                break
-            self._all("finish", sent)
+        while sent := [trial for trial in self._wanted() if not self._finished(trial)]:
+            self._all("finish", self._outward(sent))
         self._build_unpruned()
 
     def _finish_recommended(self) -> None:
         """Builds, checks and scores the design that the study recommends now; if it fails, the next."""
         while (taken := self._recommended()) is not None and not self._finished(taken):
-            rungs = self.asked.reachable[1 : self.asked.reachable.index(self.asked.top) + 1]
-            built = [rung for rung in rungs if rung in ("synthesis", "measured") and rung not in taken.figures]
-            for rung in built if self._fits(taken) else ():
-                self._all(rung, [taken])
-                taken = self.trials[taken.number]
+            taken = self._built(taken.number)
             if taken.state == "complete" and taken == self._recommended():
                 self._all("finish", [taken])
             self.refit()
+
+    def _built(self, number: int) -> Trial:
+        """The trial, synthesized or measured if the study does that and the device is large enough."""
+        for rung in ("synthesis", "measured"):
+            trial = self.trials[number]
+            if rung in self.asked.climbed and rung not in trial.figures and self._fits(trial):
+                self._all(rung, [trial])
+        return self.trials[number]
 
     def _recommended(self) -> Trial | None:
         chosen = choice(self._judged())
@@ -313,10 +324,10 @@ class Search:
             lacks = {
                 "untried": max(0, self.asked.trials - asked),
                 "begun": asked - len(self.trials),
-                "designs": len({t.number for t in (*self._wanted(), *self.view().front) if not self._finished(t)}),
+                "designs": sum(not self._finished(trial) for trial in self._wanted()),
             }
             unfinished = lacks if any(lacks.values()) else None
-        on_front = {trial.number for trial in self.view(asked={"unfinished": unfinished}).front}
+        on_front = {trial.number for trial in self.view().front}
         for trial in list(self.trials.values()):
             if trial.on_front != (trial.number in on_front):
                 self._keep(replace(trial, on_front=trial.number in on_front))
@@ -328,20 +339,16 @@ class Search:
         first = unpruned(self.trials.values())
         if first is None:
             return
-        rungs = self.asked.reachable[: self.asked.reachable.index(self.asked.top) + 1]
-        stages: tuple[Stage, ...] = ("synthesis", "measured", "finish")
-        for stage in stages:
-            before = self.trials[first.number]
-            done = self._finished(before) if stage == "finish" else stage in before.figures
-            if done or (stage != "finish" and not (stage in rungs and self._fits(before))):
-                continue
-            self._all(stage, [before])
+        built = self._built(first.number)
+        first = built if built.state == "complete" else first
+        self._keep(first)
+        if not self._finished(first):
+            self._all("finish", [first])
             if self.trials[first.number].state != "complete":
-                self._keep(before)
+                self._keep(first)
 
     def _fits(self, trial: Trial) -> bool:
-        most = DEVICES[self.asked.device].cells if self.asked.device else None
-        return most is None or (trial.figure("lut") or 0) <= most
+        return self._judged().fits(trial)
 
     def as_dict(self) -> dict[str, Any]:
         """Corrections, for study.json."""
@@ -400,22 +407,14 @@ class _Pace:
 
 
 def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _shown(value: float | None) -> str:
     if value is None:
         return "not known"
-    return (
-        f"{value:.4f}"
-        if abs(value) <= 1 and value != int(value)
-        else f"{value:,.4g}"
-        if value < 1000
-        else f"{value:,.0f}"
-    )
+    if abs(value) <= 1 and value != int(value):
+        return f"{value:.4f}"
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.judge import Judge
 from forestc.rows.batches import Rows
-from forestc.search.levels import LEVELS
+from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 
 SHRINK = "shrink"  # the parameter that says which passes make the forest smaller
 NOTHING = "none"
@@ -28,6 +29,7 @@ SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-
 # What they make of leaves needs none of quantize.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
+PASSES_TAKEN = "passes"  # beside a level: what its search took
 LATENCIES = 6  # clock cycles up to which the latency is searched
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
 LAYOUTS = ("nodes", "branches", "calls", "ranked", "masks", "mixed")
@@ -70,6 +72,8 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
 def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> bool:
     """Whether a pass takes models such as this one."""
     step = PASSES[name]()
+    if name == "extract-rules" and source is not None and len(source.classes) > 2:
+        return False  # as at -O3: rules of many classes are far less accurate than trees, and take longest to find
     if source is None or not isinstance(step, Refusing):
         return True
     try:
@@ -119,8 +123,10 @@ def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
 
 def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     """The keywords of `compile` for a choice: its passes or its level, and what is made of the forest."""
-    if LEVEL in options:
+    if LEVEL in options and PASSES_TAKEN not in options:
         keywords: dict[str, Any] = {"level": int(options[LEVEL])}
+    elif LEVEL in options:
+        keywords = {"passes": str(options[PASSES_TAKEN])}
     else:
         text = ",".join(map(print_pass, passes_of(options, asked)))
         parse_passes(text, PASSES)  # what is printed is what runs
@@ -133,24 +139,25 @@ def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """The designs that every search begins with, the smallest and quickest first: few trees grown anew, what trainers
-    advise, the levels, so that the front is no worse than theirs, and a ladder of prices for each way to shrink, from
-    smallest to most accurate. -O0 is the largest, and last. training: options of the trainers."""
-    designs: list[dict[str, Any]] = []
-    ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
+    """The designs that every search begins with, the quickest first: few trees grown anew, what trainers advise, the
+    model as it is (-O1), a ladder of prices for each way to shrink, from smallest to most accurate, and the other
+    levels, so that the front is no worse than theirs. -O0 is the largest, and last. Ladders take turns: the first price
+    of one finds what its others go on from. training: options of the trainers."""
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
-    if "regrow-trees" in shrink.values:
-        designs += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
-    designs += [{**options, **_start(space, NOTHING, 0.0)} for options in training]
-    designs += [{LEVEL: level} for level in range(1, len(LEVELS))]
-    for way, count in ladders.items():
+    few = [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
+    ladders: list[list[dict[str, Any]]] = []
+    for way, count in (("prune-splits", 8), ("prune-trees+prune-splits", 4), ("prune-trees", 4)):
         bits = {"quantize.leaf_bits": KEPT_LEAF_BITS} if way == "prune-trees" else {}
         if way in shrink.values:
-            designs += [_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)]
-    if not any(way in shrink.values for way in ladders):
-        designs += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
-    return [*designs, {LEVEL: 0}]
+            ladders.append([_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)])
+    if not ladders:
+        ladders = [[_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]]
+    first, *others = (design for turn in zip_longest(*ladders) for design in turn if design is not None)
+    few = few if "regrow-trees" in shrink.values else []
+    advised = [{**options, **_start(space, NOTHING, 0.0)} for options in training]
+    levels = [{LEVEL: level} for level in (DEFAULT_LEVEL, *SEARCHING, 0)]
+    return [*few[:1], first, *few[1:], *advised, levels[0], *others, *levels[1:]]
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:

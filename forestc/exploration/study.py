@@ -205,17 +205,16 @@ class Study:
         return None if device is None else device.cells
 
     def fits(self, trial: Trial) -> bool:
-        """Whether the device has as many LUTs as the trial takes, as far as both are known."""
-        taken = trial.figure("lut")
-        return self.room is None or taken is None or taken <= self.room
+        """Whether the device has as many LUTs as the trial takes, as far as both are known. An estimate has to fit with
+        and without correction: corrections of small designs say little of large ones."""
+        known = [trial.figure("lut")]
+        known += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
+        return self.room is None or all(taken is None or taken <= self.room for taken in known)
 
     @cached_property
     def front(self) -> Trials:
-        """The trials that no other beats in every goal, from the best first goal to the worst; of a study that ended
-        early, among those that are known better than by estimate, if there are any."""
+        """The trials that no other beats in every goal, from the best first goal to the worst."""
         kept = [trial for trial in self.trials if self.kept(trial)]
-        if self.asked.get("unfinished"):
-            kept = [trial for trial in kept if trial.rung() != "estimate"] or kept
         costs = {trial.number: self._costs(trial) for trial in kept}
         best = [trial for trial in kept if not any(_beats(costs[other.number], costs[trial.number]) for other in kept)]
         return Trials(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))

@@ -9,6 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from forestc.commands.explore import COMMANDS
+from forestc.errors import OptionError
 from forestc.exploration import candidate
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Job
@@ -45,3 +46,11 @@ def test_what_trials_have_in_common_runs_once_and_changes_nothing(material, monk
     few = Bench(material, COMMANDS)
     assert [run(few, options) for options in choices[:2]] == found[:2]
     assert len(few._kept) <= len(material.folds)
+
+
+def test_a_level_takes_its_share_of_the_time_and_records_what_it_took(material):
+    bench = Bench(material, COMMANDS)
+    found = bench.run(Job("estimate", Trial(0, "running", {"level": 3}), seconds=600.0))
+    assert bench.keywords(found)["passes"] == found.options["passes"]
+    with pytest.raises(OptionError, match=r"-O3 judged nothing in 0 s, its share of the time; give more"):
+        Bench(material, COMMANDS).run(Job("estimate", Trial(1, "running", {"level": 3}), seconds=1e-9))

@@ -95,9 +95,28 @@ def test_what_does_not_fit_the_device_is_no_candidate_and_said():
     assert said(none)[0].startswith(
         "No design that was tried fits ice40-hx8k (7,680 LUTs). The smallest: trial 2, 8,000 LUTs, 76.0 %"
     )
+    assert not any(row["recommended"] for row in summary(none)["front"])
     text = "\n".join(str(part) for part in front_tables(none, summary(none))[1:])
     assert "does not fit: ice40-hx8k has 7,680 LUTs" in text
     assert choice(study(large, *FRONT)).best.number == 2  # without a device all count
+
+
+def test_an_estimate_fits_with_and_without_correction():
+    large = replace(trial(2, 8000, 0.76, rung="estimate"), corrected={"lut": 7000.0})
+    assert not study(large, device="ice40-hx8k").fits(large)
+    small = replace(large, figures={"estimate": {"lut": 7600.0}})
+    assert study(small, device="ice40-hx8k").fits(small)
+    assert not study(small, device="ice40-hx8k").fits(replace(small, corrected={"lut": 8000.0}))
+
+
+def test_a_study_that_ended_early_recommends_no_design_because_it_was_built():
+    """One that was synthesized is taken where it is about as accurate as the best estimate."""
+    estimated = trial(2, 500, 0.75, rung="estimate")
+    built = [trial(3, 14, 0.60, rung="synthesis"), trial(4, 900, 0.745, rung="synthesis")]
+    early = {"unfinished": {"untried": 3}}
+    assert choice(study(estimated, built[0], **early)).taken.number == 2
+    assert choice(study(estimated, *built, **early)).taken.number == 4
+    assert choice(study(estimated, *built)).taken.number == 2
 
 
 def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_counted():

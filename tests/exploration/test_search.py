@@ -26,7 +26,7 @@ from forestc.errors import CheckError, ForestcError, OptionError, RowsError, Too
 from forestc.exploration import candidate
 from forestc.exploration.asked import Asked, masked
 from forestc.exploration.candidate import Bench
-from forestc.exploration.choice import unpruned
+from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool
@@ -293,15 +293,23 @@ def test_designs_climb_to_place_and_route(work, need_tool):
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_trials(work, done):
+def test_a_cluster_of_which_a_worker_dies_gives_the_same_trials(work, done):
+    """The scheduler gives the trial of the worker that died to another one."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        killed = []
+
+        def kill(line):
+            if line.startswith("8 of") and not killed:
+                killed.append(cluster.workers[0].pid)
+                os.kill(killed[0], signal.SIGKILL)
+
         study = forestc.explore(
-            work / "model.forest", work / "train.csv", work / "cluster", validation=work / "other.csv", trials=22,
-            scheduler=cluster.scheduler_address, **BASE,
+            work / "model.forest", work / "train.csv", work / "cluster", validation=work / "other.csv", trials=TRIALS,
+            scheduler=cluster.scheduler_address, progress=kill, **BASE,
         )  # fmt: skip
-    assert trials_of(study) == trials_of(done)[:22]
+    assert killed and trials_of(study) == trials_of(done)
 
 
 def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
@@ -385,13 +393,17 @@ def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
     assert trials_of(again) == trials_of(done)
 
 
-def test_a_study_that_ended_early_has_a_front_of_what_was_synthesized(done):
-    synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": 1e6}})
+def test_a_study_that_ended_early_recommends_what_was_synthesized_and_shows_the_rest(done):
+    """Also where it is larger than every estimate."""
+    lut = max(trial.figure("lut") for trial in done.trials) + 1
+    synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": lut}})
     trials = tuple(synthesized if trial.number == 4 else trial for trial in done.trials)
     study = replace(done, trials=trials)
-    assert synthesized not in study.front
-    assert replace(study, asked={**done.asked, "unfinished": {"designs": 1}}).front == (synthesized,)
-    assert replace(done, asked={**done.asked, "unfinished": {"designs": 1}}).front == done.front
+    early = replace(study, asked={**done.asked, "unfinished": {"designs": 1}})
+    assert early.front == study.front and synthesized not in study.front
+    assert choice(early).taken == synthesized != choice(study).taken
+    assert choice(early).unpruned == choice(study).unpruned
+    assert choice(replace(done, asked=early.asked)).taken == choice(done).taken
 
 
 def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
@@ -418,7 +430,7 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
     now = [0.0]
     monkeypatch.setattr("forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: now[0]))
     asked = SimpleNamespace(
-        device="ice40-up5k", tolerance=0.01, top="synthesis", reachable=("estimate", "synthesis"), test="t.csv",
+        device="ice40-up5k", tolerance=0.01, top="synthesis", climbed=("estimate", "synthesis"), test="t.csv",
         limits=(), goals=(Goal("lut", False), Goal("accuracy", True)), jobs=1,
     )  # fmt: skip
     search = Search.__new__(Search)

@@ -89,6 +89,19 @@ def test_passes_that_refuse_the_model_are_not_tried():
     assert not [one for one in space if one.name.startswith("extract-rules.") or one.name == "quantize.fit"]
 
 
+def test_rules_of_many_classes_are_not_tried():
+    space, _ = space_of("xgboost-multi")
+    assert "extract-rules" not in next(one for one in space if one.name == SHRINK).values
+
+
+def test_the_first_designs_are_quick_and_levels_that_search_come_behind_the_ladders():
+    first = starts(space_of()[0])
+    assert [start.get("regrow-trees.trees") for start in first[:5]] == [3, None, 6, 12, 25]
+    assert [start["level"] for start in first if "level" in start] == [1, 2, 3, 0] and first[-3]["level"] == 2
+    prices = [start["prune-splits.price"] for start in first if start.get(SHRINK) == "prune-splits"]
+    assert prices == sorted(prices, reverse=True) and len(prices) == 8
+
+
 def test_goals_and_limits_by_the_names_that_users_write():
     assert goals_of("luts,accuracy", "xcup", None) == (Goal("lut", False, "LUTs"), Goal("accuracy", True))
     assert limits_of(["fmax>=150", " lut <= 1e3"], "xcup", None) == (

@@ -10,8 +10,8 @@ from made_studies import made_study
 from forestc.commands.explore import asked_before, explore
 from forestc.errors import ForestcError
 from forestc.exploration import sampling
-from forestc.exploration.kept import FOLDER, Kept, Memory
 from forestc.exploration.study import open_study
+from forestc.search.memory import FOLDER, Kept, Memory
 
 
 @pytest.mark.parametrize("name", [".lock", "storage.log", FOLDER, "trials/0001"])
@@ -81,6 +81,6 @@ def test_kept_content_takes_no_more_memory_than_it_says(tmp_path, monkeypatch):
     assert memory.recall("arrays") is None
     bomb = zlib.compressobj(9)
     zeros = bytes(1 << 20)
-    monkeypatch.setattr("forestc.exploration.kept.MOST_CONTENT", 10 << 20)
+    monkeypatch.setattr("forestc.search.memory.MOST_CONTENT", 10 << 20)
     path.write_bytes(b"".join(bomb.compress(zeros) for _ in range(11)) + bomb.flush())
     assert memory.recall("arrays") is None

@@ -71,7 +71,7 @@ def study_html(study: Study) -> str:
     """A study as HTML: its front, its progress, and the front's figures. Without the extra `report`, these alone."""
     goals, chosen = study.goals, choice(study)
     front = {
-        f"trial {trial.number}{' (recommended)' * (chosen is not None and trial is chosen.taken)}": ", ".join(
+        f"trial {trial.number}{' (recommended)' * (chosen is not None and trial is chosen.recommended)}": ", ".join(
             f"{goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}" for goal in goals
         )
         for trial in shown(study)

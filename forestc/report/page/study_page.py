@@ -147,7 +147,7 @@ def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
 def _front_table(study: Study, links: Links) -> Table:
     near, first = equals(study), unpruned(study.trials)
     chosen, listed = choice(study), listed_of(study)
-    taken = None if chosen is None else chosen.taken
+    taken = None if chosen is None else chosen.recommended
     beside = [first] if first is not None and first not in listed else []
     figures = _figures(study)
     rows = [

@@ -1,4 +1,4 @@
-"""What passes made, kept in the study's folder, so that no rung, trial or worker runs the same pass again.
+"""What passes made, kept in a folder, so that no search, rung, trial or worker runs the same pass again.
 
 `.kept/` holds one compressed file for each result, named by a hash of all that the result depends on. It only saves
 time: a file that is missing, damaged or dropped is made again. Files are JSON, and NumPy's arrays without Python
@@ -14,9 +14,10 @@ import math
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,7 @@ from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.options.records import COUNT, TEXT, Schema, hold
-from forestc.passes import PASSES
-from forestc.passes.base import Pass, PassResult, Remembering, parse_passes, print_pass
+from forestc.passes.base import Pass, PassResult, Remembering, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.promises import (
     Exact,
@@ -146,35 +146,34 @@ def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Passes:
-    """Runs passes on one model and its rows, each once in a study. content: what results depend on beside the forest
-    and the pass, such as a hash of the rows; judge: as passes take it."""
+    """Runs passes on one model and its rows, each once for all that use the folder. judge: as passes take it."""
 
     kept: Kept
-    content: str
     rows: Rows
     judge: Judge
 
-    def chosen(self, name: str, choose: Callable[[], Sequence[Pass]]) -> Sequence[Pass]:
-        """Passes that a search chose. name: of the search, with what it depends on beside the model and the rows."""
-        key = " ".join((__version__, self.content, name))
-        content = self.kept.get(key)
-        if content is not None:
-            with suppress(ForestcError, ValueError):
-                return parse_passes(content.decode(), PASSES)
-        passes = choose()
-        self.kept.put(key, ",".join(map(print_pass, passes)).encode())
-        return passes
+    @cached_property
+    def content(self) -> str:
+        """A hash of the model, of the rows and of those that judge: of all that results depend on beside the pass."""
+        model = self.judge.model
+        parts = hashlib.sha256(f"{__version__} {model.always_missing} {print_forest(model)}".encode())
+        for rows in (self.rows, self.judge.held_out):
+            for batch in rows.batches():
+                parts.update(f"{batch.X.shape}".encode() + batch.X.tobytes())
+                parts.update(b"" if batch.truth is None else batch.truth.tobytes())
+            parts.update(b"end")
+        return parts.hexdigest()
 
     def run(self, step: Pass, before: Ran) -> tuple[PassResult, Ran]:
         """What a pass makes of a forest, and the forest that it made."""
-        key = " ".join((__version__, self.content, before.text_hash, print_pass(step)))
+        key = " ".join((self.content, before.text_hash, print_pass(step)))
         content = self.kept.get(key)
         result = None if content is None else read_result(content)
         if result is not None:  # a text does not say which columns rows hold
             result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
         else:
             if isinstance(step, Remembering):
-                memory = Memory(self.kept, " ".join((__version__, self.content, before.text_hash)))
+                memory = Memory(self.kept, f"{self.content} {before.text_hash}")
                 result = step.run_remembering(before.forest, self.rows, self.judge, memory)
             else:
                 result = step.run(before.forest, self.rows, self.judge)
