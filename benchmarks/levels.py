@@ -54,7 +54,7 @@ SETS = (
     *REGRESSION,
 )
 MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESIZED = 1000, 1000, 5000, 600
-TOLERANCE = 0.01
+TOLERANCE, CPU = 0.01, "cortex-m0plus"
 LIVE, FILE, HELD_OUT = WAYS = ("live, training rows", "file, training rows", "held-out rows")
 LEVELS = (1, 2, 3)
 
@@ -154,11 +154,13 @@ def _figures(
         start = time.perf_counter()
         done = forestc.compile(
             subject, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
-            held_out=None if held is None else (X[held], y[held]), targets="c" if flash else "verilog",
+            held_out=None if held is None else (X[held], y[held]),
+            **({"targets": "c", "cpu": CPU} if flash else {"targets": "verilog"}),
         )  # fmt: skip
         seconds, known = time.perf_counter() - start, done.figures["level"] or {}
         if flash:
-            size = forestc.measure(done.design, "cortex-m0plus", entries=["predict"])["flash"]
+            entry = "predict" if done.design.forest.decides else "scores"
+            size = forestc.measure(done.design, CPU, entries=[entry])["flash"]
         else:
             estimate = estimated_luts(done.figures)
             size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)

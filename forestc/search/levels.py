@@ -302,6 +302,8 @@ def searched(
             f"-O{level}: nothing smaller than -O1 keeps the accuracy: on {plain.loss.rows} other rows -O1 itself loses "
             f"{plain.loss.lost:.4f} of the {plain.loss.measure}, with a standard error of {plain.loss.error:.4f}"
         )
+    elif chosen is not plain and all(tree.size == 1 for tree in chosen.forest.trees):
+        notes.append(f"-O{level}: the design answers every row alike, which is within the tolerance on the other rows")
     keeps = "; ".join([*([KEEPS[keep]] if keep else []), WITHIN])
     return Plan(level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, how, size.unit, keeps)
 
