@@ -381,10 +381,11 @@ def write(table: dict[str, Any]) -> None:
 def main() -> None:
     parser = arguments(__doc__, MEASURES, "data", "cache")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="measure every n-th design alone")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     options = parser.parse_args()
-    made = list(islice(designs(options.data), 2 if options.small else None))
+    made = list(islice(designs(options.data), 0, 2 if options.small else None, options.every))
     if options.small:  # each stands for a data set
         made, options.placed = [replace(design, data=f"set {k}") for k, design in enumerate(made)], 2
     with tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
 from forestc.forest.ir import Forest
-from forestc.frontends import read_told
+from forestc.frontends import read_training
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows
 from forestc.search.folds import folds_of
@@ -107,7 +107,7 @@ def measured(case: tuple[str, str, dict[str, Any]], model: Any, data: Path) -> l
             except forestc.ForestcError as error:
                 rows[-1] |= {"widened": "refused", "s": time.process_time() - start, "why": error.what[50:130]}
                 continue
-            original = Original(source, read_told(given), X[fit], y[fit])
+            original = Original(source, read_training(given), X[fit], y[fit])
             ways = original.ways()
             chosen = next(kept for kept in ways if folds.how.startswith(kept.how))
             first, second = (chosen.train(X[fit], y[fit], seed) for seed in (0, 1))

@@ -350,7 +350,8 @@ def _smaller(passed: _Passed, wanted: Request) -> str:
         ways = SMALLER
     else:
         ways = f"-O3 with {larger}" if level == 2 else larger
-    return "; ".join((ways, *passed.ground.plan.notes))
+    notes = [note for note in passed.ground.plan.notes if " is -O" in note]  # why the level is another one
+    return "; ".join((ways, *notes))
 
 
 def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:

@@ -10,13 +10,13 @@ from pathlib import Path
 from forestc.errors import ModelError, check_exists
 from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, read, refuse_folder
+from forestc.frontends.known_training import KnownTraining, training_of
 from forestc.frontends.objects import OBJECTS, load_object
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
-from forestc.frontends.told import Told, told
 from forestc.rows.columns import carrying
 
-__all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_told"]
+__all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_training"]
 
 MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
 
@@ -54,10 +54,10 @@ def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest
     return read(content, kind_of(content), trust_pickle=trust_pickle)
 
 
-def read_told(model: object, *, trust_pickle: bool = False) -> Told:
+def read_training(model: object, *, trust_pickle: bool = False) -> KnownTraining:
     """What a fitted model or a model file tells about its training. Raises ForestcError."""
     data = _bytes(Path(model)) if isinstance(model, str | Path) else b""
-    return told(model, data, trust_pickle=trust_pickle)
+    return training_of(model, data, trust_pickle=trust_pickle)
 
 
 def _bytes(path: Path) -> bytes:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.deadline import LateError, look
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
-from forestc.frontends import read_told
+from forestc.frontends import read_training
 from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows, Rows, count_rows
 from forestc.search.alike import Difference, compared
@@ -52,7 +52,7 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
         return Folds(tuple(folds), "agreement on rows set aside")
     near: list[tuple[Difference, Way]] = []
     reasons: list[str] = []
-    for way in Original(source, read_told(model, trust_pickle=trust_pickle), X, y, share).ways():
+    for way in Original(source, read_training(model, trust_pickle=trust_pickle), X, y, share).ways():
         if way.kind and near:
             break
         try:

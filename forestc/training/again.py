@@ -16,13 +16,13 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.frontends import load
-from forestc.frontends.told import Told, told
+from forestc.frontends.known_training import KnownTraining, training_of
 from forestc.frontends.xgboost.sums import Sums
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.rows.encode import encode
 from forestc.training import TRAINERS
 from forestc.training.base import Task
-from forestc.training.found import found
+from forestc.training.found import parameters_of
 from forestc.training.seeds import seeded
 
 Floats = NDArray[np.float64]
@@ -48,21 +48,21 @@ class Original:
     values."""
 
     source: Forest
-    told: Told
+    known: KnownTraining
     X: Floats
     y: NDArray[Any]
     share: float = 1.0
 
     def ways(self) -> Iterator[Way]:
         """The ways, the most faithful first."""
-        estimator, library, source = self.told.estimator, self.told.library, self.source
+        estimator, library, source = self.known.estimator, self.known.library, self.source
         if hasattr(estimator, "fit"):
             yield Way(self._estimator, "models trained again with the same parameters")
         elif estimator is not None:
             yield Way(self._booster, "boosters trained again with the same parameters")
-        if library == "xgboost" and self.told.sums is not None and self.told.sums.trees:
+        if library == "xgboost" and self.known.sums is not None and self.known.sums.trees:
             yield Way(self._found, "boosters trained again with the parameters found from the sums in the model")
-        elif library and self.told.settings:
+        elif library and self.known.settings:
             yield Way(getattr(self, f"_{library}"), "boosters trained again with the parameters in the model")
         if source.parts or len(source.targets) > 1 or not source.trees:
             return
@@ -73,7 +73,7 @@ class Original:
             yield Way(_of_kind(name, source, self.X, self.y), how, kind=True)
 
     def _estimator(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
-        source, estimator = self.source, self.told.estimator
+        source, estimator = self.source, self.known.estimator
         labels = np.array(source.classes)[y.astype(np.int64)] if source.decides else y
         frame: Any = X
         if getattr(estimator, "feature_names_in_", None) is not None:
@@ -84,7 +84,7 @@ class Original:
 
     def _booster(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
         """XGBoost's own Booster: all its parameters are in its configuration, unless it was loaded from a file."""
-        booster = self.told.estimator
+        booster = self.known.estimator
         settings = _settings(json.loads(booster.save_config())["learner"])
         settings |= {"nthread": 1, "verbosity": 0, "seed": int(settings.get("seed", 0)) + seed}
         kinds, rounds = booster.feature_types, booster.num_boosted_rounds()
@@ -93,19 +93,19 @@ class Original:
     @cached_property
     def _settings(self) -> dict[str, Any]:
         """Parameters found from the sums of an XGBoost model."""
-        sums = self.told.sums
+        sums = self.known.sums
         assert sums is not None
 
         def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, Sums]:
             booster = _xgboost(settings, self.X[::step], self.y[::step], rounds, None, sums.feature_types)
-            made = told(booster).sums
+            made = training_of(booster).sums
             assert made is not None
             return load(booster), made
 
-        return found(self.source, sums, self.X, self.y, self.share, short)
+        return parameters_of(self.source, sums, self.X, self.y, self.share, short)
 
     def _found(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
-        sums = self.told.sums
+        sums = self.known.sums
         assert sums is not None
         per_round = int(sums.settings["num_parallel_tree"]) * self.source.n_outputs
         rounds = max(1, len(self.source.trees) // per_round)
@@ -113,7 +113,7 @@ class Original:
 
     def _lightgbm(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
         lightgbm = import_module("lightgbm")
-        settings = dict(self.told.settings) | {"num_threads": 1, "deterministic": True, "force_col_wise": True}
+        settings = dict(self.known.settings) | {"num_threads": 1, "deterministic": True, "force_col_wise": True}
         most = max(len(tree.values) for tree in self.source.trees)
         settings |= {"verbosity": -1, "num_leaves": max(2, min(int(settings.get("num_leaves", 31)), 2 * most))}
         settings |= {"num_class": self.source.n_outputs} if self.source.n_outputs > 1 else {}
@@ -125,7 +125,7 @@ class Original:
 
     def _catboost(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
         catboost = import_module("catboost")
-        settings = dict(self.told.settings) | {"thread_count": 1, "allow_writing_files": False, "verbose": False}
+        settings = dict(self.known.settings) | {"thread_count": 1, "allow_writing_files": False, "verbose": False}
         name = "random_state" if "random_state" in settings else "random_seed"
         settings |= {name: int(settings.get(name, 0)) + seed, "iterations": len(self.source.trees)}
         labels = y.astype(np.int64) if self.source.decides else y

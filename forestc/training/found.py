@@ -41,7 +41,7 @@ HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "r
 Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, Sums]]  # settings, rounds, n: on every n-th row
 
 
-def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, train: Train) -> dict[str, Any]:
+def parameters_of(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, train: Train) -> dict[str, Any]:
     """Settings of `xgboost.train` for the model `source` with these sums. X, y: its training rows, or the share of them
     that is given, to which bounds on sums over rows are scaled. train: returns a short training on these rows.
 
@@ -88,8 +88,8 @@ def found(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, 
     return settings
 
 
-def _apart(one: Floats, other: Floats) -> float:
-    return float(np.abs(np.log(one / other)).sum())
+def _apart(first: Floats, second: Floats) -> float:
+    return float(np.abs(np.log(first / second)).sum())
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,7 @@ def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
         model, X[::2], tmp_path / "rounded", passes="simplify,quantize{leaf_bits=1,change=1},simplify", **options
     )
     fitted_, rounded_ = (of.figures["passes"][1] for of in (done, rounded))
-    assert fitted_["guarantee"] == "approximate" and fitted_["leaf_bits"] == 1
+    assert fitted_["guarantee"].startswith("approximate") and fitted_["leaf_bits"] == 1
     assert not fitted_["chosen_on_held_out"]  # there was no choice
     assert fitted_["held_out"]["lost"] <= min(0.1, rounded_["held_out"]["lost"] + 0.01)
     assert max(int(tree.values.max()) for tree in done.design.forest.trees) <= 1

@@ -15,7 +15,7 @@ from sklearn.datasets import make_classification
 from forestc import load
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
-from forestc.frontends import read_told
+from forestc.frontends import read_training
 from forestc.rows.batches import ArrayRows
 from forestc.search.folds import folds_of
 from forestc.training.again import Original
@@ -30,7 +30,7 @@ def rows(classes=2):
 
 
 def first_way(path, X, y):
-    original = Original(load(path), read_told(path), X, y)
+    original = Original(load(path), read_training(path), X, y)
     return original, next(original.ways())
 
 
@@ -118,8 +118,8 @@ def test_lightgbm_files_and_boosters_hold_all_parameters(more, tmp_path):
         assert same_trees(way.train(X, y, 0), original.source)
     text = (tmp_path / "m.txt").read_text()
     (tmp_path / "m.txt").write_text(text.replace("[max_depth:", "[forcedsplits_filename: /x]\n[max_bin: 9 data=/x]\n["))
-    assert read_told(tmp_path / "m.txt").settings.keys() & {"forcedsplits_filename", "data"} == set()
-    assert not any(" " in value for value in read_told(tmp_path / "m.txt").settings.values())
+    assert read_training(tmp_path / "m.txt").settings.keys() & {"forcedsplits_filename", "data"} == set()
+    assert not any(" " in value for value in read_training(tmp_path / "m.txt").settings.values())
 
 
 CATBOOST = (
@@ -150,7 +150,7 @@ def test_the_learning_rate_of_a_model_that_tells_nothing_is_measured(rate):
     X, y = rows(3)
     settings = {"objective": "multi:softprob", "num_class": 3, "max_depth": 4, "eta": rate, "nthread": 1}
     source = load(xgboost.train(settings, xgboost.DMatrix(X, label=y), 8))
-    way = next(Original(source, read_told(source), X, y).ways())
+    way = next(Original(source, read_training(source), X, y).ways())
     assert way.kind and print_forest(way.train(X, y, 0)) == print_forest(way.train(X, y, 0))
     assert way.train(X, y, 0).trees[0].values.std() == pytest.approx(source.trees[0].values.std(), rel=0.05)
 
@@ -206,7 +206,7 @@ def test_bounds_on_sums_are_scaled_to_the_share_of_the_rows_that_is_given(tmp_pa
     settings = BINARY | {"min_child_weight": 40, "subsample": 0.5, "nthread": 1}
     xgboost.train(settings, xgboost.DMatrix(X, label=y), 8).save_model(tmp_path / "m.json")
     source = load(tmp_path / "m.json")
-    original = Original(source, read_told(tmp_path / "m.json"), X[::3], y[::3], share=1 / 3)
+    original = Original(source, read_training(tmp_path / "m.json"), X[::3], y[::3], share=1 / 3)
     found = original._settings
     assert found["min_child_weight"] == pytest.approx(40 / 3, rel=0.05) and found["subsample"] == pytest.approx(
         0.5, abs=0.03

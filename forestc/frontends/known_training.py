@@ -54,7 +54,7 @@ _LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")  # values with 
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownTraining:
     """What a model tells. estimator: the object that was trained, or None. library: of `settings`, "" if there are
     none. settings: parameters by their names in the library. sums: those of an XGBoost model, or None."""
 
@@ -64,42 +64,46 @@ class Told:
     sums: Sums | None = None
 
 
-def told(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> Told:
+def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> KnownTraining:
     """What a fitted model tells, or the path of a file with the bytes `data`. Raises ForestcError for a damaged
     file."""
     if isinstance(model, str | Path):
         content = Content(data, str(model))
         if SKOPS.matches(content):
-            return told(open_skops(content.data, content.where))
+            return training_of(open_skops(content.data, content.where))
         if PICKLE.matches(content):
-            return told(open_pickle(content.data, content.where)) if trust_pickle else Told()
+            return training_of(open_pickle(content.data, content.where)) if trust_pickle else KnownTraining()
         if content.data.startswith(b"tree"):
-            return Told(library="lightgbm", settings=_of_lightgbm(content.data.decode("utf-8", "replace")))
+            return KnownTraining(library="lightgbm", settings=_of_lightgbm(content.data.decode("utf-8", "replace")))
         if content.has("features_info"):
-            return Told(library="catboost", settings=_of_catboost(Document(content.document, "", content.where)))
+            return KnownTraining(
+                library="catboost", settings=_of_catboost(Document(content.document, "", content.where))
+            )
         if content.has("learner.gradient_booster"):
             sums = read_sums(content.document, content.where)
-            return Told(library="xgboost", settings=sums.settings, sums=sums)
-        return Told()
+            return KnownTraining(library="xgboost", settings=sums.settings, sums=sums)
+        return KnownTraining()
     model = getattr(model, "best_estimator_", model)
     estimator = model if hasattr(model, "get_params") and hasattr(model, "fit") else None
     booster = model.get_booster() if hasattr(model, "get_booster") else getattr(model, "booster_", model)
     if hasattr(booster, "save_raw"):
         where = f"XGBoost {type(model).__name__}"
         sums = read_sums(parse_ubjson(bytes(booster.save_raw("ubj")), where), where)
-        return Told(estimator if estimator is not None else booster, "xgboost", sums.settings, sums)
+        return KnownTraining(estimator if estimator is not None else booster, "xgboost", sums.settings, sums)
     if type(model).__module__.startswith("catboost"):  # its estimators can't be cloned with weights of classes
-        return Told(library="catboost", settings=_of_catboost(exported(model, f"CatBoost {type(model).__name__}")))
+        return KnownTraining(
+            library="catboost", settings=_of_catboost(exported(model, f"CatBoost {type(model).__name__}"))
+        )
     if hasattr(booster, "model_to_string"):
-        return Told(estimator, "lightgbm", _of_lightgbm(booster.model_to_string()))
-    return Told(estimator)
+        return KnownTraining(estimator, "lightgbm", _of_lightgbm(booster.model_to_string()))
+    return KnownTraining(estimator)
 
 
 def _of_lightgbm(text: str) -> dict[str, Any]:
     """The parameters behind the trees of a text model; none if it was saved without."""
     lines = text[max(text.rfind("\nparameters:"), 0) :].splitlines() if "\nparameters:" in text else []
-    found = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
-    return {key: str(value == "1").lower() if key in _SWITCHES else value for key, value in found if key in LIGHTGBM}
+    settings = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
+    return {key: str(value == "1").lower() if key in _SWITCHES else value for key, value in settings if key in LIGHTGBM}
 
 
 def _of_catboost(root: Document) -> dict[str, Any]:
