@@ -26,6 +26,7 @@ from forestc.search.finalists import synthesized
 from forestc.search.folds import folds_of
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING, Plan, plan, searched, searches
 from forestc.search.portfolio import Stop
+from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
@@ -60,7 +61,7 @@ class Ground:
         results = given if results is None else results
         if results is not None and len(results) != len(self.plan.passes):
             raise OptionError(f"{len(results)} results of {len(self.plan.passes)} passes", do="give one of each pass")
-        return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results)
+        return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
 
 
 def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
@@ -90,7 +91,7 @@ def _made(source: Forest, passes: Sequence[Pass], rows: Rows, judge: Judge | Non
     """What each of the passes makes."""
     results: list[PassResult] = []
     for step in passes:
-        results.append(step.run(results[-1].forest if results else source, rows, judge))
+        results.append(settled(step, results[-1].forest if results else source, rows, judge))
     return results
 
 

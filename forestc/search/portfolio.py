@@ -22,10 +22,11 @@ from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Loss
-from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
+from forestc.passes.ladder import Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
 from forestc.search.cross_validation import CrossJudge, Fold
+from forestc.search.settle import WORSE, best_of, settled
 from forestc.search.sizes import Size
 
 SIMPLIFY = Simplify()
@@ -110,7 +111,7 @@ class _Place:
         if names not in self._made:
             before = self.made(passes[:-1])
             forest = before[-1].forest if before else self.model
-            self._made[names] = [*before, passes[-1].run(forest, self.rows, None)]
+            self._made[names] = [*before, settled(passes[-1], forest, self.rows)]
         return self._made[names]
 
     def after(self, passes: Sequence[Pass]) -> Forest:
@@ -216,11 +217,11 @@ class _Climb:
         """Whether any setting is good."""
         for branch in self.ladders[self.search.base].branches():
             before = self.tried
-            if branch.grows:
-                self.best = min(self.best, self._grow(branch))
-                continue
-            cheapest, least = self._shrink(branch)
+            found, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
+            cheapest = math.inf if found is None else found.cost
             self.best = min(self.best, cheapest)
+            if branch.grows:
+                continue
             known = min(self.search.cheapest, self.best)
             much = known < math.inf and (least if branch.alone else cheapest) > WORSE * known
             if much or self.tried == before:  # other settings would be larger than what is known
@@ -242,13 +243,13 @@ class _Climb:
         chosen = step.result(base.after(self.family.before), make(), 1)
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
-    def _grow(self, branch: Branch) -> float:
-        """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
-        folds as it takes to see that too much is lost."""
+    def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
+        """As `best_of` takes them, from the smallest up; each on its own, and only on as many folds as it takes to see
+        that too much is lost."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
-        for step, known in zip(branch.steps, branch.costs or [0.0] * len(branch.steps), strict=True):
-            if known >= most:
+        for number, step in enumerate(branch.steps):
+            if branch.costs and branch.costs[number] >= most:
                 break
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):
@@ -258,13 +259,11 @@ class _Climb:
                 break
             rung, loss = last
             make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)
-            if self._add(rung.step, make, rung.cost, loss):
-                return rung.cost
+            yield number, rung, self._add(rung.step, make, rung.cost, loss)
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
-            if rung.last or stale == STALE:
+            if stale == STALE:
                 break
-        return math.inf
 
     def _made(self, step: Pass) -> Rung:
         return next(self.ladders[self.search.base].rungs([step]))
@@ -274,16 +273,15 @@ class _Climb:
         errors: list[NDArray[np.float64]] = []
         for number, (place, fold) in enumerate(zip(self.search.places, self.search.folds, strict=True), 1):
             rung = next(self.ladders[place].rungs([step]), None)
-            if rung is None:
+            if rung is None or rung.hurried:  # another machine may make another
                 return
             errors += fold.judge.errors([rung.forest])
             yield rung, replace(self.search.judge, folds=self.search.folds[:number]).loss(errors)
 
-    def _shrink(self, branch: Branch) -> tuple[float, float]:
-        """From the largest down, each from the one before, until several lose too much. Returns the least cost of those
-        that are good, and of all. What is much larger than the best of all so far is made of the model alone, and not
-        judged."""
-        search, missed, cheapest, least = self.search, 0, math.inf, math.inf
+    def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
+        """As `best_of` takes them, from the largest down, each from the one before. What is much larger than the best
+        of all so far is made of the model alone, and not judged."""
+        search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {place: self.ladders[place].rungs(steps) for place in dict.fromkeys([search.base, *self.places])}
         rungs: dict[_Place, Rung] = {}
@@ -306,19 +304,10 @@ class _Climb:
             own = in_threads(advance, tuple(ladders))[0]
             skipped = 0
             loss = search.judge.of([rungs[place].forest for place in search.places])
-            least = min(least, rung.cost)
-            if self._add(rung.step, partial(_itself, rung), rung.cost, loss):
-                missed, cheapest = 0, min(cheapest, rung.cost)
-            else:
-                missed += 1
-                if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
-                    break
-            if rung.last:
-                break
+            yield number, rung, self._add(rung.step, partial(_itself, rung), rung.cost, loss)
             if len(ladders) == 1:
                 own = next(ladders[search.base], None)
             number += 1
-        return cheapest, least
 
 
 def _itself(rung: Rung) -> Rung:
