@@ -26,6 +26,7 @@ from forestc.search.finalists import synthesized
 from forestc.search.folds import folds_of
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING, Plan, plan, searched, searches
 from forestc.search.portfolio import Stop
+from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
@@ -60,7 +61,7 @@ class Ground:
         results = given if results is None else results
         if results is not None and len(results) != len(self.plan.passes):
             raise OptionError(f"{len(results)} results of {len(self.plan.passes)} passes", do="give one of each pass")
-        return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results)
+        return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
 
 
 def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
@@ -90,7 +91,7 @@ def _made(source: Forest, passes: Sequence[Pass], rows: Rows, judge: Judge | Non
     """What each of the passes makes."""
     results: list[PassResult] = []
     for step in passes:
-        results.append(step.run(results[-1].forest if results else source, rows, judge))
+        results.append(settled(step, results[-1].forest if results else source, rows, judge))
     return results
 
 
@@ -116,7 +117,7 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
         progress("looking for held-out rows among the given ones")
         notes = _known(fit, held_out) if share_of(given) is None else [_SET_ASIDE]
         folds: tuple[Fold, ...] = (Fold(source, fit, Judge(source, held_out)),)
-        how = "held-out rows"
+        how, repeated = "held-out rows", None
     else:
         progress("training the model again on parts of the rows, to judge on the others")
         try:
@@ -125,11 +126,12 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return Ground(replace(planned, notes=(note,)), fit, None, None)
-        folds, how = trained.folds, f"cross-validation: {trained.how}"
+        folds, how, repeated = trained.folds, f"cross-validation: {trained.how}", trained.repeated
     size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
     best_plan = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, progress=progress,
+        how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, repeated=repeated,
+        progress=progress,
     )  # fmt: skip
     device = options.device if not options.no_synth and until == math.inf else None  # synthesis takes minutes
     if device is not None:

@@ -37,8 +37,9 @@ class Pass(Protocol):
     space: ClassVar[tuple[Parameter, ...]]
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """rows: the rows that the pass may use, or `Ranges` instead. judge: measures forests on held-out rows, which
-        the pass does not see."""
+        """What the pass makes at the settings of its options; `forestc.search.settle` chooses open ones. rows: the rows
+        that the pass may use, or `Ranges` instead. judge: measures forests on held-out rows, which the pass does not
+        see."""
 
 
 def required(judge: Judge | None, step: Pass) -> Judge:
@@ -71,9 +72,9 @@ class Memory(Protocol):
 
 @runtime_checkable
 class Remembering(Pass, Protocol):
-    """A pass that goes on from what it made with other options, and makes the same as `run`."""
+    """A pass that resumes from the arrays of an earlier run with other options; the result equals `run`."""
 
-    def run_remembering(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory) -> PassResult: ...
+    def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult: ...
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, judge: Judge | None) -> Rows:

@@ -1,9 +1,9 @@
-"""Ladders: the settings of a pass among which a search takes the smallest forest that is good enough.
+"""The space of a pass: the settings among which a search takes the smallest forest that is good enough.
 
-A pass that searches states its settings as branches of rungs. On a branch that shrinks, forests get smaller from rung
-to rung, and the search ends after several that lose too much; on one that grows, it ends at the first that is good.
-Rungs are made one after the other, as what one finds is where the next begins. The same rungs can be made of several
-models, so that what is chosen is judged on rows that none of them has seen (`forestc.search.portfolio`).
+A pass transforms at given settings, and states its space as branches of rungs. On a branch that shrinks, forests get
+smaller from rung to rung; on one that grows, they get larger. Rungs are made one after the other, as what one finds is
+where the next begins. The same rungs can be made of several models, and scored on rows that none of them has seen.
+`forestc.search` does both.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from forestc.forest.ir import Forest
-from forestc.passes.base import Pass, PassResult
+from forestc.passes.base import Pass, PassResult, print_pass
+from forestc.passes.judge import Judge, Loss
 from forestc.rows.batches import Rows
-
-WORSE = 1.25  # the search ends behind a branch whose best forest costs this much more than the best of all
 
 
 @dataclass(frozen=True)
 class Rung:
     """One setting. step: the pass with it, which makes the same forest. cost: of the forest, in the prices of the pass.
-    report: figures of the forest. last: whether further rungs of the branch would make the same."""
+    report: figures of the forest. last: whether further rungs of the branch would make the same. smaller: False for the
+    forest itself, where the setting makes no other. hurried: whether a limit of time ended the work."""
 
     step: Laddered
     cost: float
     make: Callable[[], Forest]
     report: dict[str, Any] = field(default_factory=dict)
     last: bool = False
+    smaller: bool = True
+    hurried: bool = False
 
     @cached_property
     def forest(self) -> Forest:
@@ -39,11 +41,11 @@ class Rung:
 
 @dataclass(frozen=True)
 class Branch:
-    """Settings in the order in which they are tried. grows: whether forests get larger from rung to rung. give_up: of a
-    branch that shrinks, the number of successive rungs that are no good after which it ends; at_least: how many are
-    tried before it ends without any that is good. costs: about what each costs, where that is known beforehand and a
-    rung needs none of those before it. alone: whether the next branches may be good where all of this one loses too
-    much, as their forests keep more."""
+    """Settings in the order in which they are tried. grows: whether forests get larger from rung to rung. give_up: stop
+    a branch that shrinks after this many failing settings in a row; at_least: try this many before it ends without a
+    good one. costs: about what each costs, where that is known beforehand and a rung needs none of those before it.
+    alone: whether the next branches may be good where all of this one loses too much, as their forests keep more.
+    most: the cost from which a forest is not wanted."""
 
     steps: tuple[Pass, ...]
     grows: bool = False
@@ -51,50 +53,53 @@ class Branch:
     at_least: int = 0
     costs: tuple[float, ...] = ()
     alone: bool = False
+    most: float = math.inf
 
 
 class Ladder(Protocol):
-    """The settings of a pass on one forest and its rows."""
+    """The settings of a pass on one forest and its rows. At given settings one branch with one rung."""
 
     def branches(self) -> Sequence[Branch]: ...
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         """A rung for each of the steps of a branch, in their order; fewer where the work would be too much."""
 
+    def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
+        """What the pass makes where no rung is good, or a pass to settle instead. losses: of the rungs that were
+        scored. tried: how many rungs were tried. Raises OptionError where the user has to loosen a limit."""
+
 
 @runtime_checkable
 class Laddered(Pass, Protocol):
-    """A pass that has a ladder."""
+    """A pass that has a ladder. open: whether its options leave settings to choose, which `run` does not. tolerance,
+    needs_judge: the accuracy that a good setting may lose, where held-out rows score it."""
 
-    def ladder(self, forest: Forest, rows: Rows) -> Ladder: ...
+    @property
+    def open(self) -> bool: ...
+
+    @property
+    def tolerance(self) -> float | None: ...
+
+    @property
+    def needs_judge(self) -> bool: ...
+
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> Ladder:
+        """Raises the errors of the pass. judge: of a user's pass; None in a search that scores rungs itself."""
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """What the pass makes of a forest where it takes a rung. tried: how many rungs were."""
 
 
-def climb(ladder: Ladder, good: Callable[[Rung], bool], most: float = math.inf) -> tuple[Rung | None, int]:
-    """The cheapest rung that is good and cheaper than `most`, or None; and the number of rungs tried."""
-    best: Rung | None = None
-    tried = 0
-    for branch in ladder.branches():
-        missed, cheapest = 0, math.inf
-        for number, rung in enumerate(ladder.rungs(branch.steps)):
-            bound = most if best is None else best.cost
-            tried += 1
-            if branch.grows and rung.cost >= bound:
-                break
-            if good(rung):
-                missed, cheapest = 0, min(cheapest, rung.cost)
-                if rung.cost < bound:
-                    best = rung
-                if branch.grows:
-                    break
-            elif not branch.grows:
-                missed += 1
-                if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
-                    break
-            if rung.last:
-                break
-        if best is not None and not branch.grows and cheapest > WORSE * best.cost:
-            break
-    return best, tried
+def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
+    """What a pass makes whose options leave nothing to choose."""
+    branches = ladder.branches()
+    assert len(branches) == 1 and len(branches[0].steps) == 1, f"{print_pass(step)} is to be settled"
+    rung = next(ladder.rungs(branches[0].steps), None)
+    result = ladder.otherwise((), 1) if rung is None else step.result(forest, rung, 1)
+    assert isinstance(result, PassResult)
+    return result
+
+
+def known(forest: Forest) -> Callable[[], Forest]:
+    """What a rung makes whose forest is made already."""
+    return lambda: forest

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
+
+Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Judge | None], PassResult]
 
 MOST_BOUNDARY_INPUTS = 20_000  # inputs beside thresholds on which each pass is checked
 RANDOM_INPUTS = 256  # random inputs, beside as many as there are rows, that those beside thresholds are made from
@@ -85,11 +87,13 @@ def run_passes(
     progress: Callable[[str], None] = lambda _: None,
     evidence: tuple[Loss, Loss] | None = None,
     results: Sequence[PassResult] | None = None,
+    apply: Apply = lambda step, forest, rows, judge: step.run(forest, rows, judge),
 ) -> tuple[Forest, list[Step]]:
     """The forest after all passes, and a Step for each. rows: what passes may use, or ranges. held_out: rows on
     which a `Judge` measures the loss against the forest. evidence: without such rows, the losses of the forest and of
     what the passes make of it, as cross-validation found them. results: what each pass makes, where a search has run
-    them already; their promises are checked all the same. Raises CheckError for a broken promise."""
+    them already; their promises are checked all the same. apply: runs a pass; give `forestc.search.settle.settled` for
+    passes that leave settings open. Raises CheckError for a broken promise."""
     judge = None if held_out is None else Judge(forest, held_out)
     for step in passes:
         if isinstance(step, Refusing):
@@ -102,7 +106,7 @@ def run_passes(
     forests, made = [forest], []
     for place, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        made.append(results[place] if results else step.run(forests[-1], rows, judge))
+        made.append(results[place] if results else apply(step, forests[-1], rows, judge))
         origin = forests[-1].provenance
         forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
         verify(forests[-1])

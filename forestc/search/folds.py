@@ -9,6 +9,7 @@ by folds; stand-ins that are far from the model are refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,11 +36,13 @@ FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than
 @dataclass(frozen=True)
 class Folds:
     """folds: models with the rows that they were trained on and others to judge on. how: in words. widened: standard
-    error in accuracy, added because the models differ from the given one (the folds hold it too)."""
+    error in accuracy, added because the models differ from the given one (the folds hold it too). repeated: returns
+    folds of another deal of the rows, by its number from 1 on."""
 
     folds: tuple[Fold, ...]
     how: str
     widened: float = 0.0
+    repeated: Callable[[int], tuple[Fold, ...]] | None = None
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
@@ -83,7 +86,10 @@ def _folds(way: Way, source: Forest, X: NDArray[np.float64], y: NDArray[Any], wi
         model = _retrained(way.train, source, X[fit], y[fit])
         return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])), widened)
 
-    return Folds(tuple(fold(*places) for places in _dealt(y, source.decides)), way.how, widened)
+    def dealt(repeat: int) -> tuple[Fold, ...]:
+        return tuple(fold(*places) for places in _dealt(y, source.decides, repeat))
+
+    return Folds(dealt(0), way.how, widened, dealt)
 
 
 def _retrained(
@@ -118,10 +124,12 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
     return X[known], y[known], 1 / step
 
 
-def _dealt(y: NDArray[Any], decides: bool = True) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to fit on and rows to judge on, of each fold. The rows of each class are dealt out in turn."""
+def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows to fit on and rows to judge on, of each fold. The rows of each class are dealt out in turn, as they come or,
+    of repeats, in an order that is drawn."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)
-    turn[np.argsort(kind, kind="stable")] = np.arange(len(y)) % count
+    order = np.random.default_rng(repeat).permutation(len(y)) if repeat else np.arange(len(y))
+    turn[order[np.argsort(kind[order], kind="stable")]] = np.arange(len(y)) % count
     return [(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(count)]

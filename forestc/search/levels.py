@@ -63,6 +63,8 @@ CLIMBED = 0.75  # share of the time left after -O1 in which settings are tried; 
 STRIDES = {1: 4, 2: 3, 3: 1}  # every n-th of prune-splits' prices is tried, by effort
 FEW_ROWS = 5_000  # up to as many rows, small ensembles are grown with noise
 FEW_SAMPLES = 200_000  # up to as many rows times trees, quick pruning rewires splits and makes all copies of rows
+# Steps of growing on each fold at -O2, of about a nanosecond; and more of them for each row in each tree of the model.
+QUICK_WORK, QUICK_SHARE = 1.5e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # trials take seconds
 
 
@@ -229,11 +231,12 @@ def families(
     noisy = replace(grown, noise=0.1, depth=5)
     few = rows <= FEW_ROWS
     if quick:
+        work = QUICK_WORK + QUICK_SHARE * rows * len(source.trees)
         if rows * len(source.trees) > FEW_SAMPLES:
             splits = replace(splits, copies=2, rewire=False)
         return [
-            *([Family("regrow-trees, noise", paths, noisy)] if few else []),
-            Family("regrow-trees", paths, grown if few else replace(grown, copies=0)),
+            *([Family("regrow-trees, noise", paths, noisy, work=work)] if few else []),
+            Family("regrow-trees", paths, grown if few else replace(grown, copies=0), work=work),
             Family("prune-splits", paths, replace(splits, leaf_bits=3 if firmware and decides else bits, stride=4)),
             Family("fewer leaf bits", paths[:-1], Quantize(tolerance=tolerance)),
             *([] if firmware or not decides else [fitted]),
@@ -272,13 +275,14 @@ def searched(
     stop: Stop | None = None,
     keep: str | None = None,
     first: Sequence[PassResult] = (),
+    repeated: Callable[[int], tuple[Fold, ...]] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Plan:
     """The passes that a search of level 2 or 3 takes. folds: the rows that score the trials; how: the same in words.
-    size: what is minimized. keep: a key of KEEPS. first: what the passes of -O1 make, if that is known. Raises
-    ForestcError, and LateError if the time is over before anything was scored."""
+    size: what is minimized. keep: a key of KEEPS. first: what the passes of -O1 make, if that is known. repeated:
+    folds of other deals of the rows. Raises ForestcError, and LateError if the time is over before anything was scored."""
     limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
-    search = Search(source, rows, folds, size, limit, stop, progress)
+    search = Search(source, rows, folds, size, limit, stop, progress, repeated=repeated)
     paths = parse_passes(PATHS, PASSES)
     if first:
         search.base.know(paths, first)

@@ -28,7 +28,7 @@ from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.options.records import COUNT, TEXT, Schema, hold
-from forestc.passes.base import Pass, PassResult, Remembering, print_pass
+from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.promises import (
     Exact,
@@ -41,6 +41,7 @@ from forestc.passes.promises import (
     Within,
 )
 from forestc.rows.batches import Rows
+from forestc.search.settle import settled
 from forestc.version import __version__
 
 FOLDER = ".kept"
@@ -172,11 +173,8 @@ class Passes:
         if result is not None:  # a text does not say which columns rows hold
             result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
         else:
-            if isinstance(step, Remembering):
-                memory = Memory(self.kept, f"{self.content} {before.text_hash}")
-                result = step.run_remembering(before.forest, self.rows, self.judge, memory)
-            else:
-                result = step.run(before.forest, self.rows, self.judge)
+            memory = Memory(self.kept, f"{self.content} {before.text_hash}")
+            result = settled(step, before.forest, self.rows, self.judge, memory)
             content = printed_result(result)
             if content is not None:
                 self.kept.put(key, content)

@@ -21,14 +21,19 @@ from forestc.algorithms.deadline import look
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
-from forestc.passes.judge import Loss
-from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
+from forestc.passes.judge import ERRORS, Loss
+from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
+from forestc.passes.regrow_trees.regrow_trees import GrowingLadder
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
 from forestc.search.cross_validation import CrossJudge, Fold
+from forestc.search.settle import WORSE, best_of, settled
 from forestc.search.sizes import Size
 
 SIMPLIFY = Simplify()
+# (rows x trees, deals): up to so much work, settings that lose only just too much are tried on this many deals of folds
+REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
+REPEATED = 0.8  # share of its standard error that a loss has after five deals (Nadeau and Bengio)
 LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
@@ -40,12 +45,13 @@ NEAR = 2.0  # estimate no sizes of trials that cost this many times the cheapest
 @dataclass(frozen=True)
 class Family:
     """Settings that are tried: those of `step` on what the passes `before` leave. otherwise: a step whose settings are
-    tried if none of the first is good."""
+    tried if none of the first is good. work: stop growing ensembles on a fold after this many steps."""
 
     name: str
     before: tuple[Pass, ...]
     step: Pass
     otherwise: Pass | None = None
+    work: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class _Place:
         if names not in self._made:
             before = self.made(passes[:-1])
             forest = before[-1].forest if before else self.model
-            self._made[names] = [*before, passes[-1].run(forest, self.rows, None)]
+            self._made[names] = [*before, settled(passes[-1], forest, self.rows)]
         return self._made[names]
 
     def after(self, passes: Sequence[Pass]) -> Forest:
@@ -121,7 +127,7 @@ class _Place:
 @dataclass
 class Search:
     """Tries families of settings on a model, its rows and folds. tolerance: what may be lost on the judged rows.
-    refused: why a family could not be tried."""
+    refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them."""
 
     model: Forest
     rows: Rows
@@ -132,6 +138,7 @@ class Search:
     progress: Callable[[str], None] = lambda _: None
     trials: list[Trial] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    repeated: Callable[[int], tuple[Fold, ...]] | None = None
 
     def __post_init__(self) -> None:
         self.base = _Place(self.model, self.rows)
@@ -140,6 +147,17 @@ class Search:
             for fold in self.folds
         ]
         self.judge = CrossJudge(self.folds, self.base not in self.places)
+        work = self.count * len(self.model.trees)
+        most = next(repeats for most_work, repeats in REPEATS if work <= most_work)
+        self.repeats = 0 if self.repeated is None or self.base in self.places else most
+        self._repeats: dict[int, list[tuple[Fold, _Place]]] = {}
+
+    def repeat(self, number: int) -> list[tuple[Fold, _Place]]:
+        """The folds of another deal of the rows."""
+        assert self.repeated is not None
+        if number not in self._repeats:
+            self._repeats[number] = [(fold, _Place(fold.model, fold.fit)) for fold in self.repeated(number)]
+        return self._repeats[number]
 
     @cached_property
     def count(self) -> int:
@@ -182,7 +200,7 @@ class Search:
         self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
     ) -> Trial:
         look()
-        good = loss.rows == len(self.judge.judged.errors) and loss.within(self.tolerance)
+        good = loss.rows >= len(self.judge.judged.errors) and loss.within(self.tolerance)
         trial = Trial(name, passes, make, cost, loss, good, self.size.of)
         self.trials.append(trial)
         return trial
@@ -208,19 +226,28 @@ class _Climb:
         self.search, self.family = search, family
         assert isinstance(step, Laddered)
         self.places = list(dict.fromkeys([*search.places, search.base]))
-        ladders = in_threads(lambda place: step.ladder(place.after(family.before), place.rows), self.places)
-        self.ladders = dict(zip(self.places, ladders, strict=True))
+        ladders = in_threads(self._ladder_of(step), self.places)
+        self.step, self.ladders = step, dict(zip(self.places, ladders, strict=True))
         self.best, self.tried = math.inf, 0
+
+    def _ladder_of(self, step: Laddered) -> Callable[[_Place], Ladder]:
+        def ladder_of(place: _Place) -> Ladder:
+            ladder = step.ladder(place.after(self.family.before), place.rows)
+            if isinstance(ladder, GrowingLadder):
+                ladder.most_work = min(ladder.most_work, self.family.work)
+            return ladder
+
+        return ladder_of
 
     def run(self) -> bool:
         """Whether any setting is good."""
         for branch in self.ladders[self.search.base].branches():
             before = self.tried
-            if branch.grows:
-                self.best = min(self.best, self._grow(branch))
-                continue
-            cheapest, least = self._shrink(branch)
+            found, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
+            cheapest = math.inf if found is None else found.cost
             self.best = min(self.best, cheapest)
+            if branch.grows:
+                continue
             known = min(self.search.cheapest, self.best)
             much = known < math.inf and (least if branch.alone else cheapest) > WORSE * known
             if much or self.tried == before:  # other settings would be larger than what is known
@@ -242,13 +269,13 @@ class _Climb:
         chosen = step.result(base.after(self.family.before), make(), 1)
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
-    def _grow(self, branch: Branch) -> float:
-        """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
-        folds as it takes to see that too much is lost."""
+    def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
+        """As `best_of` takes them, from the smallest up; each on its own, and only on as many folds as it takes to see
+        that too much is lost."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
-        for step, known in zip(branch.steps, branch.costs or [0.0] * len(branch.steps), strict=True):
-            if known >= most:
+        for number, step in enumerate(branch.steps):
+            if branch.costs and branch.costs[number] >= most:
                 break
             last: tuple[Rung, Loss] | None = None
             for last in self._raced(step):
@@ -258,32 +285,52 @@ class _Climb:
                 break
             rung, loss = last
             make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)
-            if self._add(rung.step, make, rung.cost, loss):
-                return rung.cost
+            loss = self._confirmed([step], self.errors, loss)
+            yield number, rung, self._add(rung.step, make, rung.cost, loss)
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
-            if rung.last or stale == STALE:
+            if stale == STALE:
                 break
-        return math.inf
 
     def _made(self, step: Pass) -> Rung:
         return next(self.ladders[self.search.base].rungs([step]))
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
         """A rung of each fold, and the loss on the folds so far."""
-        errors: list[NDArray[np.float64]] = []
+        self.errors = errors = list[NDArray[np.float64]]()
         for number, (place, fold) in enumerate(zip(self.search.places, self.search.folds, strict=True), 1):
             rung = next(self.ladders[place].rungs([step]), None)
-            if rung is None:
+            if rung is None or rung.hurried:  # another machine may make another
                 return
             errors += fold.judge.errors([rung.forest])
             yield rung, replace(self.search.judge, folds=self.search.folds[:number]).loss(errors)
 
-    def _shrink(self, branch: Branch) -> tuple[float, float]:
-        """From the largest down, each from the one before, until several lose too much. Returns the least cost of those
-        that are good, and of all. What is much larger than the best of all so far is made of the model alone, and not
-        judged."""
-        search, missed, cheapest, least = self.search, 0, math.inf, math.inf
+    def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
+        """The loss, where it is only just too much, on repeats of the folds too, until they show that it is within the
+        tolerance, or too much. steps: of a branch, up to the setting; errors: on the first folds."""
+        search, folds, known = self.search, list(self.search.folds), list(errors)
+        for number in range(1, search.repeats):
+            least = loss.lost + ERRORS * loss.error * REPEATED
+            if loss.rows < len(search.judge.judged.errors) or loss.within(search.tolerance) or least > search.tolerance:
+                break
+            try:
+                again = search.repeat(number)
+            except ForestcError:  # a deal without rows of a rare class
+                search.repeats = 0
+                break
+            ladders = in_threads(self._ladder_of(self.step), [place for _, place in again])
+            forests = in_threads(lambda ladder: [rung.forest for rung in ladder.rungs(steps)][-1:], ladders)
+            if not all(forests):
+                break
+            folds += [fold for fold, _ in again]
+            known += [fold.judge.errors(forest)[0] for (fold, _), forest in zip(again, forests, strict=True)]
+            loss = replace(search.judge, folds=tuple(folds)).loss(known)
+        return loss
+
+    def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
+        """As `best_of` takes them, from the largest down, each from the one before. What is much larger than the best
+        of all so far is made of the model alone, and not judged."""
+        search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {place: self.ladders[place].rungs(steps) for place in dict.fromkeys([search.base, *self.places])}
         rungs: dict[_Place, Rung] = {}
@@ -305,20 +352,13 @@ class _Climb:
                 continue
             own = in_threads(advance, tuple(ladders))[0]
             skipped = 0
-            loss = search.judge.of([rungs[place].forest for place in search.places])
-            least = min(least, rung.cost)
-            if self._add(rung.step, partial(_itself, rung), rung.cost, loss):
-                missed, cheapest = 0, min(cheapest, rung.cost)
-            else:
-                missed += 1
-                if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
-                    break
-            if rung.last:
-                break
+            pairs = zip(search.folds, search.places, strict=True)
+            errors = [fold.judge.errors([rungs[place].forest])[0] for fold, place in pairs]
+            loss = self._confirmed(steps[: steps.index(rung.step) + 1], errors, search.judge.loss(errors))
+            yield number, rung, self._add(rung.step, partial(_itself, rung), rung.cost, loss)
             if len(ladders) == 1:
                 own = next(ladders[search.base], None)
             number += 1
-        return cheapest, least
 
 
 def _itself(rung: Rung) -> Rung:

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from random_forests import random_forest, troublesome_rows
+from settled_passes import run_passes
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from stump import stump
@@ -32,11 +33,11 @@ from forestc.passes.extract_rules.literals import Literals
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.extract_rules.rules_text import is_rules, literal_text, rules_text
 from forestc.passes.judge import Judge
-from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
+from forestc.search.settle import settled
 from hw_sim import evaluate as simulate
 
 DATA = {"two": load_breast_cancer, "several": load_iris}
@@ -59,7 +60,9 @@ def case(kind):
 
 def extracted(kind, **options):
     _, _, _, forest, rows, judge = case(kind)
-    return ExtractRules(**{"tolerance": 0.1, "complexity": 8, "comparators": 40, **options}).run(forest, rows, judge)
+    return settled(
+        ExtractRules(**{"tolerance": 0.1, "complexity": 8, "comparators": 40, **options}), forest, rows, judge
+    )
 
 
 @pytest.mark.parametrize("form", ["dnf", "cnf"])
@@ -210,12 +213,12 @@ def test_refusals():
     with pytest.raises(OptionError, match="extract-rules learns from rows"):
         ExtractRules().refuse(forest, None, judge)
     with pytest.raises(OptionError, match="extract-rules needs held-out rows"):
-        ExtractRules().run(forest, rows, None)
+        settled(ExtractRules(), forest, rows, None)
     with pytest.raises(ModelError, match="extract-rules works on integer forests"):
-        ExtractRules().run(judge.model, rows, judge)
+        settled(ExtractRules(), judge.model, rows, judge)
     some = next(rows.batches()).X[:50]
     with pytest.raises(OptionError, match="extract-rules: on all rows the labels are of one class"):
-        ExtractRules().run(forest, ArrayRows(some, np.ones(50, dtype=np.int64)), judge)
+        settled(ExtractRules(), forest, ArrayRows(some, np.ones(50, dtype=np.int64)), judge)
     with pytest.raises(OptionError, match="extract-rules: complexity=1"):
         ExtractRules(complexity=1)
     with pytest.raises(OptionError, match="use labels or forest"):
@@ -223,7 +226,7 @@ def test_refusals():
     with pytest.raises(ModelError, match="the forest is not a set of rules"):
         rules_text(forest)
     with pytest.raises(OptionError, match="prune-splits needs a sum of trees"):
-        PruneSplits().run(extracted("two").forest, rows, judge)
+        settled(PruneSplits(), extracted("two").forest, rows, judge)
 
 
 @pytest.mark.parametrize("missing_left, positive, text", [
@@ -251,7 +254,9 @@ def test_balanced_rules_find_more_of_a_rare_class():
     rare = np.flatnonzero(rows.truth == 1)[::6]  # one in six of a class of its own
     few = ArrayRows(rows.X, np.isin(np.arange(len(rows.truth)), rare).astype(int))
     plain, balanced = (
-        ExtractRules(tolerance=math.inf, complexity=2, comparators=40, balanced=each).run(forest, few, judge).forest
+        settled(
+            ExtractRules(tolerance=math.inf, complexity=2, comparators=40, balanced=each), forest, few, judge
+        ).forest
         for each in (False, True)
     )
     found = [int((evaluate_words(each, encode(each, few.X)).index[rare] == 1).sum()) for each in (plain, balanced)]

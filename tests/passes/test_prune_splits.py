@@ -10,6 +10,7 @@ import pytest
 import xgboost
 from models import trained
 from random_forests import random_forest, troublesome_rows
+from settled_passes import run_passes
 from sklearn.ensemble import RandomForestRegressor
 from split_problems import loss_of
 from thinned import only, thinned
@@ -19,7 +20,6 @@ from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.text import print_forest
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
-from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, KeepsDecisions
 from forestc.passes.prune_splits import ensemble, kept_rows
 from forestc.passes.prune_splits.ensemble import Ensemble, _leaves_in_order
@@ -27,6 +27,7 @@ from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
+from forestc.search.settle import settled
 
 
 @cache
@@ -61,9 +62,9 @@ def test_any_forest_keeps_its_decisions():
         X = troublesome_rows(forest, seed, 80)
         if forest.parts or not forest.decides:
             with pytest.raises(OptionError, match=r"decides on one class|no decisions"):
-                PruneSplits(keep="decisions").run(forest, ArrayRows(X))
+                settled(PruneSplits(keep="decisions"), forest, ArrayRows(X))
             continue
-        result = PruneSplits(keep="decisions", copies=1, leaf_bits=1 + seed % 4).run(forest, ArrayRows(X))
+        result = settled(PruneSplits(keep="decisions", copies=1, leaf_bits=1 + seed % 4), forest, ArrayRows(X))
         assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
         done += 1
     assert done >= 10
@@ -82,7 +83,7 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
     step, texts = PruneSplits(keep="decisions", copies=1), []
     for most in (kept_rows.MOST_CODES, 10):
         monkeypatch.setattr(kept_rows, "MOST_CODES", most)
-        result = step.run(source, ArrayRows(X, y, size=50))
+        result = settled(step, source, ArrayRows(X, y, size=50))
         assert np.array_equal(evaluate(source, X).index, evaluate(result.forest, X).index)
         assert result.report["cost"][1] < result.report["cost"][0]
         texts.append(print_forest(result.forest))
@@ -97,7 +98,7 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
 def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
     model, X, y = trained("xgboost-binary")
     forest = Quantize().run(load(model), ArrayRows(X, y)).forest
-    result = PruneSplits(keep="decisions", price=0, leaf_bits="same").run(forest, ArrayRows(X, y))
+    result = settled(PruneSplits(keep="decisions", price=0, leaf_bits="same"), forest, ArrayRows(X, y))
     assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
     assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
     assert result.report["splits"][1] < result.report["splits"][0]
@@ -180,7 +181,7 @@ def test_more_bits_are_tried_and_the_cheapest_result_is_taken():
     model, X, y = trained("xgboost-binary")
     forest = run_passes(load(model), passes_from("quantize{leaf_bits=6,change=1}"), ArrayRows(X, y))[0]
     costs = {
-        bits: PruneSplits(keep="decisions", copies=1, leaf_bits=bits).run(forest, ArrayRows(X, y)).report
+        bits: settled(PruneSplits(keep="decisions", copies=1, leaf_bits=bits), forest, ArrayRows(X, y)).report
         for bits in (1, 2, 3, "same", "auto")
     }
     assert costs["auto"]["cost"][1] == min(report["cost"][1] for report in costs.values())
@@ -197,7 +198,7 @@ def test_where_classes_overlap_added_trees_keep_the_decisions():
     forest = run_passes(load(model), passes_from("simplify,share-thresholds,quantize,simplify"), ArrayRows(X, y))[0]
 
     def pruned(**options):
-        result = PruneSplits(keep="decisions", copies=2, leaf_bits=1, **options).run(forest, ArrayRows(X, y))
+        result = settled(PruneSplits(keep="decisions", copies=2, leaf_bits=1, **options), forest, ArrayRows(X, y))
         assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
         return result
 
@@ -210,8 +211,8 @@ def test_where_classes_overlap_added_trees_keep_the_decisions():
     assert len(few.forest.trees) == len(forest.trees) + few.report["added_trees"]
     assert none.report["added_trees"] == none.report["mended"] == 0
     # a split whose removal flips no decision goes, even if nothing is fitted again
-    same = PruneSplits(keep="decisions", copies=0, leaf_bits="same", price=1e-9, mended=0.0).run(
-        forest, ArrayRows(X, y)
+    same = settled(
+        PruneSplits(keep="decisions", copies=0, leaf_bits="same", price=1e-9, mended=0.0), forest, ArrayRows(X, y)
     )
     assert same.report["splits"][1] < same.report["splits"][0]
 
@@ -279,7 +280,7 @@ def test_what_is_refused(options, rows, error):
     if rows != "float":
         forest = Quantize().run(forest, ArrayRows(X, y)).forest
     with pytest.raises(error):
-        PruneSplits(**options).run(forest, None if rows is None else ArrayRows(X, y))
+        settled(PruneSplits(**options), forest, None if rows is None else ArrayRows(X, y))
 
 
 def test_leaves_of_many_bits():
@@ -298,14 +299,14 @@ def test_what_nothing_found_keeps_is_kept_in_another_way():
     rows, judge = ArrayRows(X[::3]), Judge(forest, ArrayRows(np.random.default_rng(0).uniform(0, 8, (500, 4))))
 
     def pruned(**options):
-        return PruneSplits(copies=1, **options).run(forest, rows, judge)
+        return settled(PruneSplits(copies=1, **options), forest, rows, judge)
 
     auto = pruned(keep="decisions")
     accurate, either = (pruned(keep=keep, tolerance=0) for keep in ("accuracy", "accuracy-or-decisions"))
     assert accurate.promises == (Exact(),) and accurate.report["price"] is None
     assert either.promises == (KeepsDecisions(),) and either.report == auto.report
     with pytest.raises(OptionError, match="needs held-out rows"):
-        PruneSplits(keep="accuracy-or-decisions").run(forest, rows)
+        settled(PruneSplits(keep="accuracy-or-decisions"), forest, rows)
     with pytest.raises(OptionError, match="searches the price"):
         PruneSplits(keep="accuracy-or-decisions", price=2.0)
 
@@ -344,10 +345,11 @@ def test_a_pass_that_remembers_makes_the_same(kind, options):
     source = load(model)
     forest, _ = run_passes(source, passes_from("simplify,quantize{leaf_bits=6,change=1}"), rows)
     judge, memory = Judge(source, held_out), Known()
+    options = {"leaf_bits": "same", **options}
 
     def same(price):
         step = PruneSplits(price=price, copies=2, tolerance=math.inf, **options)
-        fresh, resumed = step.run(forest, rows, judge), step.run_remembering(forest, rows, judge, memory)
+        fresh, resumed = (settled(step, forest, rows, judge, kept) for kept in (None, memory))
         assert print_forest(resumed.forest) == print_forest(fresh.forest)
         assert (resumed.report, resumed.promises) == (fresh.report, fresh.promises)
 

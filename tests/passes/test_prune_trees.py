@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from random_forests import random_forest, troublesome_rows
+from settled_passes import run_passes
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from xgboost import XGBClassifier, XGBRegressor
@@ -19,13 +20,13 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.prune_trees.selectable import differences, leaf_rows, selectable
 from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode, evaluate
+from forestc.search.settle import settled
 
 MODELS = {
     "forest": (RandomForestClassifier(20, max_depth=5, random_state=0), load_breast_cancer),
@@ -65,7 +66,7 @@ def total(forest, unit):
 def test_fewer_trees_within_the_tolerance(kind):
     forest, rows, judge = case(kind)
     tolerance = 0.05 if forest.decides else 0.15
-    result = PruneTrees(tolerance=tolerance, copies=0 if kind == "boosting-multi" else 2).run(forest, rows, judge)
+    result = settled(PruneTrees(tolerance=tolerance, copies=0 if kind == "boosting-multi" else 2), forest, rows, judge)
     after, report = result.forest, result.report
     assert result.promises == (Within(tolerance),) and judge.of(after).within(tolerance)
     assert report["trees"] == [len(forest.trees), len(after.trees)] and report["luts"][1] < 0.8 * report["luts"][0]
@@ -75,7 +76,9 @@ def test_fewer_trees_within_the_tolerance(kind):
 
 def test_the_same_seed_gives_the_same_forest():
     forest, rows, judge = case("boosting")
-    one, other = (PruneTrees(tolerance=0.05, price=0.1, copies=2, seed=1).run(forest, rows, judge) for _ in range(2))
+    one, other = (
+        settled(PruneTrees(tolerance=0.05, price=0.1, copies=2, seed=1), forest, rows, judge) for _ in range(2)
+    )
     assert one.report == other.report and np.array_equal(one.forest.bias, other.forest.bias)
 
 
@@ -128,37 +131,37 @@ def test_moves_are_worth_what_the_forest_is():
 @pytest.mark.parametrize("unit, most", [("trees", 5), ("nodes", 60), ("comparators", 40), ("luts", 120)])
 def test_limits_are_kept(unit, most):
     forest, rows, judge = case("forest")
-    after = PruneTrees(tolerance=0.2, **{f"most_{unit}": most}).run(forest, rows, judge).forest
+    after = settled(PruneTrees(tolerance=0.2, **{f"most_{unit}": most}), forest, rows, judge).forest
     assert 0 < round(total(after, unit)) <= most < total(forest, unit)
 
 
 def test_a_price_a_weight_diversity_and_a_solver():
     forest, rows, judge = case("forest")
-    expensive = PruneTrees(tolerance=0.3, price=5.0, cost="trees").run(forest, rows, judge)
-    cheap = PruneTrees(tolerance=0.3, price=0.01, cost="trees").run(forest, rows, judge)
+    expensive = settled(PruneTrees(tolerance=0.3, price=5.0, cost="trees"), forest, rows, judge)
+    cheap = settled(PruneTrees(tolerance=0.3, price=0.01, cost="trees"), forest, rows, judge)
     assert len(expensive.forest.trees) < len(cheap.forest.trees) < 20
     assert expensive.report["chosen_on_held_out"] is False
-    recall = PruneTrees(tolerance=math.inf, weights=[1, -20, 1, 0], price=0.01, copies=0).run(forest, rows, judge)
+    recall = settled(PruneTrees(tolerance=math.inf, weights=[1, -20, 1, 0], price=0.01, copies=0), forest, rows, judge)
     said = evaluate(recall.forest, rows.X).index
     assert (said[rows.truth == 1] == 1).all()  # a false negative is expensive
-    diverse = PruneTrees(tolerance=0.3, tau=0.4, price=0.01).run(forest, rows, judge).forest
+    diverse = settled(PruneTrees(tolerance=0.3, tau=0.4, price=0.01), forest, rows, judge).forest
     leaf = leaf_rows(diverse, encode(diverse, rows.X))
     votes = differences(diverse, leaf)
     middle = (votes.max(axis=1, keepdims=True) + votes.min(axis=1, keepdims=True)) / 2
     credits = failure_credits((votes > middle).T.astype(np.uint8), rows.truth.astype(np.uint8))
     assert (credits.sum(axis=1) / (len(credits) - 1) >= 0.4 - 1e-9).all()
-    solved = PruneTrees(tolerance=0.3, price=0.5, cost="trees", seconds=4).run(forest, rows, judge)
+    solved = settled(PruneTrees(tolerance=0.3, price=0.5, cost="trees", seconds=4), forest, rows, judge)
     assert solved.report["bound"] >= solved.report["value"]
 
 
 def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
     forest, rows, judge = case("boosting")
-    twice = PruneTrees(tolerance=0.2, times=3, most_trees=4, copies=0, price=0.1).run(forest, rows, judge).forest
+    twice = settled(PruneTrees(tolerance=0.2, times=3, most_trees=4, copies=0, price=0.1), forest, rows, judge).forest
     assert len(twice.trees) <= 4
     multiples = [tree.values * times for tree in forest.trees for times in (1, 2, 3)]
     assert all(any(np.array_equal(tree.values, values) for values in multiples) for tree in twice.trees)
     plain, fitted = (
-        PruneTrees(tolerance=0.5, most_trees=2, refit=refit, copies=0, price=0.1).run(forest, rows, judge).forest
+        settled(PruneTrees(tolerance=0.5, most_trees=2, refit=refit, copies=0, price=0.1), forest, rows, judge).forest
         for refit in (False, True)
     )
     accuracy = [(evaluate(each, rows.X).index == rows.truth).mean() for each in (plain, fitted)]
@@ -168,7 +171,7 @@ def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
 def test_leaves_of_a_regression_are_fitted_again():
     forest, rows, judge = case("boosting-regression")
     few = {"tolerance": math.inf, "most_trees": 4, "price": 0.01}
-    plain, fitted = (PruneTrees(**few, refit=refit).run(forest, rows, judge).forest for refit in (False, True))
+    plain, fitted = (settled(PruneTrees(**few, refit=refit), forest, rows, judge).forest for refit in (False, True))
     errors = [((evaluate(each, rows.X).values[:, 0] - rows.truth) ** 2).sum() for each in (plain, fitted)]
     assert errors[1] < 0.95 * errors[0]
     span = max(tree.values.max() for tree in forest.trees) - min(tree.values.min() for tree in forest.trees)
@@ -182,15 +185,15 @@ def test_trees_of_one_leaf_are_no_members():
     one = changed_tree(forest.trees[0], **arrays, values=np.array([[7]]), cover=None, ids=np.zeros(1, dtype=np.int32))
     longer = changed(forest, trees=(one, *forest.trees), bias=forest.bias - 7)
     options = {"tolerance": 0.3, "most_trees": 5, "price": 0.1, "copies": 0}
-    plain, found = (PruneTrees(**options).run(each, rows, judge).forest for each in (forest, longer))
+    plain, found = (settled(PruneTrees(**options), each, rows, judge).forest for each in (forest, longer))
     assert len(found.trees) <= 5 and all(tree.size > 1 for tree in found.trees)
     assert np.array_equal(evaluate(plain, rows.X).scores, evaluate(found, rows.X).scores)
 
 
 def test_nothing_to_drop_is_exact():
     forest, rows, judge = case("forest")
-    one = PruneTrees(tolerance=0.2, most_trees=1).run(forest, rows, judge).forest
-    result = PruneTrees(tolerance=0).run(one, rows, judge)
+    one = settled(PruneTrees(tolerance=0.2, most_trees=1), forest, rows, judge).forest
+    result = settled(PruneTrees(tolerance=0), one, rows, judge)
     assert result.promises == (Exact(),) and result.forest is one
 
 
@@ -202,7 +205,7 @@ def test_any_forest_is_pruned_or_refused():
         judge = Judge(forest, ArrayRows(troublesome_rows(forest, seed + 1, 60)))
         try:
             _ = judge.accuracy
-            result = PruneTrees(tolerance=math.inf, copies=0).run(forest, ArrayRows(X), judge)
+            result = settled(PruneTrees(tolerance=math.inf, copies=0), forest, ArrayRows(X), judge)
         except OptionError as error:
             assert "prune-trees" in str(error) or "same label" in str(error)
             continue
@@ -224,7 +227,7 @@ def test_any_forest_is_pruned_or_refused():
 def test_limits_that_can_not_be_kept(options, words):
     forest, rows, judge = case("forest")
     with pytest.raises(OptionError, match=words):
-        PruneTrees(**options).run(forest, rows, judge)
+        settled(PruneTrees(**options), forest, rows, judge)
 
 
 def test_what_is_refused():
@@ -239,17 +242,17 @@ def test_what_is_refused():
         with pytest.raises(OptionError, match=words):
             PruneTrees(**options)
     with pytest.raises(OptionError, match="needs held-out rows"):
-        PruneTrees().run(forest, rows)
+        settled(PruneTrees(), forest, rows)
     with pytest.raises(OptionError, match="needs rows"):
-        PruneTrees().run(forest, None, judge)
+        settled(PruneTrees(), forest, None, judge)
     with pytest.raises(ModelError, match="put quantize before it"):
-        PruneTrees().run(judge.model, rows, judge)
+        settled(PruneTrees(), judge.model, rows, judge)
     several, regression = case("forest-multi"), case("boosting-regression")
     for kind, option in ((several, {"tau": 0.1}), (regression, {"seconds": 1}), (several, {"weights": [1, 0, 1, 0]})):
         with pytest.raises(OptionError, match="two classes"):
-            PruneTrees(**option).run(*kind)
+            settled(PruneTrees(**option), *kind)
     with pytest.raises(OptionError, match="trees that count once"):
-        PruneTrees(seconds=1, times=2).run(forest, rows, judge)
+        settled(PruneTrees(seconds=1, times=2), forest, rows, judge)
     one_class = ArrayRows(rows.X[rows.truth == 1], rows.truth[rows.truth == 1])
     with pytest.raises(OptionError, match="no row is of class"):
-        PruneTrees(weights="balanced").run(forest, one_class, judge)
+        settled(PruneTrees(weights="balanced"), forest, one_class, judge)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import rows_near_thresholds, trained
 from random_forests import random_forest, troublesome_rows
+from settled_passes import run_passes
 from sklearn.base import clone
 from thinned import only, thinned
 
@@ -17,12 +18,12 @@ from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.numbers import Fixed, Ordered, word_range
 from forestc.passes.judge import Judge
-from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Within
 from forestc.passes.quantize import fit_leaves
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import encode, evaluate
+from forestc.search.settle import settled
 
 
 def quantized(forest, X, truth=None, **options):
@@ -288,7 +289,8 @@ def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
         model, X[::2], tmp_path / "rounded", passes="simplify,quantize{leaf_bits=1,change=1},simplify", **options
     )
     fitted_, rounded_ = (of.figures["passes"][1] for of in (done, rounded))
-    assert fitted_["guarantee"].startswith("approximate") and fitted_["leaf_bits"] == 1
+    kept = ", paths of the rows kept" * (fitted_["paths_changed"] == 0)
+    assert fitted_["guarantee"] == f"approximate{kept}" and fitted_["leaf_bits"] == 1
     assert not fitted_["chosen_on_held_out"]  # there was no choice
     assert fitted_["held_out"]["lost"] <= min(0.1, rounded_["held_out"]["lost"] + 0.01)
     assert max(int(tree.values.max()) for tree in done.design.forest.trees) <= 1
@@ -335,19 +337,19 @@ def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
     monkeypatch.setattr(fit_leaves, "MOST_LEAVES", 20 * 100)
     for size in (len(X), 33):
         judge = Judge(forest, ArrayRows(X, y))
-        result = Quantize(fit=True, leaf_bits=2, tolerance=0.1).run(forest, ArrayRows(X, y, size), judge)
+        result = settled(Quantize(fit=True, leaf_bits=2, tolerance=0.1), forest, ArrayRows(X, y, size), judge)
         assert result.report["rows"] == -(-len(X) // -(-len(X) * 20 // 2000))
 
 
 def test_what_can_not_be_fitted(tmp_path):
     model, X, y = trained("xgboost-binary")
     with pytest.raises(OptionError, match="quantize needs held-out rows"):
-        Quantize(fit=True).run(load(model), ArrayRows(X, y))
+        settled(Quantize(fit=True), load(model), ArrayRows(X, y))
     with pytest.raises(OptionError, match="quantize: fit=1; use true or false"):
         Quantize(fit=1)
     numbers, X, y = trained("xgboost-regression")
     with pytest.raises(OptionError, match="fit=true needs a model that decides on one class"):
-        Quantize(fit=True).run(load(numbers), ArrayRows(X, y), Judge(load(numbers), ArrayRows(X, y)))
+        settled(Quantize(fit=True), load(numbers), ArrayRows(X, y), Judge(load(numbers), ArrayRows(X, y)))
 
 
 def value_error(before, after, X):

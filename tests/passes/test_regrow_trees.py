@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from models import trained
 from random_forests import random_forest, troublesome_rows
+from settled_passes import run_passes
 from sklearn.base import clone
 
 from forestc import load
@@ -16,7 +17,6 @@ from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
 from forestc.passes.grown_trees import leaf_unit
 from forestc.passes.judge import Judge
-from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
 from forestc.passes.regrow_trees.regrow_trees import GrowingLadder, RegrowTrees
 from forestc.rows.batches import ArrayRows, FitAndHeldOut

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from models import trained
+from settled_passes import run_passes
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from typer.testing import CliRunner
@@ -22,7 +23,6 @@ from forestc.forest.text import print_forest
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes, print_pass
 from forestc.passes.judge import Judge
-from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, Within
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize.quantize import Quantize

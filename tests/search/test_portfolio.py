@@ -18,10 +18,11 @@ from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import Fixed
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
-from forestc.passes.ladder import Branch, Rung, climb
+from forestc.passes.ladder import Branch, Rung
 from forestc.rows.batches import ArrayRows
 from forestc.search.cross_validation import Fold
 from forestc.search.portfolio import SIMPLIFY, Family, Search, Stop
+from forestc.search.settle import climb, settled
 from forestc.search.sizes import Size
 
 made: list[tuple[str, int]] = []  # the model and the setting of each rung that was made
@@ -49,17 +50,19 @@ class Moving:
     by: int = 0
     grows: bool = False
     branches: tuple[Branch, ...] = ()  # instead of one of `among`; of their steps `by` counts
+    tolerance: float = 0.01
     name = "moving"
     space = ()
+    open = needs_judge = True
 
     def run(self, forest, rows, judge=None):
         raise AssertionError("settings are made by the ladder")
 
-    def ladder(self, forest, rows):
+    def ladder(self, forest, rows, judge=None):
         return MovingLadder(self, forest)
 
     def result(self, forest, rung, tried):
-        return PassResult(rung.forest, ())
+        return PassResult(rung.forest, (), {"tried": tried})
 
 
 @dataclass
@@ -68,7 +71,7 @@ class MovingLadder:
     forest: object = field(repr=False)
 
     def branches(self):
-        if self.step.branches:
+        if self.step.branches and not self.step.among:
             return self.step.branches
         steps = tuple(replace(self.step, by=by) for by in self.step.among)
         return [Branch(steps, grows=self.step.grows, give_up=2)]
@@ -79,6 +82,12 @@ class MovingLadder:
             tree = self.forest.trees[0]
             moved = changed_tree(tree, threshold=tree.threshold + np.array([step.by, 0, 0]))
             yield Rung(step, 10.0 - step.by, partial(changed, self.forest, trees=(moved,)))
+
+    def otherwise(self, losses, tried):
+        """The settings of the branches are tried where none of `among` is good."""
+        if self.step.among and self.step.branches:
+            return replace(self.step, among=())
+        return PassResult(self.forest, (), {"tried": tried, "lost": [loss.lost for _, loss in losses]})
 
 
 def search_of(step, *, folds=3, tolerance=0.065, stop=None):
@@ -191,7 +200,7 @@ def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
 
     @dataclass(frozen=True)
     class Refused(Moving):
-        def ladder(self, forest, rows):
+        def ladder(self, forest, rows, judge=None):
             raise OptionError("no such forests", do="try others")
 
     search.climb(Family("refused", (), Refused()))
@@ -206,4 +215,25 @@ def test_what_a_pass_takes_is_the_cheapest_that_is_good():
     growing = MovingLadder(Moving((9, 5, 2), grows=True), stump("model", 50))
     best, _ = climb(growing, lambda rung: rung.step.by <= 5)
     assert best.step.by == 5
-    assert climb(growing, lambda rung: rung.step.by <= 5, most=4.0)[0] is None
+    (branch,) = growing.branches()
+    growing = MovingLadder(Moving(branches=(replace(branch, most=4.0),)), stump("model", 50))
+    assert climb(growing, lambda rung: rung.step.by <= 5) == (None, 2)  # of by=9 and, not scored, by=5
+
+
+def test_open_settings_are_settled_on_the_judges_rows():
+    X = np.arange(100.0)[:, None]
+    forest, y = stump("model", 50), (X[:, 0] >= 50).astype(np.int64)
+    judge = Judge(forest, ArrayRows(X, y))
+
+    def moved(step, judge=judge):
+        result = settled(step, forest, ArrayRows(X, y), judge)
+        return int(result.forest.trees[0].threshold[0]) - 50, result.report
+
+    step = Moving((1, 2, 3, 6, 7), tolerance=0.055)
+    assert moved(step) == (3, {"tried": 5})  # of 6, 0.06 is lost
+    lost = [pytest.approx(by / 100) for by in step.among[:2]]  # the branch gives up after two
+    assert moved(replace(step, tolerance=0.0)) == (0, {"tried": 2, "lost": lost})
+    instead = replace(step, tolerance=0.015, among=(9,), branches=(Branch((Moving(by=0),)),))
+    assert moved(instead) == (0, {"tried": 1})
+    with pytest.raises(OptionError, match="moving needs held-out rows"):
+        moved(step, None)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -34,11 +33,11 @@ from forestc.algorithms.covers.boolean_rules import (
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Whole
-from forestc.passes.base import Pass, PassResult, accepted, required
+from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.ladder import Branch, Rung
+from forestc.passes.ladder import Branch, Rung, as_given, known
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
@@ -115,62 +114,17 @@ class ExtractRules:
             raise OptionError("extract-rules learns from rows", do="give --rows, or remove it from the passes")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`. Raises OptionError, also if no rules tried are within the tolerance or all rows are of one
-        class, and ModelError for a forest that is not quantized."""
-        rows = accepted(self, forest, rows, judge)
-        learner = _Learner(forest, rows, self)
-        if judge is None and self.complexity != "auto":
-            learnt = learner.learn(int(self.complexity), 1)
-            after = rule_forest(forest, learnt.rules, learner.literals)
-            return PassResult(after, (Within(float(self.tolerance)),), self._report(learner, learnt))
-        judge = required(judge, self)
-        values = COMPLEXITIES if self.complexity == "auto" else (int(self.complexity),)
-        best: tuple[Loss, Forest, _Learnt] | None = None
-        for at, complexity in enumerate(values):
-            learnt = learner.learn(complexity, len(values) - at)
-            after = rule_forest(forest, learnt.rules, learner.literals)
-            loss = judge.of(after)
-            if learnt.interrupted and not loss.within(self.tolerance):
-                raise KeyboardInterrupt
-            if best is None or loss.lost < best[0].lost:
-                best = loss, after, learnt
-            if loss.within(self.tolerance):
-                best = loss, after, learnt
-                break
-        assert best is not None
-        loss, after, learnt = best
-        if not loss.within(self.tolerance):
-            raise OptionError(
-                f"extract-rules: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost "
-                f"on held-out rows by {_sizes(learnt.rules)}; tolerance={self.tolerance:g}",
-                do="raise the tolerance or the complexity, or allow more comparators",
-            )
-        report = self._report(learner, learnt) | {
-            "accuracy": loss.accuracy,
-            "fidelity": _fidelity(forest, after, judge.held_out),
-            "chosen_on_held_out": len(values) > 1,
-        }
-        if learnt.interrupted:
-            report["note"] = "extract-rules was interrupted; the rules are the best that it had found"
-        return PassResult(after, (Within(float(self.tolerance)),), report)
+        """Promises `Within`. Raises OptionError, also if all rows are of one class, and ModelError for a forest that is
+        not quantized."""
+        return as_given(self, forest, self.ladder(forest, rows))
 
-    def _report(self, learner: _Learner, learnt: _Learnt) -> dict[str, Any]:
-        clauses = sum(map(len, learnt.rules.clauses.values()))
-        return {
-            "clauses": clauses,
-            "rule_conditions": learnt.rules.complexity - clauses,
-            "complexity": learnt.rules.complexity,
-            "loss": learnt.loss,
-            "bound": learnt.bound,
-            "optimal": learnt.optimal,
-            "learnt_from": self.learn,
-            "samples": learner.samples,
-            "time_limit_reached": learner.late,
-            "interrupted": learnt.interrupted,
-        }
+    @property
+    def open(self) -> bool:
+        """Rules are scored at any complexity, as they keep nothing by themselves."""
+        return True
 
-    def ladder(self, forest: Forest, rows: Rows) -> RuleLadder:
-        return RuleLadder(forest, rows, self)
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> RuleLadder:
+        return RuleLadder(forest, accepted(self, forest, rows, judge), self, judge)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""
@@ -179,30 +133,64 @@ class ExtractRules:
 
 @dataclass(frozen=True)
 class RuleLadder:
-    """Rules of growing complexity, each learnt on its own; up to the first that takes all of the time, as later ones
-    would depend on the speed of the machine."""
+    """Rules of growing complexity. Those of one call of `rungs` share the time and the clauses found; a search asks for
+    each alone, so that another run makes the same. judge: adds its figures to reports."""
 
     forest: Forest
     rows: Rows
     options: ExtractRules
+    judge: Judge | None
 
     def branches(self) -> list[Branch]:
-        return [Branch(tuple(replace(self.options, complexity=complexity) for complexity in COMPLEXITIES), grows=True)]
+        given = self.options.complexity
+        values = COMPLEXITIES if given == "auto" else (int(given),)
+        return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        for step in cast(Sequence[ExtractRules], steps):
-            result = step.run(self.forest, self.rows)
-            if result.report["time_limit_reached"] or result.report["interrupted"]:
-                return
-            yield Rung(step, result.report["complexity"], partial(_same, result.forest), result.report)
+        """Raises KeyboardInterrupt if the user interrupted the learning, and what it found is not good enough."""
+        learner = _Learner(self.forest, self.rows, self.options)
+        for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
+            learnt = learner.learn(int(step.complexity), len(steps) - at)
+            after = rule_forest(self.forest, learnt.rules, learner.literals)
+            report = self._report(learner, learnt, after)
+            hurried = learner.late or learnt.interrupted
+            yield Rung(step, report["complexity"], known(after), report, hurried=hurried)
+            if learnt.interrupted:
+                raise KeyboardInterrupt
 
+    def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
+        """Raises OptionError."""
+        rung, loss = min(losses, key=lambda scored: scored[1].lost)
+        raise OptionError(
+            f"extract-rules: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
+            f"held-out rows by {rung.report['clauses']} clauses of complexity {rung.report['complexity']}; "
+            f"tolerance={self.options.tolerance:g}",
+            do="raise the tolerance or the complexity, or allow more comparators",
+        )
 
-def _same(forest: Forest) -> Forest:
-    return forest
-
-
-def _sizes(rules: Rules) -> str:
-    return f"{sum(map(len, rules.clauses.values()))} clauses of complexity {rules.complexity}"
+    def _report(self, learner: _Learner, learnt: _Learnt, after: Forest) -> dict[str, Any]:
+        clauses = sum(map(len, learnt.rules.clauses.values()))
+        report: dict[str, Any] = {
+            "clauses": clauses,
+            "rule_conditions": learnt.rules.complexity - clauses,
+            "complexity": learnt.rules.complexity,
+            "loss": learnt.loss,
+            "bound": learnt.bound,
+            "optimal": learnt.optimal,
+            "learnt_from": self.options.learn,
+            "samples": learner.samples,
+            "time_limit_reached": learner.late,
+            "interrupted": learnt.interrupted,
+        }
+        if self.judge is not None:
+            report |= {
+                "accuracy": self.judge.of(after).accuracy,
+                "fidelity": _fidelity(self.forest, after, self.judge.held_out),
+                "chosen_on_held_out": self.options.complexity == "auto",
+            }
+            if learnt.interrupted:
+                report["note"] = "extract-rules was interrupted; the rules are the best that it had found"
+        return report
 
 
 def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:

@@ -23,9 +23,9 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass, required
-from forestc.passes.judge import Judge
-from forestc.passes.ladder import Branch, Rung, climb
+from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.ladder import Branch, Rung, as_given
 from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
@@ -140,57 +140,40 @@ class PruneSplits:
             )
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
-        or ModelError for a forest that is not quantized."""
-        return self._run(forest, rows, judge, None)
+        """Promises `Within`. Raises OptionError, or ModelError for a forest that is not quantized."""
+        return as_given(self, forest, self.ladder(forest, rows, judge))
 
-    def run_remembering(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory) -> PassResult:
+    def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult:
         """As `Remembering` has it: at a given price it goes on from the highest lower one that is known."""
-        return self._run(forest, rows, judge, memory)
+        return as_given(self, forest, PruningLadder(forest, accepted(self, forest, rows, None), self, memory))
 
-    def _run(self, forest: Forest, rows: Rows | None, judge: Judge | None, memory: Memory | None) -> PassResult:
-        rows = accepted(self, forest, rows, judge)
-        either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
-        for keep in either if self.keep == EITHER else (self.keep,):
-            result = replace(self, keep=keep)._pruned(forest, rows, judge, memory)
-            if result.report["price"] is not None:
-                break
-        return result
-
-    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None, memory: Memory | None) -> PassResult:
-        """`run` for one keep; the forest unchanged if nothing smaller keeps what it must."""
-        ladder = self.ladder(forest, rows)
-        if self.keep == "decisions":
-            best, tried = climb(ladder, lambda rung: rung.report["price"] is not None)
-        elif self.price == "auto":
-            held_out = required(judge, self)
-            best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance))
-        else:
-            best, tried = ladder.at_price(judge, memory)
-        if best is None:
-            promise: Promise = KeepsDecisions() if self.keep == "decisions" else Exact()
-            return PassResult(forest, (promise,), self._counted(ladder.unchanged, tried))
-        return self.result(forest, best, tried)
+    @property
+    def open(self) -> bool:
+        return self.keep != "accuracy" or "auto" in (self.price, self.leaf_bits)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""
         promise: Promise = KeepsDecisions() if self.keep == "decisions" else Within(float(self.tolerance))
-        return PassResult(rung.forest, (promise,), self._counted(rung.report, tried))
+        return PassResult(rung.forest, (promise,), self.counted(rung.report, tried))
 
-    def _counted(self, report: dict[str, Any], tried: int) -> dict[str, Any]:
-        return report | {"tried": tried, "chosen_on_held_out": self.keep == "accuracy" and tried > 1}
+    def counted(self, report: dict[str, Any], tried: int) -> dict[str, Any]:
+        """A report with the number of rungs tried."""
+        return report | {"tried": tried, "chosen_on_held_out": self.keep != "decisions" and tried > 1}
 
-    def ladder(self, forest: Forest, rows: Rows) -> PruningLadder:
-        return PruningLadder(forest, rows, self)
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PruningLadder:
+        return PruningLadder(forest, accepted(self, forest, rows, judge), self)
 
 
 class PruningLadder:
     """The settings of prune-splits on one forest: for each number of leaf bits, prices from low to high. With
-    keep=decisions a rung is the cheapest ensemble up to its price that decides every row as the forest does."""
+    keep=decisions a rung is the cheapest ensemble up to its price that decides every row as the forest does. memory:
+    of the prices on the way to a given one."""
 
-    def __init__(self, forest: Forest, rows: Rows, options: PruneSplits) -> None:
-        self.forest, self.rows, self.options = forest, rows, options
-        self.own = Ensemble(forest, replace(options, leaf_bits="same"), rows)
+    def __init__(self, forest: Forest, rows: Rows, options: PruneSplits, memory: Memory | None = None) -> None:
+        self.either = options.keep == EITHER
+        self.options = replace(options, keep="accuracy") if self.either else options
+        self.forest, self.memory = forest, memory
+        self.own = Ensemble(forest, replace(self.options, leaf_bits="same"), rows)
 
     def branches(self) -> list[Branch]:
         options, ensemble = self.options, self.own
@@ -198,6 +181,8 @@ class PruningLadder:
         bits = [options.leaf_bits]
         if options.leaf_bits == "auto":
             bits = [bits for bits in searched if bits == "same" or int(bits) < ensemble.bits]
+        if options.keep == "accuracy" and options.price != "auto":
+            return [Branch((replace(options, leaf_bits=count),), grows=True) for count in bits]
         prices = self._prices()
         give_up = -(-GIVE_UP * len(prices) // len(PRICES))
         unpruned = options.keep == "decisions" and options.price != 0
@@ -229,6 +214,9 @@ class PruningLadder:
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         wanted = cast(Sequence[PruneSplits], steps)
         bits = wanted[0].leaf_bits
+        if self.options.keep == "accuracy" and self.options.price != "auto":
+            yield self._at_price(wanted[0])
+            return
         ensemble = self.own.of_bits(bits)
         if self.options.keep == "accuracy":
             path = ensemble.path(np.array([float(step.price) for step in wanted]))
@@ -254,7 +242,7 @@ class PruningLadder:
 
     def _rung(self, step: PruneSplits, smaller: Found | None) -> Rung:
         if smaller is None:
-            return Rung(step, self.own.cost, lambda: self.forest, self.unchanged)
+            return Rung(step, self.own.cost, lambda: self.forest, self.unchanged, smaller=False)
         report = self.unchanged | {
             "splits": [self.unchanged["splits"][0], smaller.splits],
             "cost": [round(self.own.cost), round(smaller.cost)],
@@ -277,36 +265,30 @@ class PruningLadder:
             "scores": _scores_are(self.forest, False),
         }  # fmt: skip
 
-    def at_price(self, judge: Judge | None, memory: Memory | None = None) -> tuple[Rung | None, int]:
-        """The rung at the given price; of several numbers of leaf bits the cheapest within the tolerance, else the one
-        that loses least."""
-        last = [self._last(branch.steps, memory) for branch in self.branches()]
-        if len(last) == 1 or judge is None:
-            return last[0], 1
-        losses = [judge.of(rung.forest) for rung in last]
-        ranks = [
-            (not loss.within(self.options.tolerance), rung.cost if loss.within(self.options.tolerance) else loss.lost)
-            for rung, loss in zip(last, losses, strict=True)
-        ]
-        return last[ranks.index(min(ranks))], len(last)
+    def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
+        """The forest itself; of several numbers of leaf bits at a given price, the one that loses least."""
+        options = self.options
+        if options.price != "auto" and losses:
+            return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
+        if self.either and self.forest.decides:
+            return replace(options, keep="decisions")
+        promise: Promise = KeepsDecisions() if options.keep == "decisions" else Exact()
+        return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
-    def _last(self, steps: Sequence[Pass], memory: Memory | None) -> Rung:
-        """The last of the rungs, whose way there begins at the highest price that the memory knows."""
-        if memory is None or self.options.keep != "accuracy":
-            return list(self.rungs(steps))[-1]
-        wanted = cast(Sequence[PruneSplits], steps)
-        ensemble, first = self.own.of_bits(wanted[0].leaf_bits), len(wanted) - 1
-        start: Start | None = None
-        while first > 0 and start is None:
-            known = memory.recall(print_pass(wanted[first - 1]))
-            start = None if known is None else ensemble.start_of(known)
+    def _at_price(self, last: PruneSplits) -> Rung:
+        """The rung at the given price. The way there begins at the highest price that the memory knows."""
+        way = [replace(last, price=price) for price in self._prices()]
+        ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
+        first, start = 0 if memory is None else len(way) - 1, None
+        while memory is not None and first > 0 and start is None:
+            arrays = memory.recall(print_pass(way[first - 1]))
+            start = None if arrays is None else ensemble.start_of(arrays)
             first -= start is None
-        for step, pruned in zip(
-            wanted[first:], ensemble.path(np.array([float(step.price) for step in wanted[first:]]), start), strict=True
-        ):
-            if step is not wanted[-1]:
+        path = ensemble.path(np.array([float(step.price) for step in way[first:]]), start)
+        for step, pruned in zip(way[first:], path, strict=True):
+            if memory is not None and step is not way[-1]:
                 memory.remember(print_pass(step), {name: getattr(pruned, name) for name in Start._fields})
-        return self._rung(wanted[-1], Found(ensemble, pruned))
+        return self._rung(last, Found(ensemble, pruned))
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:

@@ -30,9 +30,9 @@ from forestc.errors import ForestcError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult, accepted, required
-from forestc.passes.judge import Judge
-from forestc.passes.ladder import Branch, Rung, climb
+from forestc.passes.base import Pass, PassResult, accepted
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.ladder import Branch, Rung, as_given
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Within
@@ -161,42 +161,21 @@ class PruneTrees:
             raise OptionError("prune-trees needs rows", do="give --rows, or remove it from the passes")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one another
-        or that no choice within the tolerance keeps, and ModelError for a forest that is not quantized."""
-        rows = accepted(self, forest, rows, judge)
-        ladder = self.ladder(forest, rows)
-        lost = ""
+        """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one
+        another, and ModelError for a forest that is not quantized."""
+        return as_given(self, forest, self.ladder(forest, rows, judge))
 
-        def good(rung: Rung) -> bool:
-            nonlocal lost
-            loss = required(judge, self).of(rung.forest)
-            lost = (
-                f"of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on held-out rows"
-            )
-            return loss.within(self.tolerance)
-
-        if self.share != "auto":
-            rungs = list(ladder.rungs(ladder.branches()[0].steps))
-            best, tried = rungs[-1] if rungs else None, 1
-        else:
-            best, tried = climb(ladder, good)
-        if best is None and lost and (ladder.limited or self.price != "auto"):
-            raise OptionError(
-                f"prune-trees: {lost}; tolerance={self.tolerance:g}",
-                do="raise the tolerance, loosen the limits, or remove the price",
-            )
-        if best is None:
-            chosen_on = {"chosen_on": ladder.chosen_on, "chosen_on_held_out": tried > 1}
-            return PassResult(forest, (Exact(),), _totals(forest, forest) | chosen_on)
-        return self.result(forest, best, tried)
+    @property
+    def open(self) -> bool:
+        return self.share == "auto"
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""
         report = _totals(forest, rung.forest) | rung.report | {"chosen_on_held_out": tried > 1}
         return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
 
-    def ladder(self, forest: Forest, rows: Rows) -> SelectingLadder:
-        return SelectingLadder(_without_constants(forest), rows, self)
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> SelectingLadder:
+        return SelectingLadder(forest, accepted(self, forest, rows, judge), self)
 
 
 def _without_constants(forest: Forest) -> Forest:
@@ -221,8 +200,9 @@ def _totals(before: Forest, after: Forest) -> dict[str, Any]:
 class SelectingLadder:
     """Choices of a forest's trees, of less and less hardware."""
 
-    def __init__(self, forest: Forest, rows: Rows, options: PruneTrees) -> None:
-        self.options, self.forest = options, forest
+    def __init__(self, whole: Forest, rows: Rows, options: PruneTrees) -> None:
+        forest = _without_constants(whole)
+        self.options, self.forest, self.whole = options, forest, whole
         classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
         most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
         trained = _trained_on(forest, rows, most)
@@ -267,19 +247,34 @@ class SelectingLadder:
     def branches(self) -> list[Branch]:
         """Less and less of the forest's hardware; or the given share or price."""
         options = self.options
-        if options.price != "auto":
+        if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
-        shares = (
-            SHARES
-            if options.share == "auto"
-            else [*(share for share in SHARES if share > float(options.share)), options.share]
-        )
         whole = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
-        costs = tuple(float(share) * whole for share in shares)
-        return [Branch(tuple(replace(options, share=share) for share in shares), give_up=GIVE_UP, costs=costs)]
+        costs = tuple(share * whole for share in SHARES)
+        return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Each from the one before."""
+        """Each from the one before; at a given share, the last on the way there."""
+        options = self.options
+        if options.price != "auto" or options.share == "auto":
+            yield from self._each(steps)
+            return
+        shares = [*(share for share in SHARES if share > float(options.share)), options.share]
+        yield from list(self._each([replace(options, share=share) for share in shares]))[-1:]
+
+    def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
+        """All trees. Raises OptionError if the user asked for fewer."""
+        if losses and (self.limited or self.options.price != "auto"):
+            _, loss = losses[-1]
+            raise OptionError(
+                f"prune-trees: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
+                f"held-out rows; tolerance={self.options.tolerance:g}",
+                do="raise the tolerance, loosen the limits, or remove the price",
+            )
+        report = _totals(self.whole, self.whole) | {"chosen_on": self.chosen_on, "chosen_on_held_out": tried > 1}
+        return PassResult(self.whole, (Exact(),), report)
+
+    def _each(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         options, whole_cost = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
         times = np.ones(len(self.forest.trees), dtype=np.int64)
         priced = options.price != "auto"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,10 @@ from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
 from forestc.algorithms.splits.pruning import steepest_for
 from forestc.errors import OptionError
 from forestc.forest.ir import Decision, Forest
-from forestc.passes.base import Pass
-from forestc.passes.ladder import Branch, Laddered, Rung
 from forestc.passes.mixed_rows import unordered
+from forestc.passes.quantize.leaf_ladder import LeafLadder
 from forestc.passes.quantize.rounding import Leaves, one_output, one_sum, round_leaves, with_leaves
 from forestc.passes.quick_evaluation import answers_to, nodes_reached
-from forestc.passes.tree_costs import cost_of
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode
@@ -103,41 +100,21 @@ def fitted(
 
 
 @dataclass(frozen=True)
-class FittingLadder:
-    """The forest with fitted leaves of more and more bits. shaped: the model `source` with integer thresholds. noise:
-    as of `fitting_rows`. known: figures of the words, for reports. settings: numbers of bits, and the pass with each.
-    """
+class FittingLadder(LeafLadder):
+    """The same with leaves that are fitted together. noise: as of `fitting_rows`."""
 
-    source: Forest
-    shaped: Forest
-    rows: Rows
     noise: float
-    known: dict[str, Any]
-    settings: tuple[tuple[int, Laddered], ...]
 
     @cached_property
     def on(self) -> FittingRows:
         return fitting_rows(self.source, self.shaped, self.rows, self.noise)
 
-    def branches(self) -> list[Branch]:
-        """The costs are those of the leaves before they are fitted, which changes them little."""
-        costs = tuple(cost_of(with_leaves(self.shaped, self._start(bits))) for bits, _ in self.settings)
-        return [Branch(tuple(step for _, step in self.settings), grows=True, costs=costs)]
-
-    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        for step in steps:
-            bits, setting = next(pair for pair in self.settings if pair[1] == step)
-            start = self._start(bits)
-            values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, self.on)
-            forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))
-            constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in forest.trees)
-            report = self.known | {"leaf_bits": bits, "rows": self.on.rows, "constant_trees": constant}
-            yield Rung(setting, cost_of(forest), partial(_itself, forest), report)
-
-    def _start(self, bits: int) -> Leaves:
-        """The rounded leaves that fitting begins with."""
+    def rounded(self, bits: int) -> Leaves:
         return round_leaves(one_output(one_sum(self.source)), bits)
 
-
-def _itself(forest: Forest) -> Forest:
-    return forest
+    def made(self, bits: int) -> tuple[Forest, dict[str, Any]]:
+        start = self.rounded(bits)
+        values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, self.on)
+        forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))
+        constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in forest.trees)
+        return forest, {"rows": self.on.rows, "constant_trees": constant}

@@ -21,7 +21,7 @@ from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
-from forestc.passes.ladder import Rung
+from forestc.passes.ladder import Rung, as_given
 from forestc.passes.option_rules import (
     DEFAULT_TOLERANCE,
     FLAG,
@@ -48,8 +48,8 @@ from forestc.passes.quantize.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize.exact_leaves import whole_votes
 from forestc.passes.quantize.fit_leaves import FittingLadder
 from forestc.passes.quantize.formats import Format, choose, given, parse_formats
+from forestc.passes.quantize.leaf_ladder import LeafLadder
 from forestc.passes.quantize.narrow_words import Narrowing, word_widths
-from forestc.passes.quantize.round_leaves import RoundingLadder
 from forestc.passes.quantize.rounding import (
     Leaves,
     candidates,
@@ -196,9 +196,9 @@ class Quantize:
         return self.fit or self.tolerance is not None
 
     @property
-    def fixed(self) -> bool:
-        """Whether the options leave no leaves to choose that are fitted."""
-        return self.fit and self.leaf_bits != "auto" and self.cost is None
+    def open(self) -> bool:
+        """Whether the options leave leaves to choose that are fitted."""
+        return self.fit and (self.leaf_bits == "auto" or self.cost is not None)
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, input must
@@ -206,14 +206,13 @@ class Quantize:
 
         Raises OptionError, or ModelError for a forest that is already quantized.
         """
+        if self.fit:
+            return as_given(self, forest, self.ladder(forest, rows, judge))
         self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)
         if self.exact or isinstance(rows, Ranges):
             return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
         shaped, formats, missing = self._words(source, forest, rows, judge)
-        if self.fit:
-            assert rows is not None
-            return self._fitted(source, self._fitting(source, shaped, rows), judge)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
@@ -264,22 +263,19 @@ class Quantize:
             promises.append(ScoresWithin(self.scores))
         return PassResult(result, tuple(promises), report)
 
-    def ladder(self, forest: Forest, rows: Rows) -> FittingLadder | RoundingLadder:
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> LeafLadder:
         """The numbers of leaf bits, ascending."""
-        self.refuse(forest, rows, None)
+        self.refuse(forest, rows, judge)
+        assert rows is not None
         whole = one_sum(forest)
-        shaped, formats, missing = self._words(forest, whole, rows, None)
-        if self.fit:
-            return self._fitting(forest, shaped, rows)
-        bits = range(1, MOST_ROUNDED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        shaped, formats, missing = self._words(forest, whole, rows, judge)
+        most = MOST_FITTED_BITS if self.fit else MOST_ROUNDED_BITS
+        bits = range(1, most + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         settings = tuple((count, replace(self, leaf_bits=count)) for count in bits)
-        known = {**_inputs_report(whole, formats, missing), **_paths(forest, shaped, rows)}
-        return RoundingLadder(whole, shaped, known, settings)
-
-    def _fitting(self, source: Forest, shaped: Forest, rows: Rows) -> FittingLadder:
-        bits = range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        settings = tuple((count, self if self.fixed else replace(self, leaf_bits=count)) for count in bits)
-        return FittingLadder(source, shaped, rows, self.noise, _paths(source, shaped, rows), settings)
+        words = _paths(forest, shaped, rows)
+        if self.fit:
+            return FittingLadder(forest, shaped, rows, words, settings, self.noise)
+        return LeafLadder(forest, shaped, rows, {**_inputs_report(whole, formats, missing), **words}, settings)
 
     def _words(
         self, source: Forest, forest: Forest, rows: Rows | None, judge: Judge | None
@@ -351,17 +347,6 @@ class Quantize:
             **_inputs_report(forest, formats, missing),
         }
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
-
-    def _fitted(self, source: Forest, ladder: FittingLadder, judge: Judge | None) -> PassResult:
-        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
-        rungs, counted = list[Rung](), list[float]()
-        for rung in ladder.rungs(ladder.branches()[0].steps):
-            rungs.append(rung)
-            counted.append(limit if self.fixed else required(judge, self).of(rung.forest).counted)
-            if counted[-1] <= limit:
-                break
-        best = rungs[-1] if counted[-1] <= limit else rungs[counted.index(min(counted))]
-        return self.result(source, best, len(rungs))
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""

@@ -27,10 +27,10 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Real, Whole
-from forestc.passes.base import Pass, PassResult, accepted, required
+from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
-from forestc.passes.judge import Judge
-from forestc.passes.ladder import Branch, Rung, climb
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.ladder import Branch, Rung, as_given
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Within
@@ -138,41 +138,32 @@ class RegrowTrees:
             raise OptionError("regrow-trees needs rows: it learns from them", do=f"give --rows, or {remove}")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`, or `Exact` if the forest stays. Raises OptionError, or ModelError for a forest that is not
-        quantized."""
-        rows = accepted(self, forest, rows, judge)
-        ladder = self.ladder(forest, rows)
-        best: Rung | None
-        if self.fixed:
-            best, tried = next(ladder.rungs([self])), 1
-        else:
-            held_out = required(judge, self)
-            best, tried = climb(ladder, lambda rung: held_out.of(rung.forest).within(self.tolerance), ladder.before)
-        if best is None:
-            report = ladder.unchanged | {"tried": tried, "chosen_on_held_out": tried > 1}
-            return PassResult(forest, (Exact(),), report)
-        return self.result(forest, best, tried)
+        """Promises `Within`. Raises OptionError, or ModelError for a forest that is not quantized."""
+        return as_given(self, forest, self.ladder(forest, rows, judge))
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""
-        report = rung.report | {"tried": tried, "chosen_on_held_out": tried > 1}
-        return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
+        return PassResult(rung.forest, (Within(float(self.tolerance)),), rung.report | _chosen(tried))
 
     @property
-    def fixed(self) -> bool:
-        """Whether the options leave nothing to choose."""
-        return "auto" not in (self.trees, self.price, self.leaf_bits)
+    def open(self) -> bool:
+        """Whether an option leaves something to choose."""
+        return "auto" in (self.trees, self.price, self.leaf_bits)
 
-    def ladder(self, forest: Forest, rows: Rows) -> GrowingLadder:
-        return GrowingLadder(forest, rows, self)
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> GrowingLadder:
+        return GrowingLadder(forest, accepted(self, forest, rows, judge), self)
+
+
+def _chosen(tried: int) -> dict[str, Any]:
+    return {"tried": tried, "chosen_on_held_out": tried > 1}
 
 
 class GrowingLadder:
     """The settings of regrow-trees for one forest: for each number of leaf bits and price, ensembles of more and more
-    trees. before: the cost of the forest."""
+    trees. before: the cost of the forest. most_work: stop at this many steps."""
 
     def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
-        self.forest, self.options, self.work = forest, options, 0.0
+        self.forest, self.options, self.work, self.most_work = forest, options, 0.0, WORK
         read = max(1, min(READ, len(forest.features)))
         drawn = rows_to_fit(
             forest, rows, MOST_CODES // read, most_copied=MOST_COPIED // read, own_labels=options.learn == "model",
@@ -196,6 +187,7 @@ class GrowingLadder:
                     for trees in _values(options.trees, TREES)
                 ),
                 grows=True,
+                most=self.before,
             )
             for bits, price in product(_values(options.leaf_bits, BITS[decides]), _values(options.price, PRICES))
         ]
@@ -204,7 +196,7 @@ class GrowingLadder:
         for step in cast(Sequence[RegrowTrees], steps):
             growth = self._growth(step)
             work = self._steps(growth)
-            if self.work and self.work + work > WORK:
+            if self.work and self.work + work > self.most_work:
                 return
             self.work += work
             grown = self.grower.grown(growth)
@@ -217,6 +209,10 @@ class GrowingLadder:
             }
             last = len(grown.trees) < ENDED * growth.rounds * self.grower.outputs
             yield Rung(step, grown.spent, partial(self.made, grown, growth), report, last)
+
+    def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
+        """The forest itself."""
+        return PassResult(self.forest, (Exact(),), self.unchanged | _chosen(tried))
 
     def _steps(self, growth: Growth) -> float:
         """About how many steps growing all trees takes: each level of a tree looks at all rows in each column, and at

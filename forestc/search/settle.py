@@ -1,0 +1,82 @@
+"""Settles a pass: where its options leave settings open, takes the smallest forest that is good enough.
+
+The portfolio (`forestc.search.portfolio`) climbs the branches of several models at once, by the same rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from forestc.forest.ir import Forest
+from forestc.passes.base import Memory, Pass, PassResult, Remembering, required
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
+from forestc.passes.option_rules import DEFAULT_TOLERANCE
+from forestc.rows.batches import Rows
+
+WORSE = 1.25  # stop behind a branch whose best forest costs this many times the best of all
+
+
+def settled(
+    step: Pass, forest: Forest, rows: Rows | None, judge: Judge | None = None, memory: Memory | None = None
+) -> PassResult:
+    """What a pass makes of a forest. Of open settings it takes the cheapest that are good: within the tolerance on the
+    judge's rows, or by the pass's own promise. memory: arrays of earlier runs with other options. Raises OptionError
+    where a judge is needed and there is none, and the errors of the pass."""
+    if not isinstance(step, Laddered) or not step.open:
+        if memory is not None and isinstance(step, Remembering):
+            return step.run_remembering(forest, rows, memory)
+        return step.run(forest, rows, judge)
+    losses: list[tuple[Rung, Loss]] = []
+    limit = DEFAULT_TOLERANCE if step.tolerance is None else float(step.tolerance)
+
+    def good(rung: Rung) -> bool:
+        if step.needs_judge:
+            losses.append((rung, required(judge, step).of(rung.forest)))
+        return rung.smaller and all(loss.within(limit) for _, loss in losses[-1:])
+
+    ladder = step.ladder(forest, rows, judge)
+    best, tried = climb(ladder, good)
+    other = ladder.otherwise(losses, tried) if best is None else step.result(forest, best, tried)
+    return other if isinstance(other, PassResult) else settled(other, forest, rows, judge)
+
+
+def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
+    """The cheapest rung that is good and cheaper than its branch's `most`, or None; and the number of rungs tried."""
+    best: Rung | None = None
+    tried = 0
+
+    def scored(branch: Branch, most: float) -> Iterator[tuple[int, Rung, bool]]:
+        nonlocal tried
+        for number, rung in enumerate(ladder.rungs(branch.steps)):
+            tried += 1
+            if branch.grows and rung.cost >= most:
+                return
+            yield number, rung, good(rung)
+
+    for branch in ladder.branches():
+        most = branch.most if best is None else best.cost
+        found, _ = best_of(branch, scored(branch, most))
+        if found is not None and found.cost < most:
+            best = found
+        cheapest = math.inf if found is None else found.cost
+        if best is not None and not branch.grows and cheapest > WORSE * best.cost:
+            break
+    return best, tried
+
+
+def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
+    """The cheapest good rung of a branch, or None, and the least cost of all that were tried. A branch that grows ends
+    at the first good one, a branch that shrinks after several failing ones. scored: the number of each rung on its
+    branch, the rung, and whether it is good; made one by one."""
+    best, least, missed = None, math.inf, 0
+    for number, rung, good in scored:
+        least = min(least, rung.cost)
+        if good and (best is None or rung.cost < best.cost):
+            best = rung
+        missed = 0 if good else missed + 1
+        enough = best is not None or number >= branch.at_least
+        if rung.last or (good if branch.grows else missed >= branch.give_up and enough):
+            break
+    return best, least
