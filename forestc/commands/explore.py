@@ -60,7 +60,7 @@ def explore(options: ExploreOptions) -> Study:
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
     (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
     its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
-    tolerance: recommends the smallest design that loses at most this accuracy against the model, 1.25 standard errors
+    tolerance: recommends the smallest design that loses at most this accuracy against the model, a standard error
     counted as lost; without it the smallest within a standard error of the model's accuracy on the same rows, or of the
     best where models are trained.
     classes: names of the model's classes as in the labels, in its order, where they differ.

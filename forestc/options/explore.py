@@ -50,7 +50,7 @@ class ExploreOptions:
     tolerance: float | str | None = option(
         None,
         "--tolerance",
-        "recommend the smallest design that loses at most this accuracy against the model, 1.25 standard errors "
+        "recommend the smallest design that loses at most this accuracy against the model, a standard error "
         "counted as lost, such as 0.01 or 1%; default: the smallest within a standard error of the model's accuracy, "
         "or of the best where models are trained",
         "SHARE",

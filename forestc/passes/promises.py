@@ -28,7 +28,7 @@ from forestc.errors import CheckError
 from forestc.forest.evaluate import Evaluation, missing_words, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
-from forestc.passes.judge import ERRORS, Loss
+from forestc.passes.judge import Loss
 from forestc.passes.quantize.exact_leaves import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import LargestError
@@ -513,7 +513,7 @@ class Within(Promise):
 
     def meaning(self) -> str:
         return (
-            f"the accuracy (or R squared) lost on the held-out rows, plus {ERRORS} standard errors, is at most "
+            f"the accuracy (or R squared) lost on the held-out rows, plus a standard error, is at most "
             f"{self.tolerance:g}"
         )
 
@@ -533,7 +533,7 @@ class _WithinCheck(PromiseCheck[Within]):
             raise CheckError(
                 f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
                 f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the loss and "
-                f"{ERRORS} standard errors are above the tolerance, {self.promise.tolerance:.4f}",
+                f"a standard error are above the tolerance, {self.promise.tolerance:.4f}",
                 do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )
         return {}

@@ -8,7 +8,6 @@ from typing import TypeAlias
 from forestc.exploration.choice import Choice, against_model, choice, counted
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Study, Trial
-from forestc.passes.judge import ERRORS
 
 Words: TypeAlias = tuple[str | Trial, ...]  # a trial stands for its number, which may be a link
 
@@ -49,7 +48,7 @@ def _head(study: Study, chosen: Choice) -> str:
         of = "the model's accuracy, or better" if against_model(study) else "the best"
         return f"{which} within a standard error of {of}: "
     points = f"{100 * tolerance:g} point{'' if tolerance == 0.01 else 's'}"
-    loses = f"loses at most {points} of accuracy, {ERRORS:g} standard errors counted"
+    loses = f"loses at most {points} of accuracy, a standard error counted"
     if chosen.within:
         return f"{which} that {loses}: "
     return f"No design {loses}. The one that loses least, {100 * counted(chosen.taken, chosen.best):.1f} points: "

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from forestc.forest.summary import counted, shown
-from forestc.passes.judge import ERRORS
 from forestc.report.widths import as_text
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
 
@@ -164,7 +163,7 @@ def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> lis
         for trial in level["table"]
     ]
     first = level["table"][0]
-    how = f"judged on {level['judged_on']}; lost + {ERRORS} standard errors must be within {100 * level['tolerance']:g}"
+    how = f"judged on {level['judged_on']}; lost + a standard error must be within {100 * level['tolerance']:g}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how} points"
     heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
     return [made(title, ("way", level["unit"], *heads, "within tolerance"), rows)]

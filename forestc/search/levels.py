@@ -280,7 +280,8 @@ def searched(
 ) -> Plan:
     """The passes that a search of level 2 or 3 takes. folds: the rows that score the trials; how: the same in words.
     size: what is minimized. keep: a key of KEEPS. first: what the passes of -O1 make, if that is known. repeated:
-    folds of other deals of the rows. Raises ForestcError, and LateError if the time is over before anything was scored."""
+    folds of other deals of the rows. Raises ForestcError, and LateError if the time ends before anything is scored.
+    """
     limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
     search = Search(source, rows, folds, size, limit, stop, progress, repeated=repeated)
     paths = parse_passes(PATHS, PASSES)

@@ -127,7 +127,7 @@ def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_coun
     assert choice(study(UNPRUNED, *tried, beside, tolerance=0.01)).taken.number == 7
     assert choice(study(UNPRUNED, *tried, tolerance=0.02)).taken.number == 5
     assert said(study(*tried, tolerance=0.01))[0].startswith(
-        "Smallest that loses at most 1 point of accuracy, 1.25 standard errors counted: trial 3, 14 LUTs"
+        "Smallest that loses at most 1 point of accuracy, a standard error counted: trial 3, 14 LUTs"
     )
     nothing = study(*(lost(one, 0.1) for one in FRONT), tolerance=0.01)
     assert not choice(nothing).within

@@ -381,5 +381,5 @@ def test_a_design_that_was_chosen_among_settings_says_so_and_its_table_says_yes_
     assert any(note.startswith(f"chosen among {tried} settings on the held-out rows") for note in figures["notes"])
     table = level_tables(figures["level"], lambda title, heads, rows: (title, rows))
     ((title, rows),) = table
-    assert "lost + 1.25 standard errors must be within 5 points" in title
+    assert "lost + a standard error must be within 5 points" in title
     assert [row[-1] for row in rows] == ["yes" if trial["good"] else "no" for trial in figures["level"]["table"]]

@@ -76,7 +76,7 @@ class ExtractRules:
     tolerance.
     longest: the most conditions of a clause; nothing for no limit.
     balanced: whether all classes weigh the same while rules are learnt, however many rows they have.
-    tolerance: the accuracy that may be lost against the model on held-out rows, including 1.25 standard errors.
+    tolerance: the accuracy that may be lost against the model on held-out rows, including a standard error.
     comparators: how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.
     seconds: time limit; only results that reach it depend on the machine's speed.
     copies: number of copies of each row with mixed values.

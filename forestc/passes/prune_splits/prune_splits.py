@@ -67,7 +67,7 @@ class PruneSplits:
     keep: accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or
     accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    1.25 standard errors.
+    a standard error.
     price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
     regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.
     stride: every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with

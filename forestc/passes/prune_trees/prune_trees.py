@@ -83,8 +83,8 @@ class PruneTrees:
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
     is within it, as all trees then stay.
 
-    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including 1.25 standard
-    errors.
+    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including a standard
+    error.
     weights: what is maximized on the rows: accuracy; balanced, the mean of the classes' accuracies; or of two classes
     four numbers, the worth of a true positive, false negative, true negative and false positive.
     price: auto (as little hardware as the tolerance allows), or what a unit of `cost` is worth, in units of a row

@@ -118,7 +118,7 @@ class Quantize:
     change: largest share of decisions, or for regression largest error over the range of scores, that may change on
     the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    1.25 standard errors; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
+    a standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
     given rows. Without it nothing is judged, but with fit it is 0.01.
     fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.

@@ -76,8 +76,8 @@ class RegrowTrees:
     within it, as the forest then stays.
 
     learn: labels (of the rows; the model's decisions where there are none), or model (its decisions or values).
-    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including 1.25 standard
-    errors.
+    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including a standard
+    error.
     trees: of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the
     tolerance.
     price: the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.

@@ -65,7 +65,7 @@ class ShareThresholds:
     kmeans: instead of these, the number of thresholds per feature, the centers of clusters (Jinguji et al. 2018).
     budget: the largest number of comparators in all; thresholds are removed where this changes least.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    1.25 standard errors; default 0.01. Without path_change, exceptions, kmeans and budget the pass searches for the
+    a standard error; default 0.01. Without path_change, exceptions, kmeans and budget the pass searches for the
     fewest comparators within it, and keeps the thresholds if there are none.
     prefer: few-bits (of the smallest sets of thresholds, one with the fewest binary digits) or middle (the middle of
     the interval, as in the paper).
