@@ -19,6 +19,8 @@ from forestc.rows.batches import ArrayRows, Batch
 from forestc.search import folds as folds_module
 from forestc.search.cross_validation import CrossJudge
 from forestc.search.folds import folds_of
+from forestc.search.levels import searched
+from forestc.search.sizes import Size
 
 
 def rows_of(kind):
@@ -128,3 +130,32 @@ def test_of_many_rows_every_nth_is_kept_and_no_batch(monkeypatch):
     X, y, share = folds_module._arrays(rows)
     assert X[:, 0].tolist() == list(range(0, 100, 4)) and y.tolist() == [n % 3 for n in range(0, 100, 4)]
     assert share == 1 / 4 and rows.most <= 2
+
+
+def test_other_deals_hold_out_every_row_once_and_repeat():
+    model, X, rows = rows_of("forest-binary")
+    found = folds_of(model, load(model), rows)
+    assert found.repeated is not None
+    deals = [found.folds, found.repeated(1), found.repeated(2), found.repeated(1)]
+    judged = [[np.ascontiguousarray(fold.judge.held_out.X) for fold in folds] for folds in deals]
+    for folds in judged:
+        assert sorted(map(bytes, np.concatenate(folds))) == sorted(map(bytes, X))
+    assert all(np.array_equal(a, b) for a, b in zip(judged[1], judged[3], strict=True))
+    assert not np.array_equal(judged[0][0], judged[1][0]) and not np.array_equal(judged[1][0], judged[2][0])
+
+
+def test_a_setting_that_is_just_too_much_is_tried_on_further_deals():
+    model, X, rows = rows_of("forest-binary")
+    source = load(model)
+    found = folds_of(model, source, rows)
+    size = Size(lambda after: float(after.n_nodes), "nodes", "lut6")
+    more = 0
+    for tolerance in (0.0, 0.01, 0.02, 0.04):
+        given = {"how": "folds", "tolerance": tolerance}
+        alone = searched(2, source, rows, found.folds, size, **given)
+        again = searched(2, source, rows, found.folds, size, repeated=found.repeated, **given)
+        for trial in again.trials:
+            assert trial.loss.rows <= 5 * len(X) and trial.good <= trial.loss.within(tolerance)
+        more += sum(trial.loss.rows > len(X) for trial in again.trials)
+        assert all(trial.loss.rows <= len(X) for trial in alone.trials)
+    assert more > 0
