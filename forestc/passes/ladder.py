@@ -100,6 +100,14 @@ def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
     return result
 
 
+class AtGivenSettings:
+    """Gives a pass that has a ladder its `run`."""
+
+    def run(self: Laddered, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """As `Pass` has it; `settled` chooses open settings. Raises the errors of `ladder`."""
+        return as_given(self, forest, self.ladder(forest, rows, judge))
+
+
 def known(forest: Forest) -> Callable[[], Forest]:
     """What a rung makes whose forest is made already."""
     return lambda: forest

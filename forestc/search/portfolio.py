@@ -254,19 +254,20 @@ class _Climb:
                 break
         return self.best < math.inf
 
-    def _add(self, step: Laddered, make: Callable[[], Rung], cost: float, loss: Loss) -> bool:
-        """Whether the trial is good. make: its rung of the model."""
+    def _add(self, rung: Rung, loss: Loss, made: Rung | None) -> bool:
+        """Whether the trial is good. made: its rung of the model, None where that is not made yet."""
         self.tried += 1
         name = self.family.name
         self.search.progress(f"{name}: {self.tried} settings tried")
-        passes = (*self.family.before, step, SIMPLIFY)
-        return self.search.add(name, passes, partial(self._results, step, make), cost, loss).good
+        passes = (*self.family.before, rung.step, SIMPLIFY)
+        return self.search.add(name, passes, partial(self._results, rung.step, made), rung.cost, loss).good
 
-    def _results(self, step: Laddered, make: Callable[[], Rung]) -> list[PassResult]:
+    def _results(self, step: Laddered, made: Rung | None) -> list[PassResult]:
         """What the passes of a trial make of the model."""
         base = self.search.base
         before = base.made(self.family.before)
-        chosen = step.result(base.after(self.family.before), make(), 1)
+        made = made or next(self.ladders[base].rungs([step]))
+        chosen = step.result(base.after(self.family.before), made, 1)
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
@@ -284,16 +285,12 @@ class _Climb:
             if last is None or last[0].cost >= most:
                 break
             rung, loss = last
-            make = partial(_itself, rung) if base in self.search.places else partial(self._made, step)
-            loss = self._confirmed([step], self.errors, loss)
-            yield number, rung, self._add(rung.step, make, rung.cost, loss)
+            made = rung if base in self.search.places else None
+            yield number, rung, self._add(rung, self._confirmed([step], self.errors, loss), made)
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
             if stale == STALE:
                 break
-
-    def _made(self, step: Pass) -> Rung:
-        return next(self.ladders[self.search.base].rungs([step]))
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
         """A rung of each fold, and the loss on the folds so far."""
@@ -355,11 +352,7 @@ class _Climb:
             pairs = zip(search.folds, search.places, strict=True)
             errors = [fold.judge.errors([rungs[place].forest])[0] for fold, place in pairs]
             loss = self._confirmed(steps[: steps.index(rung.step) + 1], errors, search.judge.loss(errors))
-            yield number, rung, self._add(rung.step, partial(_itself, rung), rung.cost, loss)
+            yield number, rung, self._add(rung, loss, rung)
             if len(ladders) == 1:
                 own = next(ladders[search.base], None)
             number += 1
-
-
-def _itself(rung: Rung) -> Rung:
-    return rung

@@ -16,6 +16,7 @@ from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
+from forestc.search.settle import settled
 
 HEAD = """forest "t"
 source "" "" ""
@@ -41,7 +42,7 @@ def passed(step, *trees, head=FLOATS, rows=None):
     )
     forest = parse_forest(text)
     judge = Judge(forest, LARGE) if rows is LARGE else None
-    lines = print_forest(step.run(forest, rows, judge).forest).splitlines()
+    lines = print_forest(settled(step, forest, rows, judge).forest).splitlines()
     kept = [line for line in lines if re.match(r'feature "a"|bias|decision|scale|aggregate (?!sum)|tree|\d+:', line)]
     return "\n".join(re.sub(" column 0 raw float32| on scores| outputs 0", "", line) for line in kept) + "\n"
 

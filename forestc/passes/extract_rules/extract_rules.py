@@ -37,7 +37,7 @@ from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.ladder import Branch, Rung, as_given, known
+from forestc.passes.ladder import AtGivenSettings, Branch, Rung, known
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
@@ -65,7 +65,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class ExtractRules:
+class ExtractRules(AtGivenSettings):
     """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After quantize.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
@@ -113,11 +113,6 @@ class ExtractRules:
         if not have_rows(rows):
             raise OptionError("extract-rules learns from rows", do="give --rows, or remove it from the passes")
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`. Raises OptionError, also if all rows are of one class, and ModelError for a forest that is
-        not quantized."""
-        return as_given(self, forest, self.ladder(forest, rows))
-
     @property
     def open(self) -> bool:
         """Rules are scored at any complexity, as they keep nothing by themselves."""
@@ -147,7 +142,8 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Raises KeyboardInterrupt if the user interrupted the learning, and what it found is not good enough."""
+        """Raises OptionError if all rows are of one class, and KeyboardInterrupt if the user interrupted the learning,
+        and what it found is not good enough."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)

@@ -25,7 +25,7 @@ from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.ladder import Branch, Rung, as_given
+from forestc.passes.ladder import AtGivenSettings, Branch, Rung, as_given
 from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
@@ -58,7 +58,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class PruneSplits:
+class PruneSplits(AtGivenSettings):
     """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After quantize.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
@@ -138,10 +138,6 @@ class PruneSplits:
                 "prune-splits needs rows: they say which splits are needed",
                 do="give --rows, or remove it from the passes",
             )
-
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`. Raises OptionError, or ModelError for a forest that is not quantized."""
-        return as_given(self, forest, self.ladder(forest, rows, judge))
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult:
         """As `Remembering` has it: at a given price it goes on from the highest lower one that is known."""

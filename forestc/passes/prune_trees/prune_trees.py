@@ -32,7 +32,7 @@ from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.ladder import Branch, Rung, as_given
+from forestc.passes.ladder import AtGivenSettings, Branch, Rung
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.option_rules import FLAG, PRICE, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Within
@@ -77,7 +77,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class PruneTrees:
+class PruneTrees(AtGivenSettings):
     """Keeps the trees that the rows need and sets the decision's threshold or the regression's scale to them.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
@@ -160,11 +160,6 @@ class PruneTrees:
         if not have_rows(rows):
             raise OptionError("prune-trees needs rows", do="give --rows, or remove it from the passes")
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one
-        another, and ModelError for a forest that is not quantized."""
-        return as_given(self, forest, self.ladder(forest, rows, judge))
-
     @property
     def open(self) -> bool:
         return self.share == "auto"
@@ -175,6 +170,7 @@ class PruneTrees:
         return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
 
     def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> SelectingLadder:
+        """Raises OptionError, also for limits that contradict one another."""
         return SelectingLadder(forest, accepted(self, forest, rows, judge), self)
 
 

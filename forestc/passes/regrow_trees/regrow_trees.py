@@ -30,7 +30,7 @@ from forestc.parameters import Choice, Parameter, Real, Whole
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.ladder import Branch, Rung, as_given
+from forestc.passes.ladder import AtGivenSettings, Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Within
@@ -69,7 +69,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class RegrowTrees:
+class RegrowTrees(AtGivenSettings):
     """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After quantize.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
@@ -136,10 +136,6 @@ class RegrowTrees:
             raise OptionError("regrow-trees needs a model of two classes or more", do=remove)
         if not have_rows(rows):
             raise OptionError("regrow-trees needs rows: it learns from them", do=f"give --rows, or {remove}")
-
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`. Raises OptionError, or ModelError for a forest that is not quantized."""
-        return as_given(self, forest, self.ladder(forest, rows, judge))
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""
