@@ -28,7 +28,7 @@ from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Fold
-from forestc.search.portfolio import SIMPLIFY, Family, Search, Stop, Trial
+from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, Search, Stop, Trial
 from forestc.search.sizes import Size
 
 DEFAULT_EFFORT = 2  # of 1 to 3, see `Stop`
@@ -150,6 +150,9 @@ def level_number(level: int | str | None) -> int | None:
 def check_search(level: int | None, named: object, **options: object) -> None:
     """Raises OptionError for an option of a search, such as tolerance, without a level that searches."""
     given = [name for name, value in options.items() if value is not None]
+    keep = options.get("keep")
+    if keep is not None and keep not in KEEPS:
+        raise OptionError(f"keep={keep}", do=f"use {' or '.join(KEEPS)}")
     if given and (level not in SEARCHING or named is not None):
         instead = ", or write it as an option of a pass" if given[0] == "tolerance" else ", or remove it"
         article = "an" if given[0][0] in "aeiou" else "a"
@@ -301,7 +304,8 @@ def searched(
         ]
         best.append(search.known(plain))
     chosen = min(best, key=lambda trial: trial.size)
-    notes = [*(f"{name}: {why}" for name, why in search.refused.items()), *notes]
+    refused = [f"{name}: {why}" for name, why in search.refused.items() if why != TOO_LARGE]
+    notes = [*refused, *notes]
     if chosen is plain and not plain.good:
         notes.append(
             f"-O{level}: nothing smaller than -O1 keeps the accuracy: on {plain.loss.rows} other rows -O1 itself loses "
