@@ -64,7 +64,7 @@ STRIDES = {1: 4, 2: 3, 3: 1}  # every n-th of prune-splits' prices is tried, by 
 FEW_ROWS = 5_000  # up to as many rows, small ensembles are grown with noise
 FEW_SAMPLES = 200_000  # up to as many rows times trees, quick pruning rewires splits and makes all copies of rows
 # Steps of growing on each fold at -O2, of about a nanosecond; and more of them for each row in each tree of the model.
-QUICK_WORK, QUICK_SHARE = 1.5e9, 5e3
+QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # trials take seconds
 
 
