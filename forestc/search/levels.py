@@ -326,7 +326,9 @@ def _climbed(level: int, search: Search, keep: str | None) -> None:
         if not isinstance(family.step, Refusing) or _refused(family.step, source, rows) is None:
             search.climb(family)
 
-    for family in families(level, source, limit, size.cost, effort, search.count, keep):
+    tried = families(level, source, limit, size.cost, effort, search.count, keep)
+    for number, family in enumerate(tried, 1):
+        search.place = f"-O{level}, {number} of {len(tried)}, "
         climb(family)
     if level == SEARCHING[-1] and effort > 1 and keep is None:
         best = search.smallest()

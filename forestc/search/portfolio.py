@@ -127,7 +127,8 @@ class _Place:
 @dataclass
 class Search:
     """Tries families of settings on a model, its rows and folds. tolerance: what may be lost on the judged rows.
-    refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them."""
+    refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them. place:
+    where the search stands among its families, for progress."""
 
     model: Forest
     rows: Rows
@@ -139,6 +140,7 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     repeated: Callable[[int], tuple[Fold, ...]] | None = None
+    place: str = ""
 
     def __post_init__(self) -> None:
         self.base = _Place(self.model, self.rows)
@@ -258,7 +260,9 @@ class _Climb:
         """Whether the trial is good. made: its rung of the model, None where that is not made yet."""
         self.tried += 1
         name = self.family.name
-        self.search.progress(f"{name}: {self.tried} settings tried")
+        best = self.search.cheapest
+        found = f", the best costs about {best:,.0f} {self.search.size.unit}" if best < math.inf else ""
+        self.search.progress(f"{self.search.place}{name}: {self.tried} settings tried{found}")
         passes = (*self.family.before, rung.step, SIMPLIFY)
         return self.search.add(name, passes, partial(self._results, rung.step, made), rung.cost, loss).good
 
