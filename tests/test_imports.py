@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
@@ -44,3 +45,13 @@ def test_a_small_model_is_compiled_without_numba_and_pandas(tmp_path):
     words = ["compile", model, "--rows", rows, "--latency", "2", "--out", tmp_path / "out"]
     assert not SLOW & loaded(tmp_path, *words)
     assert (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_levels_that_do_not_search_load_no_trainer(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    path = tmp_path / "m.forest"
+    path.write_text(print_forest(load(RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y))))
+    np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    rows = ["--rows", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "out"), "--target", "verilog"]
+    modules = loaded(tmp_path, "compile", path, *rows, "-O1")
+    assert not {name for name in modules if name.startswith(("forestc.training", "forestc.search.folds"))}

@@ -22,8 +22,6 @@ from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
 from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Fold
-from forestc.search.finalists import synthesized
-from forestc.search.folds import folds_of
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING, Plan, plan, searched, searches
 from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
@@ -119,6 +117,8 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
         folds: tuple[Fold, ...] = (Fold(source, fit, Judge(source, held_out)),)
         how, repeated = "held-out rows", None
     else:
+        from forestc.search.folds import folds_of  # trainers, which no other level needs
+
         progress("training the model again on parts of the rows, to judge on the others")
         try:
             trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
@@ -135,6 +135,8 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     )  # fmt: skip
     device = options.device if not options.no_synth and until == math.inf else None  # synthesis takes minutes
     if device is not None:
+        from forestc.search.finalists import synthesized
+
         best_plan = synthesized(best_plan, device, wanted.lowering, native=options.native, progress=progress)
     assert best_plan.chosen is not None
     loss = best_plan.chosen.loss
