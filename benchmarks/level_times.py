@@ -1,0 +1,132 @@
+"""What the levels take on large models: seconds of a compilation beside those of -O1, and LUTs.
+
+    python benchmarks/level_times.py --data DIR --json FILE        # DIR/mnist as MNIST is distributed
+
+Models of made rows with noise: 100 boosted trees of depth 6 on 10,000 rows x 50 and on 100,000 x 28, 312 trees of 26
+classes on 4,200 rows, and a random forest of 20 full-depth trees on 30,000 rows x 60, which becomes C. With --data 300
+trees on MNIST, pixels of one bit: without rows, with the 50,000 training rows, and -O2 judged by 10,000 others at a
+tolerance of 0.003; lost is of the accuracy on its 10,000 test rows. Functions are compiled before. LUTs are estimates
+for an UltraScale+.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import a_single_thread  # noqa: F401
+import numpy as np
+from designs import estimated_luts
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from tools import arguments, kept, save, show
+from xgboost import XGBClassifier
+
+import forestc
+from forestc.passes.judge import Judge
+from forestc.rows.batches import ArrayRows
+
+TITLE = "what the levels take on large models"
+MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/commands")
+Rows = tuple[Any, Any]
+
+
+def made(rows: int, columns: int, classes: int, **more: Any) -> Rows:
+    X, y = make_classification(rows, columns, n_classes=classes, random_state=0, **more)
+    return X.astype(np.float32), y
+
+
+def boosted(trees: int, depth: int, **options: Any) -> Callable[[], Any]:
+    return lambda: XGBClassifier(n_estimators=trees, max_depth=depth, n_jobs=2, random_state=0, **options)
+
+
+# name: rows, model, levels, targets
+CASES: dict[str, tuple[Callable[[], Rows], Callable[[], Any], tuple[int, ...], str]] = {
+    "100 trees, 10,000 x 50": (
+        lambda: made(10_000, 50, 2, n_informative=12, n_redundant=8, flip_y=0.1), boosted(100, 6), (1, 2, 3), "verilog",
+    ),
+    "100 trees, 100,000 x 28": (
+        lambda: made(100_000, 28, 2, n_informative=10, n_redundant=6, flip_y=0.15), boosted(100, 6), (1, 2, 3),
+        "verilog",
+    ),
+    "26 classes, 312 trees": (
+        lambda: made(4200, 16, 26, n_informative=14, n_redundant=2, n_clusters_per_class=1, class_sep=2.0),
+        boosted(12, 5), (1, 2, 3), "verilog",
+    ),
+    "random forest, C": (
+        lambda: made(30_000, 60, 3, n_informative=20, flip_y=0.3),
+        lambda: RandomForestClassifier(20, random_state=0, n_jobs=2), (1,), "c",
+    ),
+}  # fmt: skip
+
+
+def main() -> None:
+    options = arguments(__doc__, MEASURES, "data", "only")
+    given = options.parse_args()
+    rows = kept(given)
+    for name, (rows_of, model_of, levels, targets) in CASES.items():
+        wanted = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
+        if name not in wanted or any(row["model"] == name for row in rows):
+            continue
+        X, y = rows_of()
+        X, y = (X[:300], y[:300] % 3) if given.small else (X, y)
+        model = model_of().fit(X, y)
+        runs = [(f"-O{level}", {"level": level, "label": y}, X) for level in levels]
+        rows += compiled(name, model, runs, targets)[0]
+        save(TITLE, rows, given)
+    if given.data is not None and not given.small and not given.only:
+        rows += mnist(given.data / "mnist")
+    show(TITLE, rows, given)
+
+
+def compiled(
+    name: str, model: Any, runs: list[tuple[str, dict[str, Any], Any]], targets: str
+) -> tuple[list[dict[str, Any]], Any]:
+    """A row for each run of a model, and the forest of the last. runs: level in words, options, rows or None. The first
+    runs twice, so that functions are compiled."""
+    rows: list[dict[str, Any]] = []
+    for words, options, X in [runs[0], *runs]:
+        with tempfile.TemporaryDirectory() as folder:
+            wall, processor = time.perf_counter(), time.process_time()
+            done = forestc.compile(model, X, Path(folder) / "out", name="m", targets=targets, **options)
+            wall, processor = time.perf_counter() - wall, time.process_time() - processor
+        luts = estimated_luts(done.figures) if targets == "verilog" else None
+        row = {"model": name, "level": words, "s": round(wall, 1), "processor_s": round(processor, 1)}
+        rows.append(row | {"passes_s": round(done.figures["seconds"]["passes"], 1), "LUTs": luts})
+    return [row | {"s_to_first": round(row["s"] / rows[1]["s"], 1)} for row in rows[1:]], done.design.forest
+
+
+def mnist(folder: Path) -> list[dict[str, Any]]:
+    """The 300 trees of MNIST, from a file."""
+
+    def images(name: str) -> Any:
+        return (np.frombuffer(gzip.open(folder / name).read(), np.uint8, offset=16).reshape(-1, 784) >> 7) * 1.0
+
+    def labels(name: str) -> Any:
+        return np.frombuffer(gzip.open(folder / name).read(), np.uint8, offset=8).astype(int)
+
+    X, y = images("train-images-idx3-ubyte.gz"), labels("train-labels-idx1-ubyte.gz")
+    fit, held = (X[:50_000], y[:50_000]), (X[50_000:], y[50_000:])
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home) / "mnist.json"
+        boosted(30, 5, learning_rate=0.8)().fit(*fit).save_model(path)
+        runs: list[tuple[str, dict[str, Any], Any]] = [
+            ("-O0, no rows", {}, None), ("-O1", {"level": 1, "label": fit[1]}, fit[0]),
+            ("-O2", {"level": 2, "label": fit[1], "held_out": held, "tolerance": 0.003}, fit[0]),
+        ]  # fmt: skip
+        judge = Judge(
+            forestc.load(path),
+            ArrayRows(images("t10k-images-idx3-ubyte.gz"), labels("t10k-labels-idx1-ubyte.gz")),
+        )
+        rows, smallest = compiled("MNIST, 300 trees", path, runs, "verilog")
+        loss = judge.of(smallest)
+    rows[-1] |= {"accuracy": round(loss.accuracy, 4), "lost": round(loss.lost, 4), "error": round(loss.error, 4)}
+    return rows
+
+
+if __name__ == "__main__":
+    main()
