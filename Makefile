@@ -11,7 +11,7 @@ DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
 .PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment slow figures bench fuzz clean \
-  bench-levels bench-speed bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine \
+  bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine \
   bench-installs figures-check
 
 demo: $(DEMO)
@@ -71,7 +71,7 @@ figures: bench-levels bench-speed bench-installs
 figures-check: $(STAMP)
 	$(BIN)/python benchmarks/golden.py
 
-bench: bench-levels bench-speed bench-installs bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
+bench: bench-levels bench-speed bench-installs bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
 
 bench-levels: $(STAMP)
 	$(call MEASURED,shipped_models)
@@ -86,6 +86,12 @@ bench-speed: $(STAMP)
 bench-installs: $(STAMP)
 	$(call MEASURED,installs)
 	$(BIN)/python benchmarks/installs.py --make --json $(FILES)/make.json
+
+bench-search: $(STAMP)
+	$(if $(DATA),$(call MEASURED,levels,$(WITH_DATA)))
+	$(if $(DATA),$(call MEASURED,stand_ins,$(WITH_DATA)))
+	$(call MEASURED,level_times,$(WITH_DATA))
+	$(call MEASURED,time_limits,--most 150)
 
 bench-exactness: $(STAMP)
 	$(call MEASURED,exactness)
