@@ -245,8 +245,8 @@ class _Climb:
         """Whether any setting is good."""
         for branch in self.ladders[self.search.base].branches():
             before = self.tried
-            found, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
-            cheapest = math.inf if found is None else found.cost
+            taken, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
+            cheapest = math.inf if taken is None else taken.cost
             self.best = min(self.best, cheapest)
             if branch.grows:
                 continue
@@ -261,8 +261,8 @@ class _Climb:
         self.tried += 1
         name = self.family.name
         best = self.search.cheapest
-        found = f", the best costs about {best:,.0f} {self.search.size.unit}" if best < math.inf else ""
-        self.search.progress(f"{self.search.place}{name}: {self.tried} settings tried{found}")
+        cost = f", the best costs about {best:,.0f} {self.search.size.unit}" if best < math.inf else ""
+        self.search.progress(f"{self.search.place}{name}: {self.tried} settings tried{cost}")
         passes = (*self.family.before, rung.step, SIMPLIFY)
         return self.search.add(name, passes, partial(self._results, rung.step, made), rung.cost, loss).good
 

@@ -57,10 +57,10 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
     for branch in ladder.branches():
         most = branch.most if best is None else best.cost
-        found, _ = best_of(branch, scored(branch, most))
-        if found is not None and found.cost < most:
-            best = found
-        cheapest = math.inf if found is None else found.cost
+        taken, _ = best_of(branch, scored(branch, most))
+        if taken is not None and taken.cost < most:
+            best = taken
+        cheapest = math.inf if taken is None else taken.cost
         if best is not None and not branch.grows and cheapest > WORSE * best.cost:
             break
     return best, tried
