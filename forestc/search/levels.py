@@ -195,11 +195,6 @@ def plan(named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, 
     return Plan(wanted, tuple(passes), tuple(notes))
 
 
-def judges(step: Pass) -> bool:
-    """Whether a pass measures accuracy on held-out rows."""
-    return getattr(step, "tolerance", None) is not None or getattr(step, "needs_judge", False)
-
-
 def searches(level: int | None, rows: Rows | None, scores: float | None) -> TypeGuard[int]:
     """Whether a level searches, given these rows and scores."""
     return level in SEARCHING and have_rows(rows) and scores is None
