@@ -323,7 +323,7 @@ def _climbed(level: int, search: Search, keep: str | None) -> None:
 
     tried = families(level, source, limit, size.cost, effort, search.count, keep)
     for number, family in enumerate(tried, 1):
-        search.place = f"-O{level}, {number} of {len(tried)}, "
+        search.heading = f"-O{level}, {number} of {len(tried)}, "
         climb(family)
     if level == SEARCHING[-1] and effort > 1 and keep is None:
         best = search.smallest()

@@ -127,8 +127,8 @@ class _Place:
 @dataclass
 class Search:
     """Tries families of settings on a model, its rows and folds. tolerance: what may be lost on the judged rows.
-    refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them. place:
-    where the search stands among its families, for progress."""
+    refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them.
+    heading: begins each line of progress."""
 
     model: Forest
     rows: Rows
@@ -140,7 +140,7 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     repeated: Callable[[int], tuple[Fold, ...]] | None = None
-    place: str = ""
+    heading: str = ""
 
     def __post_init__(self) -> None:
         self.base = _Place(self.model, self.rows)
@@ -262,7 +262,7 @@ class _Climb:
         name = self.family.name
         best = self.search.cheapest
         cost = f", the best costs about {best:,.0f} {self.search.size.unit}" if best < math.inf else ""
-        self.search.progress(f"{self.search.place}{name}: {self.tried} settings tried{cost}")
+        self.search.progress(f"{self.search.heading}{name}: {self.tried} settings tried{cost}")
         passes = (*self.family.before, rung.step, SIMPLIFY)
         return self.search.add(name, passes, partial(self._results, rung.step, made), rung.cost, loss).good
 
@@ -307,8 +307,9 @@ class _Climb:
             yield rung, replace(self.search.judge, folds=self.search.folds[:number]).loss(errors)
 
     def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
-        """The loss, where it is only just too much, on repeats of the folds too, until they show that it is within the
-        tolerance, or too much. steps: of a branch, up to the setting; errors: on the first folds."""
+        """Returns the loss of a setting. If the first folds find only just too much, further deals of the rows are
+        added until the loss is within the tolerance or clearly above it. steps: of a branch, up to the setting.
+        errors: on the first folds."""
         search, folds, known = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
             least = loss.lost + ERRORS * loss.error * REPEATED
