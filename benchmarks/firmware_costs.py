@@ -33,7 +33,6 @@ from tools import arguments, show
 from forestc.backends.c import COptions, emit
 from forestc.backends.c.demands import DEMANDS, Demand
 from forestc.backends.c.inputs import inputs_of
-from forestc.backends.c.types import adds
 from forestc.checks.vectors import Vectors, vectors, with_raw
 from forestc.costs.firmware import EXACT, FIGURES, parsed
 from forestc.errors import ForestcError, MissingToolError, OptionError
@@ -283,7 +282,7 @@ def sampled(
     """By processor, compiler and layout, the builds of a forest."""
     given, taken = given_to(subject), inputs_of(subject.forest, inputs, types)
     c = COptions(c_inputs=inputs, c_types=types, c_layout=layout, c_values="none", c_quantizer="none")  # type: ignore[arg-type]
-    if layout != "branches" and (not adds(subject.forest) or not any(len(t.inner) for t in subject.forest.trees)):
+    if layout != "branches" and (not subject.forest.adds or not any(len(t.inner) for t in subject.forest.trees)):
         return
     try:
         demand = DEMANDS[layout](taken)

@@ -121,11 +121,9 @@ class Predictor:
 
     def _probabilities(self, X: object) -> Any:
         values = self._evaluated(X).values
-        probabilities, start = [], 0
+        probabilities = []
         for part in self.forest.targets:
-            width = part.stop - part.start if len(self.forest.targets) > 1 else values.shape[1]
-            probabilities.append(_normalized(values[:, start : start + width].astype(np.float64)))
-            start += width
+            probabilities.append(_normalized(values[:, part.start : part.stop].astype(np.float64)))
         return probabilities[0] if len(probabilities) == 1 else probabilities
 
     def _decision_function(self, X: object) -> NDArray[np.float64]:
@@ -152,9 +150,7 @@ def has_probabilities(model: Forest) -> bool:
     """Whether the values of a float forest are probabilities of its classes, or proportional to them."""
     if not model.decides:
         return False
-    if model.parts and model.combine.kind != "each":
-        return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
-    return all(_is_probability(model, part) for part in model.targets)
+    return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
 
 
 def _is_probability(model: Forest, part: Part) -> bool:

@@ -217,7 +217,7 @@ def test_a_vote_of_one_softmax_is_that_softmax(tmp_path):
     rows, truth = load_iris(return_X_y=True)
     model = of_classes([boosted()]).fit(rows, truth)
     forest = forestc.quantize(load(model), rows)
-    assert not forest.parts and forest.link.kind == "softmax"
+    assert forest.single and forest.link.kind == "softmax"
 
 
 def test_what_does_not_compile_is_refused_before_the_passes(tmp_path):
@@ -265,4 +265,5 @@ def test_damaged_means_are_refused(change, said):
 
 
 def of_softmax(forest):
-    return len(forest.parts) == 1 and forest.parts[0].link.kind == "softmax" and forest.parts[0].width == 3
+    first, *others = forest.parts
+    return forest.combined and not others and (first.link.kind, first.width) == ("softmax", 3)

@@ -75,7 +75,7 @@ def proof(forest: Forest, folder: Path, seed: int) -> bool:
     """Also whether a forest of another bias is proved, where a sum alone decides."""
     made = lower_with_witness(forest, LoweringOptions(latency=seed % 3, outputs=outputs_of(forest)))
     found = prove_netlist(forest, *made)
-    refuted = forest.parts or prove_netlist(changed(forest, bias=forest.bias + 1), *made).refuted
+    refuted = not forest.single or prove_netlist(changed(forest, bias=forest.bias + 1), *made).refuted
     return not found.proved or found.refuted or not refuted
 
 
@@ -91,7 +91,7 @@ def in_c(
     if inputs == "raw":
         names = np.random.default_rng(seed).choice(list(TYPES), forest.columns)
         c["types"] = ",".join(f"{k + 1}={name}" for k, name in enumerate(names))
-    adds = forest.parts or forest.aggregate.kind == "sum"  # layouts are for trees that are added
+    adds = forest.adds  # layouts are for trees that are added
     layout = layouts[seed // 11 % len(layouts)] if adds else "auto"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "RANKING", ranking or ranks.RANKING)

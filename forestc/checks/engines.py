@@ -406,13 +406,11 @@ class CEngine(Engine):
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
     """The evaluator's values for every class or output. With one output for two classes, those of both."""
-    columns, start = [], 0
+    columns = []
     for part in forest.targets:
-        width = part.stop - part.start if len(forest.targets) > 1 else evaluation.values.shape[1]
-        values = evaluation.values[:, start : start + width]
-        binary = width == 1 and len(part.classes) == 2
+        values = evaluation.values[:, part.start : part.stop]
+        binary = part.width == 1 and len(part.classes) == 2
         columns.append(np.concatenate([1 - values, values], axis=1) if binary else values)
-        start += width
     return np.asarray(np.concatenate(columns, axis=1), dtype=np.float64)
 
 

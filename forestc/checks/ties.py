@@ -26,7 +26,7 @@ FAR = np.iinfo(np.int64).max  # margin of a leaf that no word has reached
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
     """(rows,) by how much a score is from changing the decision, 0 or more where the decision is the upper class; of an
     argmax the lead of the largest score. None where nothing single is decided."""
-    if forest.parts:
+    if not forest.single:
         return None
     match forest.decision.kind:
         case "threshold":

@@ -236,9 +236,9 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
     if not forest.quantized:
         raise OptionError("an engine takes quantized forests", do="run the passes first, as forestc image does")
     where, do = f"model {forest.name!r}", "compile to verilog or c"
-    if forest.parts:
+    if not forest.single:
         raise ModelError(f"an engine computes no {forest.combine.kind} of several models", where=where, do=do)
-    if forest.aggregate.kind != "sum":
+    if not forest.adds:
         raise ModelError(f"an engine adds trees; it has no {forest.aggregate.kind} of them", where=where, do=do)
     if (
         forest.decision.kind == "argmax"

@@ -200,6 +200,11 @@ def make_forest(
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
+    combine = combine or Combine()
+    if len(parts) == 1 and combine.kind == "each":
+        (part,) = parts
+        aggregate, link, decision, classes = part.aggregate, part.link, part.decision, part.classes
+        scale = None if scale is None else part.scale
     forest = Forest(
         name=name,
         features=tuple(features),
@@ -214,7 +219,7 @@ def make_forest(
         scale=scale,
         provenance=provenance or Provenance(),
         parts=tuple(parts),
-        combine=combine or Combine(),
+        combine=combine,
         carried=tuple(carried),
     )
     try:

@@ -94,8 +94,8 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
     """From the accumulator after the last tree to scores, values and decisions."""
-    answers = [_answer(forest, part, total) for part in forest.parts or (forest.whole,)]
-    if forest.parts and forest.combine.kind != "each":
+    answers = [_answer(forest, part, total) for part in forest.parts]
+    if forest.combined:
         scores = combined(forest, answers)
         values = link_values(scores * float(forest.scale or 1.0) if forest.quantized else scores, forest.link)
         index = decide(forest.decision, scores, values)
@@ -133,7 +133,7 @@ def _labels(answer: _Answer) -> NDArray[Any]:
 
 def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     """The scores of a vote, average or median over the parts (see `Combine`)."""
-    weights = np.array(forest.combine.weights or [1.0] * len(answers))
+    weights = np.array(forest.weights)
     if forest.quantized and forest.combine.kind == "average":
         values = [quantized_values(answer.part, answer.scores, forest.steps) for answer in answers]
         return np.asarray(
@@ -227,9 +227,9 @@ def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
     if forest.quantized:
         total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
     else:
-        precisions = {part.aggregate.precision for part in forest.parts} or {forest.aggregate.precision}
+        precisions = {part.aggregate.precision for part in forest.parts}
         total = np.zeros((rows, forest.n_outputs), dtype=np.float32 if precisions == {"float32"} else np.float64)
-    for part in forest.parts or (forest.whole,):
+    for part in forest.parts:
         here = slice(part.start, part.stop)
         if part.aggregate.kind != "sum":
             total[:, here] = _extreme(total.dtype, low=part.aggregate.kind == "max")
@@ -249,7 +249,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
     first, last = tree.outputs[0], tree.outputs[-1]
     outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
     values = tree.values.take(tree.leaf.take(node), axis=0)
-    part = next((p for p in forest.parts if p.start <= first < p.stop), forest.whole)
+    part = next(part for part in forest.parts if first < part.stop)
     match part.aggregate.kind:
         case "min":
             total[:, outputs] = np.minimum(total[:, outputs], values.astype(total.dtype))

@@ -5,8 +5,8 @@ or `x in set` sends it left, else right; a missing value goes where `missing_lef
 values go to the tree's outputs, the aggregate sums them (tree by tree, in the precision the source
 library sums in), the link turns scores into values, and the decision turns those into a class.
 
-A forest of several parts (votes of whole ensembles, several prediction targets) does that for each part's
-slice of the outputs, and `combine` says how their results are combined.
+A forest does that for each of its parts, whose outputs follow one another. Most forests have one part; votes of whole
+ensembles and several prediction targets have more, and `combine` says how their results are combined.
 
 All arrays are read-only. Trees and forests from unchecked data are made by `forestc.forest.builder` alone; `verify`
 states the rules that they must meet.
@@ -216,7 +216,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """A model within the model: the outputs start .. stop - 1, with their own aggregate, link and decision.
+    """Consecutive outputs start .. stop - 1 with their own aggregate, link and decision: usually the whole model.
 
     classes: this part's labels. scale: as Forest.scale, of this part's scores, once quantized.
     curves: of a part of a quantized average: for each score, ascending integers, equally many for all scores and parts.
@@ -299,8 +299,9 @@ class Forest:
     bias: (n_outputs,) float64, or int64 once quantized.
     scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
     classes: the source's labels by index; empty for regression.
-    parts: usually empty; else consecutive slices of the outputs, which are combined as `combine` says. `aggregate` is
-    then not used, and with `each` neither are `link` and `decision`.
+    parts: never empty, and combined as `combine` says. If there is one (`single`), it repeats the fields `aggregate`,
+    `link`, `decision`, `classes` and `scale`: change those. If several are combined, the last four belong to the scores
+    after the combination; if each is a target of its own, nothing uses them.
     """
 
     name: str
@@ -320,6 +321,12 @@ class Forest:
     carried: tuple[int, ...] = ()
     always_missing: bool = False
     categories: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            object.__setattr__(self, "combine", Combine())
+        if not self.parts or self.single:
+            object.__setattr__(self, "parts", (self.whole,))
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"
@@ -350,14 +357,39 @@ class Forest:
 
     @property
     def whole(self) -> Part:
-        """The whole forest as one part, for forests without parts."""
+        """The forest's own aggregate, link, decision, classes and scale, over all scores."""
         scale = 1.0 if self.scale is None else self.scale
-        return Part(0, self.n_outputs, self.aggregate, self.link, self.decision, self.classes, scale)
+        return Part(0, self.n_scores, self.aggregate, self.link, self.decision, self.classes, scale)
+
+    @property
+    def combined(self) -> bool:
+        """Whether a vote, average or median turns the parts' results into one."""
+        return self.combine.kind != "each"
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one part, with nothing to combine."""
+        return len(self.parts) == 1 and not self.combined
+
+    @property
+    def adds(self) -> bool:
+        """Whether its trees are added, rather than their largest or smallest value taken."""
+        return not self.single or self.aggregate.kind == "sum"
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each part in the combination."""
+        return self.combine.weights or (1.0,) * len(self.parts)
+
+    @property
+    def integer_weights(self) -> tuple[int, ...]:
+        """The weights of a quantized forest, which are whole numbers."""
+        return tuple(map(int, self.weights))
 
     @property
     def targets(self) -> tuple[Part, ...]:
-        """The prediction targets: the parts if each is one, else the forest as a whole."""
-        return self.parts if self.parts and self.combine.kind == "each" else (self.whole,)
+        """The prediction targets, as slices of the scores: the parts if each is one, else the combination alone."""
+        return (self.whole,) if self.combined else self.parts
 
     @property
     def decides(self) -> bool:
@@ -372,7 +404,7 @@ class Forest:
     @property
     def n_scores(self) -> int:
         """Columns of Evaluation.scores."""
-        return self.n_outputs if not self.parts or self.combine.kind == "each" else max(1, len(self.classes))
+        return max(1, len(self.classes)) if self.combined else self.n_outputs
 
     def trees_of(self, part: Part) -> list[int]:
         """Indices of the trees that feed a part; a tree may feed several."""

@@ -37,7 +37,7 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
     """The values of a leaf; before them the class that they are for, where they are one a class."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
-    if len(values) > 1 and len(values) == len(forest.classes) and not forest.parts:
+    if len(values) > 1 and len(values) == len(forest.classes) and forest.single:
         return f"{forest.classes[values.index(max(values))]}: {numbers}"
     return numbers
 

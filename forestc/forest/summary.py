@@ -15,6 +15,7 @@ from forestc.forest.numbers import Category, Float, word_range
 def forest_figures(forest: Forest) -> dict[str, Any]:
     """The keys of `forestc inspect --json`, without the features one by one."""
     used = forest.features_used()
+    classes = [list(part.classes) for part in forest.targets]
     return {
         "name": forest.name,
         "source": f"{forest.provenance.source} {forest.provenance.version}".strip(),
@@ -26,14 +27,14 @@ def forest_figures(forest: Forest) -> dict[str, Any]:
         "features_used": len(used),
         "distinct_conditions": len(forest.conditions.comparators),
         "outputs": forest.n_outputs,
-        "classes": [list(part.classes) for part in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
+        "classes": classes if len(classes) > 1 else classes[0],
         "missing": any(forest.features[i].missing for i in used),
         "categorical": any(isinstance(forest.features[i].number, Category) for i in used),
-        "parts": len(forest.parts),
-        "combine": forest.combine.kind if forest.parts else "none",
-        "aggregate": _kinds(part.aggregate.kind for part in forest.parts or (forest.whole,)),
-        "link": _kinds(part.link.kind for part in forest.parts or (forest.whole,)),
-        "decision": _kinds(part.decision.kind for part in forest.parts or (forest.whole,)),
+        "parts": 0 if forest.single else len(forest.parts),
+        "combine": "none" if forest.single else forest.combine.kind,
+        "aggregate": _kinds(part.aggregate.kind for part in forest.parts),
+        "link": _kinds(part.link.kind for part in forest.parts),
+        "decision": _kinds(part.decision.kind for part in forest.parts),
         "quantized": forest.quantized,
         "notes": list(forest.provenance.notes),
     }

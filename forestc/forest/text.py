@@ -84,13 +84,13 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield f"feature {json.dumps(feature.name)} {feature.number} {place}{labels}{made_up}"
     aggregate, *rest = _judgement(forest.whole, "")
     yield from (aggregate, f"bias {' '.join(repr(b) for b in forest.bias.tolist())}", *rest)
-    for part in forest.parts:
+    for part in () if forest.single else forest.parts:
         yield f"part {part.start} {part.stop}"
         yield from _judgement(part, "part-")
         yield f"part-scale {part.scale!r}"
         if forest.steps:
             yield f"part-curve {' / '.join(' '.join(map(str, curve)) for curve in part.curves)}".strip()
-    if forest.parts:
+    if not forest.single:
         yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
         yield f"scale {forest.scale!r}"

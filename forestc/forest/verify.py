@@ -61,7 +61,7 @@ def verify(forest: Forest) -> None:
         _verify_tree(forest, index, tree, columns_of)
     if forest.quantized:
         fed = {output for tree in forest.trees for output in tree.outputs}
-        for part in forest.parts or (forest.whole,):
+        for part in forest.parts:
             if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
                 raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
         # in Python's integers, as the absolute value of the lowest int64 does not fit int64
@@ -72,10 +72,10 @@ def verify(forest: Forest) -> None:
 
 def _verify_parts(forest: Forest) -> None:
     """The parts follow one another, each valid by itself, and fit their combination."""
-    for index, part in enumerate(forest.parts or (forest.whole,)):
-        where = f"part {index}" if forest.parts else ""
-        outputs = part.stop - part.start
-        before = forest.parts[index - 1].stop if forest.parts and index else 0
+    for index, part in enumerate(forest.parts):
+        where = "" if forest.single else f"part {index}"
+        outputs = part.width
+        before = forest.parts[index - 1].stop if index else 0
         if part.start != before or outputs < 1 or part.stop > forest.n_outputs:
             raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
         _verify_decision(part.decision, len(part.classes), outputs, where)
@@ -84,7 +84,7 @@ def _verify_parts(forest: Forest) -> None:
         numbers = (part.aggregate.divisor, part.scale)
         if not all(math.isfinite(number) for number in numbers) or part.aggregate.divisor == 0 or part.scale <= 0:
             raise ModelError("a link, divisor or scale is not a finite number", where=where)
-    if not forest.parts:
+    if forest.single:
         return
     if forest.parts[-1].stop != forest.n_outputs:
         raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
@@ -134,7 +134,7 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
     """Parts of a quantized average have curves that fit their link; other parts have none."""
-    wanted = forest.quantized and bool(forest.parts) and forest.combine.kind == "average"
+    wanted = forest.quantized and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
     # parts whose values are their scores need no curves
     needed = wanted and (part.width == 1 or part.link != Link())

@@ -54,14 +54,9 @@ def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:
     return balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
 
 
-def adds(forest: Forest) -> bool:
-    """Whether the trees are added, rather than their largest or smallest value taken."""
-    return bool(forest.parts) or forest.aggregate.kind == "sum"
-
-
 def refuse_extremes_of_parts(forest: Forest) -> None:
     """Raises ModelError for parts that take the largest or smallest value of their trees."""
-    for index, part in enumerate(forest.parts):
+    for index, part in enumerate(() if forest.single else forest.parts):
         if part.aggregate.kind != "sum":
             raise ModelError(
                 f"part {index} takes the {part.aggregate.kind} of its trees, which is not compiled for parts",

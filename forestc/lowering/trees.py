@@ -21,7 +21,7 @@ from forestc.forest.evaluate import decide
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
-from forestc.lowering.extremes import adds, balanced, extreme_of, largest_of, prioritized, refuse_extremes_of_parts
+from forestc.lowering.extremes import balanced, extreme_of, largest_of, prioritized, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -119,22 +119,22 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     refuse_extremes_of_parts(forest)
     lowering = _Lowering(forest, DELAYS[options.family].inputs >= TABLE_BITS)
-    extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
-    voting = bool(forest.parts) and forest.combine.kind == "vote"  # scores are votes then, not these sums
+    extremes = [] if forest.adds else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
+    voting = forest.combine.kind == "vote"  # scores are votes then, not these sums
     sums = [extreme.score for extreme in extremes]
     if not sums:
         sums = lowering.sums(voting or wanted != "scores", voting or wanted == "label")
     offsets = lowering.offsets
-    if forest.parts and forest.combine.kind != "each":
+    if forest.combined:
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
     if wanted in ("label", "both"):
         targets = forest.targets
         for index, part in enumerate(targets):
-            here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
+            here = slice(part.start, part.stop)
             if extremes:
                 label = prioritized(lowering.builder, part.decision, extremes)
             else:
-                label = None if forest.parts and forest.combine.kind != "each" else lowering.lone_label(part)
+                label = None if forest.combined else lowering.lone_label(part)
             label = lowering.label(part.decision, sums[here], offsets[here]) if label is None else label
             lowering.builder.output(label_port(index, len(targets)), label)
     if wanted in ("scores", "both"):
@@ -279,9 +279,9 @@ class _Lowering:
         ]
         raised = [0] * forest.n_outputs
         judged: set[int] = set()  # compared with a threshold and nothing else
-        if compared and (not forest.parts or forest.combine.kind in ("each", "vote")):
-            for part in forest.parts or forest.targets:
-                outputs = slice(part.start, part.stop) if forest.parts else slice(None)
+        if compared and forest.combine.kind in ("each", "vote"):
+            for part in forest.parts:
+                outputs = slice(part.start, part.stop)
                 if part.decision.kind != "threshold":
                     least = min(self.offsets[outputs])
                     raised[outputs] = [offset - least for offset in self.offsets[outputs]]
@@ -326,15 +326,11 @@ class _Lowering:
         word = width_for(min(low, offset, 0), max(high, offset, high - offset))
         return self.builder.add((net, constant), word), low, high
 
-    def weights(self) -> list[int]:
-        """The weight of each part."""
-        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
-
     def votes(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """For each class the sum of the weights of the parts that decide for it; and offsets of 0."""
         forest = self.forest
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
-        for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
+        for place, (part, weight) in enumerate(zip(forest.parts, forest.integer_weights, strict=True)):
             here = slice(part.start, part.stop)
             label = self.lone_label(part)
             label = self.label(part.decision, sums[here], self.offsets[here]) if label is None else label
@@ -356,7 +352,7 @@ class _Lowering:
         forest = self.forest
         words: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         offsets = [0] * len(words)
-        for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
+        for place, (part, weight) in enumerate(zip(forest.parts, forest.integer_weights, strict=True)):
             shares = self.shares(place, part, sums) if part.curves and part.link.kind in ("softmax", "shares") else []
             for index, addends in enumerate(words):
                 output = part.start + index % part.width
@@ -476,7 +472,7 @@ class _Lowering:
 
     def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
-        builder, weights = self.builder, self.weights()
+        builder, weights = self.builder, self.forest.integer_weights
         least = min(offset + low for offset, (_, low, _) in zip(self.offsets, sums, strict=True))
         raised = [self.plus(*score, offset - least) for score, offset in zip(sums, self.offsets, strict=True)]
         largest = max(high for _, _, high in raised)

@@ -158,7 +158,7 @@ class _ChangedTies:
         self.first += (self.rows + changed[: NAMED_ROWS - len(self.first)]).tolist()
         self.rows += len(old.index)
         self.changed += len(changed)
-        if len(changed) and not self.before.parts:
+        if len(changed) and self.before.single:
             margin = margins(self.before, old.scores[changed], old.values[changed]).max()
             self.margin = max(self.margin, float(margin))
 

@@ -92,10 +92,8 @@ class LargestError:
         if not len(wanted):
             return
         kept: list[int] = []
-        start = 0
-        for old, new in zip(_widths(self.before, wanted), _widths(self.after, got), strict=True):
-            kept += range(start + ((old, new) == (2, 1)), start + old)
-            start += old
+        for old, new in zip(self.before.targets, self.after.targets, strict=True):
+            kept += range(old.start + ((old.width, new.width) == (2, 1)), old.stop)
         wanted = wanted[:, np.array(kept)].astype(np.float64)
         self._low, self._high = min(self._low, float(wanted.min())), max(self._high, float(wanted.max()))
         with np.errstate(invalid="ignore"):
@@ -107,9 +105,3 @@ class LargestError:
         """The error as it is compared with what was allowed."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)
-
-
-def _widths(forest: Forest, values: NDArray[Any]) -> list[int]:
-    """Columns of the values, target by target."""
-    targets = forest.targets
-    return [part.stop - part.start for part in targets] if len(targets) > 1 else [values.shape[1]]

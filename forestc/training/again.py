@@ -64,7 +64,7 @@ class Original:
             yield Way(self._found, "boosters trained again with the parameters found from the sums in the model")
         elif library and self.known.settings:
             yield Way(getattr(self, f"_{library}"), "boosters trained again with the parameters in the model")
-        if source.parts or len(source.targets) > 1 or not source.trees:
+        if not source.single or not source.trees:
             return
         names = KINDS["averaged" if _averages(source) else "boosted"]
         for name in sorted(names, key=lambda name: name != source.provenance.source):

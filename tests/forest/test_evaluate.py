@@ -34,14 +34,14 @@ def test_evaluator_equals_walking_row_by_row(seed, quantized):
             node = walk(forest, tree, word)
             assert found.leaves[row, index] == tree.ids[node]
             total[list(tree.outputs)] += tree.values[tree.leaf[node]]
-        if not quantized and not forest.parts and forest.aggregate.divisor != 1.0:
+        if not quantized and forest.single and forest.aggregate.divisor != 1.0:
             total = total / len(forest.trees)
         answers = [decided(part, total[part.start : part.stop]) for part in forest.parts]
-        if forest.parts and forest.combine.kind == "vote":
+        if forest.combine.kind == "vote":
             weights = forest.combine.weights or [1] * len(answers)
             pairs = list(zip(answers, weights, strict=True))
             total = [sum(w for k, w in pairs if k == c) for c in range(len(forest.classes))]
-        elif forest.parts:
+        elif not forest.single:
             assert found.index[row].tolist() == answers
         assert np.array_equal(found.scores[row], total)
 

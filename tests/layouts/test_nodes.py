@@ -85,7 +85,7 @@ def assert_same(forest, made, rows):
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(nodes_module.CODES))
 def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
     forest = random_forest(seed, True)
-    if forest.parts or forest.aggregate.kind != "sum":
+    if not (forest.single and forest.adds):
         return
     slots, leaves = slots_of(forest, ranked=ranked), leaves_of(forest)
     subtrees = subtrees_of(forest, slots, leaves)
@@ -123,7 +123,7 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
 @given(st.integers(0, 10**6), st.booleans())
 def test_masks_give_the_evaluators_scores(seed, ranked):
     forest = random_forest(seed, True)
-    if not forest.parts and forest.aggregate.kind == "sum":
+    if forest.single and forest.adds:
         assert_same(forest, masks_of(forest, float_bytes=4 * ranked), words_of(forest, 40, seed))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forestc.backends.c.conditions import Conditions
-from forestc.backends.c.types import adds, constant
+from forestc.backends.c.types import constant
 from forestc.forest.ir import LEAF, Forest, Tree
 
 HOT = 0.75  # share of the rows from which a side is hot
@@ -71,7 +71,7 @@ class Branches:
             return [f"return {constant(values[0])};"]
         lines: list[str] = []
         for output, value in zip(tree.outputs, values, strict=True):
-            if not adds(self.forest):
+            if not self.forest.adds:
                 lines += self.taken(f"scores[{output}]", constant(value + int(self.forest.bias[output])))
             elif value:
                 lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")

@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
 from forestc.backends.c.raw import parsed
-from forestc.backends.c.types import adds
 from forestc.backends.names import identifier
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError, known_names
@@ -128,7 +127,7 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
 def possible(forest: Forest) -> tuple[Layout, ...]:
     """The layouts that `auto` chooses from: for large forests tables alone, as compilers take too long for branches;
     without a split no tables."""
-    if not adds(forest):
+    if not forest.adds:
         return ("branches",)
     splits = sum(len(tree.inner) for tree in forest.trees)
     if splits == 0:
@@ -145,7 +144,7 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
     Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
     could. smaller: what it says of ways to make the forest smaller."""
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
-    if layout in LAYOUTS and layout != "branches" and not adds(forest):
+    if layout in LAYOUTS and layout != "branches" and not forest.adds:
         raise OptionError(f"--c-layout {layout} is for trees that are added", do="use --c-layout branches")
     among = possible(forest)
     if layout in LAYOUTS:

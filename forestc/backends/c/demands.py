@@ -260,7 +260,7 @@ def calls(inputs: Inputs) -> Demand:
 
 def _constant(forest: Forest) -> Demand:
     """The demand of a forest without a split: compilers return what it says, or write its scores."""
-    written = 0.0 if forest.decides and not forest.parts else float(forest.n_scores + forest.n_outputs)
+    written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})
 
@@ -512,7 +512,7 @@ def _distant(inputs: Inputs) -> list[bool]:
 def _common(forest: Forest, trees: int) -> Amounts:
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
-    kind = forest.combine.kind if forest.parts else ""
+    kind = "" if forest.single else forest.combine.kind
     return {
         "one": 1.0,
         "tree": float(trees),
@@ -531,7 +531,7 @@ def _common(forest: Forest, trees: int) -> Amounts:
 
 
 def _stack(forest: Forest) -> Amounts:
-    arrays = forest.n_scores + (forest.n_outputs if forest.parts else 0)
+    arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
     return {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
 
 

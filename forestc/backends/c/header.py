@@ -25,7 +25,6 @@ from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.types import (
     FLOATS,
-    adds,
     asserted,
     constant,
     label_type,
@@ -106,7 +105,6 @@ class _Header:
                 for place, output in enumerate(tree.outputs):
                     starts[output] += int(tree.values[tree.leaf[0], place])
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
-        combined = combined if forest.parts else None
         whole = "" if set(self.inputs.kinds) <= set(FLOATS) else "integers are never missing; "
         whole = whole if self.inputs.floats else whole.replace("integers", "they")
         return {
@@ -127,7 +125,7 @@ class _Header:
             "n_sums": forest.n_outputs if combined else 0,
             "targets": [self._target(index) for index, part in enumerate(forest.targets) if part.classes],
             "several": len(forest.targets) > 1,
-            "largest": self._largest() if forest.parts and forest.combine.kind in ("each", "vote") else [],
+            "largest": self._largest() if not forest.single and forest.combine.kind in ("each", "vote") else [],
             "scale": repr(float(forest.scale or 1.0)),
             "places": [
                 (f"{macro}_{feature_name(i, f.name).upper()}", f.column if self.raw else i)
@@ -159,10 +157,10 @@ class _Header:
             "tables": self.tables.lines() if self.tables else [],
             "score_type": self.score,
             "sums_body": self._sums("sums" if combined else "scores", varying, starts)
-            if adds(forest)
+            if forest.adds
             else self._extremes(),
             "combined_body": combined() if combined else [],
-            "curves": forest.combine.kind == "average" and bool(forest.parts),
+            "curves": forest.combine.kind == "average",
             "shares": {part.link.kind for part in forest.parts if part.curves} & {"softmax", "shares"},
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
@@ -261,7 +259,7 @@ class _Header:
         forest = self.forest
         lines = [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);"]
         lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
-        for part, weight in zip(forest.parts, self._weights(), strict=True):
+        for part, weight in zip(forest.parts, forest.integer_weights, strict=True):
             place = f"scores[{self._decided(part, 'sums')}]"
             lines.append(f"{place} = ({self.score})({place} + {constant(weight)});")
         return lines
@@ -274,18 +272,18 @@ class _Header:
         for index, part in enumerate(forest.parts):
             cuts = ", ".join(map(constant, part.curves[0]))
             lines.append(f"static const {self.score} curve_{index}[{steps}] = {{{cuts}}};")
-        for index, weight in enumerate(self._weights()):
+        for index, weight in enumerate(forest.integer_weights):
             level = f"{self.prefix}_level(sums[{forest.parts[index].start}], curve_{index}, {steps})"
             sums.append(f"scores[1] = ({self.score})(scores[1] + {constant(weight)} * {level});")
         lines += [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);", "scores[1] = 0;", *sums]
-        total = steps * sum(self._weights())
+        total = steps * sum(forest.integer_weights)
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
 
     def _means(self) -> list[str]:
         """The weighted sum of the parts' values for each class."""
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
-        for index, (part, weight) in enumerate(zip(forest.parts, self._weights(), strict=True)):
+        for index, (part, weight) in enumerate(zip(forest.parts, forest.integer_weights, strict=True)):
             values = [f"sums[{part.start + k}]" for k in range(classes)]
             if part.curves and part.link.kind == "softmax":
                 body.append(f"{self.prefix}_below_largest(&sums[{part.start}], {classes});")
@@ -313,7 +311,7 @@ class _Header:
 
     def _median(self) -> list[str]:
         """The weighted median: the smallest sum such that parts with sums up to it have half of the weight."""
-        weights = self._weights()
+        weights = self.forest.integer_weights
         count, needed = len(weights), -(-sum(weights) // 2)
         return [
             f"static const int32_t weights[{count}] = {{{', '.join(map(constant, weights))}}};",
@@ -334,9 +332,6 @@ class _Header:
             "}",
             "scores[0] = sums[best];",
         ]
-
-    def _weights(self) -> list[int]:
-        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
 
     def _predict_each(self) -> list[str]:
         lines = [f"{self.score} scores[{self.forest.n_outputs}];", f"{self.prefix}_scores(x, scores);"]
@@ -421,12 +416,12 @@ class _Header:
             sign, who = (">=", "the highest") if part.decision.ties == "last" else (">", "strict: the lowest")
             comment = f"  /* {who} index wins a tie */"
             return [scores, *self._argmax(f"{count}u", f"scores[k] {sign} scores[best]", comment, made)]
-        text = self._decided(replace(part, stop=count), "scores")
+        text = self._decided(part, "scores")
         return [scores, made, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _reach(self, part: Part) -> tuple[int, int]:
         """The smallest and largest value of a part's last score, which its threshold decides on. For votes and
         averages, those of the sum over all parts for a class."""
-        if self.forest.parts and part not in self.forest.parts:
-            return 0, max(1, self.forest.steps) * sum(self._weights())
+        if self.forest.combined and part not in self.forest.parts:
+            return 0, max(1, self.forest.steps) * sum(self.forest.integer_weights)
         return reach_of(self.forest, part.stop - 1)

@@ -43,25 +43,19 @@ def members(forest: Forest) -> list[tuple[str, str]]:
     return typed or [("none", "uint8_t")]
 
 
-def adds(forest: Forest) -> bool:
-    """Whether trees are added, as tables need."""
-    return bool(forest.parts) or forest.aggregate.kind == "sum"
-
-
 @lru_cache(maxsize=4)  # estimates ask for every tree
 def score_type(forest: Forest) -> str:
     """The C type of scores: signed, the narrowest that holds every partial sum, in any order of the trees."""
-    bounds = sums_of if adds(forest) else reach_of
+    bounds = sums_of if forest.adds else reach_of
     low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
     reach = max(-least, most)
-    if forest.parts and forest.combine.kind == "vote":
+    if forest.combine.kind == "vote":
         most = max(most, int(sum(forest.combine.weights)), len(forest.parts))
-    elif forest.parts and forest.combine.kind == "average":  # a cut may lie one beyond all scores
-        weights = forest.combine.weights or (1,) * len(forest.parts)
+    elif forest.combine.kind == "average":  # a cut may lie one beyond all scores
         mean = [forest.steps if part.curves else reach for part in forest.parts]
         wide = any(part.link.kind == "softmax" for part in forest.parts)  # it compares differences of scores
-        total = sum(int(weight) * reach_of_part for weight, reach_of_part in zip(weights, mean, strict=True))
+        total = sum(weight * reached for weight, reached in zip(forest.integer_weights, mean, strict=True))
         most = max((reach << wide) + 1, total)
         least = -most
     return int_type(min(least, -1), most)
@@ -83,7 +77,7 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
     """Bounds of a score: the smallest and largest sum, or extreme, of the trees that feed it."""
     used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
-    if adds(forest):
+    if forest.adds:
         return bias + sum(map(min, used)), bias + sum(map(max, used))
     joined = max if forest.aggregate.kind == "max" else min
     return bias + joined(map(min, used)), bias + joined(map(max, used))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from forestc.backends.c.types import reach_of
 from forestc.forest.ir import Forest, Part
@@ -67,11 +67,11 @@ class Shown:
 def shown(forest: Forest, prefix: str, kind: CValues) -> Shown | None:
     """The probabilities of a classifier, or the values of a regression; None without a function for its link, so that
     the header has only scores."""
-    if kind == "none" or (forest.parts and forest.combine.kind == "vote"):
+    if kind == "none" or forest.combine.kind == "vote":
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):
         return None
-    made = [_Target(forest, part, prefix, kind) for part in _answered(forest)]
+    made = [_Target(forest, part, prefix, kind) for part in forest.targets]
     if forest.decides:
         lines: list[str] = []
         bounds = []
@@ -86,21 +86,15 @@ def shown(forest: Forest, prefix: str, kind: CValues) -> Shown | None:
     return made[0].values()
 
 
-def _answered(forest: Forest) -> tuple[Part, ...]:
-    """The prediction targets, as parts of the scores."""
-    combined = forest.parts and forest.combine.kind != "each"
-    return (replace(forest.whole, stop=forest.n_scores),) if combined else forest.targets
-
-
 def _reach(forest: Forest, score: int) -> tuple[int, int]:
     """Bounds of a score, of a median or an average of parts too."""
-    if not forest.parts or forest.combine.kind == "each":
+    if not forest.combined:
         return reach_of(forest, score)
     parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
     if forest.combine.kind == "median":
         bounds = [bound for reaches in parts for reach in reaches for bound in reach]
         return min(bounds), max(bounds)
-    weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(parts)]
+    weights = forest.integer_weights
     ends = [
         (0, forest.steps) if part.curves else reaches[score] for part, reaches in zip(forest.parts, parts, strict=True)
     ]
@@ -141,7 +135,7 @@ class _Target:
 
     def __init__(self, forest: Forest, part: Part, prefix: str, kind: str) -> None:
         self.forest, self.part, self.prefix, self.kind = forest, part, prefix, kind
-        self.scale = part.link.slope * (part.scale if forest.parts else float(forest.scale or 1.0))
+        self.scale = part.link.slope * part.scale
         self.first = 0
         for other in forest.targets:
             if other.start < part.start:
@@ -208,10 +202,8 @@ class _Target:
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
         past = max(0.0, -low, high - 1.0)
-        combined = (
-            bool(self.forest.parts) and self.forest.combine.kind == "average"
-        )  # of probabilities, by any threshold
-        about_half = combined or decision.kind != "threshold" or 0.25 < float(decision.threshold) * self.scale < 0.75
+        average = self.forest.combine.kind == "average"  # of probabilities, by any threshold
+        about_half = average or decision.kind != "threshold" or 0.25 < float(decision.threshold) * self.scale < 0.75
         if self.scale <= 0 or past > least or not about_half:
             return None
         most = max(1, *(abs(end) for reach in self.reaches for end in reach))

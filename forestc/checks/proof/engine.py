@@ -147,7 +147,7 @@ def _sums(forest: Forest, image: ImageRead, places: Sequence[Sequence[int]], par
         raise UnprovedError("not each tree is in one slot")
     if image.last_output != forest.n_outputs - 1:
         raise UnprovedError(f"{image.last_output + 1} outputs are in use, and the forest has {forest.n_outputs}")
-    if forest.parts or forest.aggregate.kind != "sum":
+    if not (forest.single and forest.adds):
         raise UnprovedError("the forest does not add its trees")
     limit = 1 << (image.shape.score - 1)
     for output in range(forest.n_outputs):

@@ -29,7 +29,7 @@ from forestc.checks.proof.decision import Form, is_argmax, lone_tree
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
-from forestc.checks.proof.whole import Meaning, equal_everywhere, weights_of, wrong_result
+from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
 from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.lowering.trees import Place, Witness, feature_word
@@ -79,15 +79,15 @@ class _NetlistProof:
         self.ports(outputs)
         labels = [net for port, net in sorted(outputs.items(), key=lambda pair: pair[0].index) if port.kind == "label"]
         scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
-        if not self.forest.parts and self.forest.aggregate.kind != "sum":
+        if not self.forest.adds:
             self.whole()
             return
         expected = self.trees()
         targets = self.forest.targets
-        if self.forest.parts and self.forest.combine.kind == "median":
+        if self.forest.combine.kind == "median":
             self.medians(expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
             return
-        if self.forest.parts and self.forest.combine.kind == "average":
+        if self.forest.combine.kind == "average":
             judged = targets[0].decision.kind == "threshold"  # of the last class alone
             expected = self.averages(expected, [1] if judged and not scores else range(len(self.forest.classes)))
             if judged:
@@ -96,7 +96,7 @@ class _NetlistProof:
                         self.decided(net, targets[0].decision, expected[1:])
                         part.proved += 1
                 labels = []
-        if self.forest.parts and self.forest.combine.kind == "vote":
+        if self.forest.combine.kind == "vote":
             expected = self.votes(expected)
         if scores:
             with self.part("scores", len(scores)) as part:
@@ -106,10 +106,9 @@ class _NetlistProof:
                     part.proved += 1
         if labels:
             with self.part("decision", len(labels)) as part:
-                combined = bool(self.forest.parts) and self.forest.combine.kind != "each"
                 for net, target in zip(labels, targets, strict=True):
-                    here = expected if len(targets) == 1 else expected[target.start : target.stop]
-                    if combined or not self.is_lone_tree(net, target):
+                    here = expected[target.start : target.stop]
+                    if self.forest.combined or not self.is_lone_tree(net, target):
                         self.decided(net, target.decision, here)
                     part.proved += 1
 
@@ -251,11 +250,10 @@ class _NetlistProof:
     def votes(self, sums: list[Form]) -> list[Form]:
         """Proves the label of each part, then the weight of each vote. Returns the forms of the classes' votes."""
         forest = self.forest
-        weights = weights_of(self.forest)
         totals: list[dict[Net, int]] = [{} for _ in forest.classes]
         fixed = [0] * len(forest.classes)
         with self.part("votes", len(forest.parts) * (1 + len(forest.classes))) as part:
-            for index, (voter, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+            for index, (voter, weight) in enumerate(zip(forest.parts, forest.integer_weights, strict=True)):
                 label = self.label_of(index, voter, sums[voter.start : voter.stop])
                 part.proved += 1
                 for kind in range(len(forest.classes)):
@@ -276,7 +274,7 @@ class _NetlistProof:
         fixed = [0] * len(totals)
         classes = list(classes)
         with self.part("curves", len(self.forest.parts) * len(classes)) as part:
-            for index, (member, weight) in enumerate(zip(self.forest.parts, weights_of(self.forest), strict=True)):
+            for index, (member, weight) in enumerate(zip(self.forest.parts, self.forest.integer_weights, strict=True)):
                 scores = sums[member.start : member.stop]
                 shared = bool(member.curves) and member.link.kind in ("softmax", "shares")
                 shares = ShareProof(self, index, member, scores) if shared else None

@@ -156,11 +156,6 @@ def _unconfirmed(words: str) -> str:
     raise TimeoutError(f"the solver sees a difference at {words}, which simulation does not show")
 
 
-def weights_of(forest: Forest) -> list[int]:
-    """The weight of each part."""
-    return [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
-
-
 class Meaning:
     """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
     the features' words."""
@@ -178,14 +173,13 @@ class Meaning:
         steps, classes = max(1, forest.steps), len(forest.classes)
         value = max(steps, *reach) if any(not part.curves for part in forest.parts) else steps
         shares = steps * (2 * steps + classes) if any(part.width > 1 for part in forest.parts) else 0
-        most = max([*(2 * bound for bound in reach), *limits, *cuts, classes, value * sum(weights_of(forest)), shares])
+        total = value * sum(forest.integer_weights)
+        most = max([*(2 * bound for bound in reach), *limits, *cuts, classes, total, shares])
         self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
-        added = bool(forest.parts) or forest.aggregate.kind == "sum"
-        self.sums = (self._sums() if added else self._extremes()) if sums is None else sums(self.width)
+        self.sums = (self._sums() if forest.adds else self._extremes()) if sums is None else sums(self.width)
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}
-        together = bool(forest.parts) and forest.combine.kind != "each"
-        self.scores = combined[forest.combine.kind]() if together else self.sums
+        self.scores = combined[forest.combine.kind]() if forest.combined else self.sums
 
     def _sums(self) -> list[Term]:
         solver, width = self.solver, self.width
@@ -217,7 +211,7 @@ class Meaning:
     def _votes(self) -> list[Term]:
         solver = self.solver
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
-        for part, weight in zip(self.forest.parts, weights_of(self.forest), strict=True):
+        for part, weight in zip(self.forest.parts, self.forest.integer_weights, strict=True):
             label = self.label(part, self.sums[part.start : part.stop])
             for kind in range(len(totals)):
                 vote = solver.choose(solver.equals(label, kind, self.word), weight, 0, self.word)
@@ -228,7 +222,7 @@ class Meaning:
         """For each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
-        for part, weight in zip(self.forest.parts, weights_of(self.forest), strict=True):
+        for part, weight in zip(self.forest.parts, self.forest.integer_weights, strict=True):
             factor = solver.constant(weight, self.width)
             values = [solver.make(kind.BV_MUL, [addend, factor]) for addend in self._values(part)]
             totals = [solver.make(kind.BV_ADD, [total, addend]) for total, addend in zip(totals, values, strict=True)]
@@ -275,7 +269,7 @@ class Meaning:
 
     def _median(self) -> list[Term]:
         """The weighted median: less than half of the weight is below it, and at least half is not above it."""
-        solver, weights = self.solver, weights_of(self.forest)
+        solver, weights = self.solver, self.forest.integer_weights
         half = solver.constant(-(-sum(weights) // 2), self.width)
         median = self.sums[0]
         for score in self.sums:
@@ -312,8 +306,5 @@ class Meaning:
         scores = self.scores
         if port.kind == "score":
             return scores[port.index]
-        targets = self.forest.targets
-        if len(targets) == 1:
-            return self.label(targets[0], scores)
-        part = targets[port.index]
+        part = self.forest.targets[port.index]
         return self.label(part, scores[part.start : part.stop])

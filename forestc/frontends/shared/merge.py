@@ -65,7 +65,7 @@ def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
     for index, forest in enumerate(forests):
         if forest.columns != columns:
             raise ModelError(f"takes {forest.columns} columns, the first {columns}", where=f"{where}, member {index}")
-        if forest.parts:
+        if not forest.single:
             raise ModelError(
                 "is made of parts itself",
                 where=f"{where}, member {index}",

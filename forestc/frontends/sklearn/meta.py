@@ -79,7 +79,7 @@ def refuse_normalized(estimator: Any, where: str) -> None:
 def _refuse_order(forests: list[Forest], where: str) -> None:
     """Raises ModelError for a member whose scores give only the order of its probabilities."""
     for index, forest in enumerate(forests):
-        if any(part.link.kind == "order" for part in forest.parts or (forest.whole,)):
+        if any(part.link.kind == "order" for part in forest.parts):
             raise ModelError(
                 "takes the probabilities of a calibrated model, of which only the decision is read",
                 where=f"{where}, member {index}",
@@ -140,7 +140,7 @@ def read_one_vs_rest(model: Any, where: str) -> Forest:
         classes: tuple[Label, ...] = (0, 1) if model.multilabel_ else labels_of(model.classes_)
         parts = [replace(part, decision=_above(part.link.kind, above, where), classes=classes) for part in merged.parts]
         forest = replace(merged, parts=parts).forest(members[0], Combine("each"), where)
-        return as_outer(forest if model.multilabel_ else _alone(forest), model)
+        return as_outer(forest, model)
     first = members[0]
     if any((m.aggregate, m.link) != (first.aggregate, first.link) for m in members):
         raise ModelError("the members add up in different ways", where=where, do="train them with the same options")
@@ -163,10 +163,10 @@ def _above(link: str, least: float, where: str) -> Decision:
 
 
 def _alone(forest: Forest) -> Forest:
-    """A forest of one part as a forest without parts."""
+    """The forest without a mean over its single part."""
     (part,) = forest.parts
     meaning = {name: getattr(part, name) for name in ("aggregate", "link", "decision", "classes")}
-    return changed(forest, parts=(), combine=Combine(), **meaning)
+    return changed(forest, combine=Combine(), **meaning)
 
 
 def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:

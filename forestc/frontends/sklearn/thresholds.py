@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Combine, Decision, Forest, Link
+from forestc.forest.summary import counted
 from forestc.frontends.shared.exact import labels_of, least_score
 from forestc.frontends.shared.merge import side_by_side
 from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalized
@@ -118,9 +119,9 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
     """The forest of an estimator whose scores are calibrated: its decision function, or probabilities that are
     sums of the trees. Raises ModelError."""
     forest = read_member(estimator, where)
-    if forest.parts or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
+    if not forest.single or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
         raise ModelError(
-            f"is made of {len(forest.parts)} parts and has {len(forest.classes)} of the {len(classes)} classes",
+            f"is made of {counted(len(forest.parts), 'part')} and has {len(forest.classes)} of {len(classes)} classes",
             where=where,
             do="use a single model, and folds that hold every class",
         )
@@ -154,9 +155,9 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
     """The forest of an estimator of two classes with a single score that grows with class 1; and the library's function
     from such scores (n,) to the method's answers for the class `column`."""
     forest = read_member(estimator, where)
-    if forest.parts or len(forest.classes) != 2 or forest.decision.kind == "none":
+    if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
-            f"is made of {len(forest.parts)} parts and has {len(forest.classes)} classes",
+            f"is made of {counted(len(forest.parts), 'part')} and has {len(forest.classes)} classes",
             where=where,
             do="use a single model of two classes",
         )

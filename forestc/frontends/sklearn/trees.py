@@ -219,7 +219,7 @@ def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tu
 
     forest = None if classifier else load_object(init)
     if forest is None or not (
-        (forest.parts, forest.link, forest.decision.kind) == ((), Link(), "none")
+        (forest.single, forest.link, forest.decision.kind) == (True, Link(), "none")
         and (forest.aggregate.kind, forest.n_outputs) == ("sum", outputs)
         and all(feature.number == FLOAT32 for feature in forest.features)
     ):

@@ -84,7 +84,7 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
     if absent is not None and not math.isnan(float(absent)):
         forest = marked_missing(forest, float(absent))
     if hasattr(model, "n_classes_") or type(model).__name__ in ("XGBClassifier", "XGBRFClassifier"):
-        return forest if forest.parts else _labeled(forest, labels_of(model.classes_), where)
+        return _labeled(forest, labels_of(model.classes_), where) if forest.single else forest
     return forest
 
 
@@ -166,7 +166,7 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
         meaning["link"], meaning["decision"], meaning["classes"] = Link(link), decision, class_labels
     provenance = Provenance("xgboost", ".".join(map(str, version)), notes=notes)
     forest = assembled(trees, columns, feature, provenance, where, **meaning)
-    if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and not forest.parts and not forest.classes:
+    if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and forest.single and not forest.classes:
         return _labeled(forest, (0, 1), where)
     return forest
 

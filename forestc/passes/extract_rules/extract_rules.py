@@ -108,7 +108,7 @@ class ExtractRules(AtGivenSettings):
         check_options(self, _RULES)
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.parts or not source.decides:
+        if not (source.single and source.decides):
             raise OptionError("extract-rules needs a model that decides on one class", do="remove it from the passes")
         if not have_rows(rows):
             raise OptionError("extract-rules learns from rows", do="give --rows, or remove it from the passes")

@@ -20,7 +20,7 @@ _Literal = tuple[Condition, bool]  # and whether the condition holds, or does no
 
 def is_rules(forest: Forest) -> bool:
     """Whether a forest is made of clauses, as by extract-rules: quantized chains joined by max or min."""
-    if not forest.quantized or forest.parts or forest.aggregate.kind == "sum" or not forest.decides:
+    if not forest.quantized or forest.adds or not forest.decides:
         return False
     return forest.link.kind == "order" and all(
         len(tree.outputs) == 1 and _is_chain(tree) and len(set(tree.values.flat)) <= 2 for tree in forest.trees

@@ -89,7 +89,7 @@ class PruneExact:
         check_options(self, _RULES)
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.parts or not source.decides:
+        if not (source.single and source.decides):
             raise OptionError("prune-exact needs a model that decides on one class", do="remove it from the passes")
         if source.aggregate.kind != "sum":
             raise OptionError(

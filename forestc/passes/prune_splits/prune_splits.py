@@ -118,7 +118,7 @@ class PruneSplits(AtGivenSettings):
         return self.keep != "decisions"
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.parts:
+        if not source.single:
             raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
         if not source.decides and self.keep == "decisions":
             raise OptionError(

@@ -141,7 +141,7 @@ class PruneTrees(AtGivenSettings):
             object.__setattr__(self, "weights", tuple(self.weights))
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.parts or source.aggregate.kind != "sum" or (not source.decides and source.n_outputs != 1):
+        if not (source.single and source.adds) or (not source.decides and source.n_outputs != 1):
             raise OptionError(
                 "prune-trees needs a sum of trees that decides on one class or gives one value",
                 do="remove it from the passes",

@@ -50,7 +50,7 @@ def fitting_rows(source: Forest, shaped: Forest, rows: Rows, noise: float = 0.0)
     forest with integer thresholds. noise: above 0 each row is joined by a copy whose words move, see `rows.noise`, so
     that leaves are not fitted to single rows. Raises OptionError for a forest that decides nothing, or on several
     classes."""
-    if source.parts or not source.decides:
+    if not (source.single and source.decides):
         raise OptionError(
             "quantize: fit=true needs a model that decides on one class", do="remove it, and give more leaf_bits"
         )

@@ -233,7 +233,7 @@ class Quantize:
         change, kept = measured.change[best], measured.rows > 0
         promises: list[Promise] = [FewChanges(self._most(forest))]
         if ties_left and change > self._most(forest):  # more bits can't help
-            margin = math.inf if forest.parts else 2 * with_error(forest, leaves_tried[best]).error
+            margin = math.inf if not forest.single else 2 * with_error(forest, leaves_tried[best]).error
             promises = [KeepsAllButTies(measured.changed[best], margin)]
         if measured.rows and not measured.paths_changed:
             promises.append(KeepsPaths(decisions=False))
@@ -332,7 +332,7 @@ class Quantize:
             leaves = tried[changed.index(min(changed))]
         result = with_leaves(shaped, leaves)
         exact, error = leaves.exact, leaves.error
-        if forest.parts and forest.combine.kind == "vote":
+        if forest.combine.kind == "vote":
             weights = forest.combine.weights
             exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
             every = exact
@@ -419,7 +419,7 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Row
     errors = [0.0] * len(candidates)
     paths = total_rows = 0
     low, high = math.inf, -math.inf
-    finished = [with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
+    finished = [with_leaves(shaped, leaves) for leaves in candidates] if values or not forest.single else []
     moved = [LargestError(forest, largest) for largest in finished]
     for batch in rows.batches() if rows is not None else ():
         truth = evaluate_quickly(forest, encode(forest, batch.X))

@@ -19,7 +19,7 @@ from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
 from forestc.forest.evaluate import decide, link_values
-from forestc.forest.ir import Aggregate, Combine, Decision, Forest, Link, Part, Tree
+from forestc.forest.ir import Aggregate, Decision, Forest, Link, Part, Tree
 from forestc.passes.combinations import constant_answer
 from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, score_error
 from forestc.passes.quantize.formats import Format
@@ -53,7 +53,7 @@ class Leaves:
 
 def refuse_sums(forest: Forest) -> None:
     """Raises ModelError for a forest that can't be decided by integer sums of leaves."""
-    if forest.parts and forest.combine.kind == "average":
+    if forest.combine.kind == "average":
         for index, part in enumerate(forest.parts):
             if not (_one_mean(forest) or _all_curved(forest)) and not _averageable(forest, part):
                 raise ModelError(
@@ -61,9 +61,9 @@ def refuse_sums(forest: Forest) -> None:
                     where=f"part {index}",
                     do="vote with voting='hard'",
                 )
-    elif not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
+    elif not forest.single and not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
         raise ModelError("parts that are regressions are read but not compiled yet", do="train them apart")
-    for part in forest.parts or (forest.whole,):
+    for part in forest.parts:
         if part.aggregate.kind != "sum":
             raise ModelError(
                 f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
@@ -93,9 +93,9 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """The forest without parts, if it is a mean of parts whose values are their scores or of a single softmax, or a
+    """The forest as one part, if it is a mean of parts whose values are their scores or of a single softmax, or a
     mean that answers every input alike; else unchanged."""
-    if not forest.parts or forest.combine.kind != "average":
+    if forest.combine.kind != "average":
         return forest
     answer = constant_answer(forest)
     if answer is not None:
@@ -103,7 +103,7 @@ def one_sum(forest: Forest) -> Forest:
     first = forest.parts[0]
     if len(forest.parts) == 1 and first.link.kind == "softmax":
         own = {"aggregate": first.aggregate, "link": first.link, "decision": replace(forest.decision, on="values")}
-        return changed(forest, parts=(), combine=Combine(), **own)
+        return changed(forest, parts=(), **own)
     return _mean_of_parts(forest) if _one_mean(forest) else forest
 
 
@@ -114,14 +114,13 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
         changed_tree(tree, values=np.zeros((len(tree.values), 1)), outputs=(index % len(scores),))
         for index, tree in enumerate(forest.trees)
     ]
-    sums: dict[str, Any] = {"aggregate": Aggregate(), "parts": (), "combine": Combine()}
+    sums: dict[str, Any] = {"aggregate": Aggregate(), "parts": ()}
     return changed(forest, trees=tuple(trees), n_outputs=len(scores), bias=scores, **sums)
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
     """A mean of parts whose values are their scores, as one sum of leaves that are weighted by their part's share."""
-    weights = forest.combine.weights or (1.0,) * len(forest.parts)
-    width = forest.parts[0].stop - forest.parts[0].start
+    weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
     for part, weight in zip(forest.parts, weights, strict=True):
@@ -133,7 +132,7 @@ def _mean_of_parts(forest: Forest) -> Forest:
                 values = weight * (tree.values / part.aggregate.divisor)
                 trees.append(changed_tree(tree, values=values, outputs=outputs))
     mean = Aggregate(divisor=sum(weights))  # divided as in the library; the bias is in the sum
-    return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=(), combine=Combine())
+    return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=())
 
 
 def one_output(forest: Forest) -> Forest:
@@ -196,7 +195,7 @@ def with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Fo
 
 def candidates(forest: Forest, bits: int) -> list[Leaves]:
     """The ways to round the forest's leaves to `bits` bits."""
-    if not forest.parts:
+    if forest.single:
         return [_round_whole(forest, bits)]
     match forest.combine.kind:
         case "average":
@@ -210,7 +209,7 @@ def candidates(forest: Forest, bits: int) -> list[Leaves]:
 def unseen(forest: Forest, bits: int, most: int) -> Leaves:
     """Unrounded leaves in the fewest bits, if at most `most` are enough; else leaves rounded to `bits` bits. Averages
     and medians are always rounded."""
-    if not forest.parts:
+    if forest.single:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
         return replace(candidates(forest, bits)[0], exact=False, error=math.inf)
@@ -222,7 +221,7 @@ def _round_whole(forest: Forest, bits: int) -> Leaves:
 
 
 def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
-    """`unseen` for a forest without parts."""
+    """`unseen` for a forest of one part."""
     forest = one_output(model)
     grid = leaf_grid(model, forest)
     if grid is None or grid.bits > most:

@@ -28,12 +28,12 @@ class Settling:
     @staticmethod
     def applies(forest: Forest) -> bool:
         """Whether the forest decides by its scores, or its parts by theirs."""
-        return forest.decides and (not forest.parts or forest.combine.kind in ("each", "vote"))
+        return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
         """The leaves, and whether they decide every input in the ranges as the model does: where all combinations of
         paths, or of leaves, can be tried. source: the model. forest: the same, as one sum if it is one."""
-        if not forest.parts:
+        if forest.single:
             return self._alone(source, forest)
         kept = []
 
@@ -48,7 +48,7 @@ class Settling:
         return round_parts(forest, self.bits[0], settle), all(kept)
 
     def _alone(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
-        """`leaves` for a forest without parts."""
+        """`leaves` for a forest of one part."""
         margin = near_margin(forest, self.bits[0])
         ties = None if self.ranges is None else _ties_of_all(source, forest, self.ranges, margin)
         every = ties is not None
@@ -60,7 +60,7 @@ class Settling:
             if self.ranges is not None:
                 parts.append(near_ties(source, forest, [made_rows(source, self.ranges, (self.shaped,)).X], margin))
             ties = parts[0] if len(parts) == 1 else parts[0].before(parts[1])
-        leaves, changed = settled(forest, ties, self.bits, self.most, MOST_STEPS // max(1, len(self.shaped.parts)))
+        leaves, changed = settled(forest, ties, self.bits, self.most, MOST_STEPS // len(self.shaped.parts))
         return leaves, every and not changed
 
 
