@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from forestc.commands.simulate import simulate
     from forestc.commands.synth import synth
     from forestc.errors import ForestcError
-    from forestc.estimators import CompiledClassifier, CompiledRegressor
     from forestc.exploration.study import Study, open_study
     from forestc.forest.evaluate import Evaluation
     from forestc.forest.ir import Forest
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from forestc.inputs.model import InputModel
     from forestc.inputs.text import read_inputs
     from forestc.integrations.amaranth_component import hardware
+    from forestc.integrations.sklearn_estimators import CompiledClassifier, CompiledRegressor
     from forestc.manifest.design import Design, open_design
     from forestc.rows.encode import evaluate
 
@@ -46,8 +46,8 @@ _HOMES = {
     "CheckResult": "forestc.checks.result",
     "compile": "forestc.commands.compile",
     "Compiled": "forestc.commands.compile",
-    "CompiledClassifier": "forestc.estimators",
-    "CompiledRegressor": "forestc.estimators",
+    "CompiledClassifier": "forestc.integrations.sklearn_estimators",
+    "CompiledRegressor": "forestc.integrations.sklearn_estimators",
     "Design": "forestc.report.page.notebook",
     "evaluate": "forestc.rows.encode",
     "Evaluation": "forestc.forest.evaluate",

@@ -10,7 +10,7 @@ def run() -> None:
     try:
         from forestc.cli import main
     except KeyboardInterrupt:
-        from forestc.failures import interrupted
+        from forestc.errors import interrupted
 
         interrupted(130).tell("--json" in sys.argv)
         sys.exit(130)

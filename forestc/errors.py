@@ -1,9 +1,12 @@
-"""The exceptions of forestc. Each message says what is wrong, where, and what to do."""
+"""The exceptions of forestc, with what is wrong, where, and what to do; and how the command line reports them."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -111,3 +114,45 @@ def check_exists(path: Path, kind: type[ForestcError]) -> None:
     near = get_close_matches(path.name, beside, 1, 0.8)
     remedy = f"did you mean {str(path.parent / near[0])!r}?" if near else "check the path"
     raise kind("there is no such file", where=str(path), do=remedy)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error as the command line reports it: one line of text, or one JSON object.
+
+    kind: the error's class name, UsageError or Interrupted. what, where, do: as in ForestcError. status: the exit
+    status."""
+
+    kind: str
+    what: str
+    where: str = ""
+    do: str = ""
+    status: int = 1
+
+    @staticmethod
+    def of(error: ForestcError) -> Failure:
+        do = "; ".join(part for part in (error.do, *_notes(error)) if part)
+        return Failure(type(error).__name__, error.what, error.where, do, error.exit_status)
+
+    def tell(self, as_json: bool) -> None:
+        """Writes one line to standard error; standard output is for results."""
+        if as_json:
+            sys.stderr.write(json.dumps({"error": asdict(self)}) + "\n")
+        else:
+            parts = (one_line(part) for part in (self.what, self.where, self.do))
+            sys.stderr.write(f"forestc: {'; '.join(part for part in parts if part)}\n")
+
+
+def interrupted(status: int, signalled: BaseException | None = None) -> Failure:
+    """The failure of a program ended by a signal, with the notes of what it left. status: 128 plus the signal's
+    number."""
+    return Failure("Interrupted", "interrupted", do="; ".join(_notes(signalled)), status=status)
+
+
+def _notes(error: BaseException | None) -> tuple[str, ...]:
+    return tuple(getattr(error, "__notes__", ()))
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters."""
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))

@@ -15,7 +15,7 @@ import forestc
 import forestc.commands.check as check_module
 import forestc.commands.synth as synth_module
 import forestc.compilation.level_search as level_search_module
-import forestc.synthesis as synthesis_module
+import forestc.compilation.synthesis as synthesis_module
 from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device
 from forestc.costs.estimate import estimate

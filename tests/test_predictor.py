@@ -16,7 +16,7 @@ from thinned import thinned
 
 import forestc
 from forestc.errors import ModelError, RowsError
-from forestc.predictor import QuantizedModel
+from forestc.manifest.fitted_estimator import QuantizedModel
 
 
 def compiled(model, X, y, folder, **options):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from forestc import system
+from forestc.system import calls as system
 
 
 def test_a_program_ends_with_its_children():

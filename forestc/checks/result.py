@@ -11,7 +11,7 @@ from forestc.checks.proof import Proof
 from forestc.checks.table import ROLES
 from forestc.errors import CheckError
 from forestc.forest.summary import counted, html_figures, html_table, shown
-from forestc.notebook import printed
+from forestc.manifest.notebook import printed
 
 
 @dataclass

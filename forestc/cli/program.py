@@ -15,9 +15,8 @@ import typer
 import typer.core
 
 from forestc.cli.verbs import add_commands
-from forestc.errors import ForestcError
-from forestc.failures import Failure, interrupted, one_line
-from forestc.interrupts import Interrupted, ctrl_c_ends, interruptible
+from forestc.errors import Failure, ForestcError, interrupted, one_line
+from forestc.system.interrupts import Interrupted, ctrl_c_ends, interruptible
 from forestc.version import __version__
 
 # Typer contains click under varying names; this finds the class that it raises for wrong usage under any of them.

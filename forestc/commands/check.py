@@ -27,7 +27,7 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.stimuli import stimuli
 from forestc.inputs.text import read_inputs, text_hash
 from forestc.manifest.design import Design, open_design
-from forestc.notebook import prints
+from forestc.manifest.notebook import prints
 from forestc.options.commands import CheckOptions
 from forestc.options.fields import takes
 from forestc.report.tables import check_text

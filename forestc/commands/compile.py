@@ -37,6 +37,7 @@ from forestc.compilation.record import (
     versions,
 )
 from forestc.compilation.request import Request
+from forestc.compilation.synthesis import check_fits
 from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
@@ -80,7 +81,6 @@ from forestc.rows.given import rows_for_model, share_of, split_rows
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges
-from forestc.synthesis import check_fits
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from forestc.commands.compile import compile
 from forestc.commands.measure import measure
 from forestc.commands.synth import synth
 from forestc.compilation.record import versions
+from forestc.compilation.synthesis import known_device
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import ForestcError, MissingToolError, OptionError
@@ -41,10 +42,9 @@ from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
 from forestc.search.memory import FOLDER as KEPT
-from forestc.synthesis import known_device
-from forestc.system import cores, lock_file
+from forestc.system.calls import cores, lock_file
+from forestc.system.writing import writing
 from forestc.version import __version__
-from forestc.writing import writing
 
 # Options that change nothing of what is found, or are added at the end.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")

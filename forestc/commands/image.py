@@ -19,7 +19,7 @@ from forestc.options.engine import ImageOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
 from forestc.rows.given import rows_for_model
-from forestc.writing import replacing, writing
+from forestc.system.writing import replacing, writing
 
 
 @takes(ImageOptions)

@@ -19,7 +19,7 @@ from forestc.options.commands import LearnInputsOptions
 from forestc.options.fields import takes
 from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
-from forestc.writing import write_text, writing
+from forestc.system.writing import write_text, writing
 
 HELD_OUT = 5  # every fifth row judges a model learnt from the others
 LEAST_ROWS = 50  # from which that is done

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+from forestc.compilation.synthesis import placement
 from forestc.errors import ForestcError, MissingExtraError, OptionError
 from forestc.exploration.choice import unpruned
 from forestc.exploration.study import STUDY, Study, Trial, open_study
@@ -22,8 +23,7 @@ from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import Links, study_page
 from forestc.report.tables import Shown, titled, visible
-from forestc.synthesis import placement
-from forestc.writing import writing
+from forestc.system.writing import writing
 
 SUFFIXES = (".html", ".htm")  # others get the first
 

@@ -19,7 +19,7 @@ from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
 from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
-from forestc.writing import replacing, write_text, writing
+from forestc.system.writing import replacing, write_text, writing
 from hw_sim import activity, clock_rows
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.backends.project import ProjectOptions
+from forestc.compilation.synthesis import STREAM_CLOCKS, check_fits, known_device, need_tools, registered, sources
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.engine.folder import CAPACITY
@@ -20,7 +21,6 @@ from forestc.options.commands import SynthOptions
 from forestc.options.fields import takes
 from forestc.options.shared import Progress
 from forestc.report.tables import Shown, synth_tables, table
-from forestc.synthesis import STREAM_CLOCKS, check_fits, known_device, need_tools, registered, sources
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.vendor import PROGRAMS, run_vendor
 from forestc.toolchain.yosys import find_yosys, synthesize, yosys_version

@@ -14,7 +14,7 @@ from forestc.exploration.study import Study, Trial, open_study
 from forestc.manifest.design import MANIFEST, check_writable, open_design
 from forestc.options.explore import ExploreOptions
 from forestc.options.shared import Progress, quiet
-from forestc.writing import replacing, writing
+from forestc.system.writing import replacing, writing
 
 
 def take(source: str | Path, number: int, out: str | Path, progress: Progress = quiet) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from forestc.backends.c import COptions, check
 from forestc.backends.engine import engine_of
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import FROM_THE_FOREST, TARGETS
+from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.firmware import firmware_costs
@@ -28,7 +29,6 @@ from forestc.rows.given import share_of
 from forestc.rows.labels import label_columns
 from forestc.search.levels import check_search, effort_of, level_number
 from forestc.search.portfolio import Stop
-from forestc.synthesis import known_device, need_tools
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forestc.backends.c import COptions, check
+from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
@@ -17,7 +18,6 @@ from forestc.exploration.goals import FIGURES, spelled
 from forestc.exploration.study import RUNGS, Goal, Limit, Rung
 from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
-from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
 # In study.json beside the rest, or not at all.

@@ -21,9 +21,9 @@ from typing import Any, Protocol
 from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
-from forestc.interrupts import Interrupted, interruptible, raise_if_ending
 from forestc.rows.cluster import connected
-from forestc.system import resident_mb
+from forestc.system.calls import resident_mb
+from forestc.system.interrupts import Interrupted, interruptible, raise_if_ending
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none

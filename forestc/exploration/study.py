@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from forestc.costs.devices import DEVICES
 from forestc.errors import MissingExtraError
-from forestc.notebook import notebook_html, printed
+from forestc.manifest.notebook import notebook_html, printed
 from forestc.options.records import (
     COUNT,
     FIGURE,
@@ -36,7 +36,7 @@ from forestc.options.records import (
     record_of,
     refusing,
 )
-from forestc.writing import write_text, writing
+from forestc.system.writing import write_text, writing
 
 FORMAT = 1  # version of study.json
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"

@@ -26,10 +26,11 @@ from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.manifest.checked import CHECK, read_check
 from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest, reading_schema
+from forestc.manifest.fitted_estimator import FittedEstimator
+from forestc.manifest.notebook import notebook_html
 from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
-from forestc.notebook import notebook_html
 from forestc.options.c import COptions, c_options_of
 from forestc.options.records import (
     TEXT,
@@ -42,10 +43,9 @@ from forestc.options.records import (
     refusing,
 )
 from forestc.options.stream import StreamOptions
-from forestc.predictor import Predictor
 from forestc.rows.columns import carrying
 from forestc.rows.encode import encode
-from forestc.writing import left_by_simulator, replacing, writing
+from forestc.system.writing import left_by_simulator, replacing, writing
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
@@ -57,7 +57,7 @@ MOST_BYTES = 1 << 31  # of a forest's text
 
 
 @dataclass(frozen=True, eq=False)
-class Design(Predictor):
+class Design(FittedEstimator):
     """A compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
 
     folder: its path. model: the forest as it was read. forest: the quantized forest, the reference for all checks.

@@ -28,8 +28,8 @@ from forestc.options.records import (
     refusing,
     shown,
 )
+from forestc.system.writing import write_text
 from forestc.version import __version__
-from forestc.writing import write_text
 
 MEASURED = "measured.json"
 FORMAT = 1

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from forestc.writing import replacing
+from forestc.system.writing import replacing
 
 MOST_BYTES = 512 << 20  # of all files in the cache
 SEAL = 32  # bytes of a hash

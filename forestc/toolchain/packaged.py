@@ -10,7 +10,7 @@ from importlib import util
 from pathlib import Path
 
 from forestc.errors import ToolError
-from forestc.system import lock_file
+from forestc.system.calls import lock_file
 from forestc.toolchain.run import find, run_tool
 
 

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import TypeVar
 
 from forestc.errors import ToolError, printable
-from forestc.system import end_process
+from forestc.system.calls import end_process
 
 T = TypeVar("T")
 

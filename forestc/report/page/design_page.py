@@ -12,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 
 from forestc.backends.c import COptions, layout_record
+from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
 from forestc.forest.ir import Tree
@@ -42,7 +43,6 @@ from forestc.report.tables import (
     visible,
 )
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
-from forestc.synthesis import Placement
 
 LEVELS = 4  # of a tree that are drawn
 MOST_CLASSES = design_charts.MOST_CLASSES
@@ -50,8 +50,8 @@ MOST_CLASSES = design_charts.MOST_CLASSES
 
 @dataclass(frozen=True)
 class Given:
-    """What a page of a design shows beside what its folder holds. measured: on rows of the user. placed: of
-    `forestc.synthesis.placement`. beside: the folder of the page, from which links lead to the design's files."""
+    """What a page of a design shows beside its folder. measured: accuracy on the user's rows. placed: the placed cells.
+    beside: the folder of the page, from which links lead to the design's files."""
 
     measured: Measured | None = None
     placed: Placement | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DELAYS, Family
 from forestc.costs.shares import PARTS, part_of, shares
 from forestc.forest.summary import counted
@@ -12,7 +13,6 @@ from forestc.manifest.design import Design
 from forestc.report.page import design_charts
 from forestc.report.page.blocks import Block, Cell, Drawing, table
 from forestc.report.page.svg import placed_svg
-from forestc.synthesis import Placement
 
 PORTS = "registers on ports"
 _KEYS = {"inputs": "k0", "comparators": "k1", "trees": "k2", "sums": "k3", "decision": "k4", PORTS: "k5"}

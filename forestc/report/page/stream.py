@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.backends.axi_stream import stream_of
+from forestc.compilation.synthesis import STREAM_CLOCKS
 from forestc.manifest.design import Design
 from forestc.options.stream import StreamOptions
 from forestc.report.page.blocks import Block, Code, table
 from forestc.report.page.results import results_of
-from forestc.synthesis import STREAM_CLOCKS
 
 
 def stream_blocks(design: Design) -> list[Block]:

@@ -11,10 +11,10 @@ from made_studies import made_study
 
 from forestc.cli import main
 from forestc.commands.report import report
+from forestc.compilation.synthesis import placement
 from forestc.errors import ForestcError, MissingExtraError, OptionError, RowsError
 from forestc.report.page import charts
 from forestc.report.page.peers import read_peers
-from forestc.synthesis import placement
 
 
 def run(*arguments):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from forestc.system import ENDING_SIGNALS
+from forestc.system.calls import ENDING_SIGNALS
 
 
 class Interrupted(BaseException):

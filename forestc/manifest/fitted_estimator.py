@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 65536
 _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "step")
 
 
-class Predictor:
+class FittedEstimator:
     """The methods of a fitted estimator, for a model and its quantized forest.
 
     scikit-learn sees a fitted classifier or regressor: `fit` does nothing and `clone` returns the object itself, so
@@ -136,7 +136,7 @@ class Predictor:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantizedModel(Predictor):
+class QuantizedModel(FittedEstimator):
     """A model and its quantized forest, without a compiled folder."""
 
     model: Forest

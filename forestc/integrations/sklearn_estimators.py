@@ -12,7 +12,7 @@ from forestc.commands.compile import quantize
 from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends import load
-from forestc.predictor import QuantizedModel
+from forestc.manifest.fitted_estimator import QuantizedModel
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone

@@ -1,0 +1,1 @@
+"""What differs from one operating system to another: processes, signals, locks, and files written whole."""
