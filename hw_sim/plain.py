@@ -81,17 +81,13 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return np.isin(held[a], list(members))
         case ir.Not(a, width):
             return held[a] == 0 if width == 1 else np.int64((1 << width) - 1) - held[a]
-        case ir.And(a, b):
-            return held[a] & held[b]
-        case ir.Or(a, b):
-            return held[a] | held[b]
         case ir.Mux(select, a, b):
             return _multiplexed(held[select], held[a], held[b])
-        case ir.Compare(a, b):
-            return held[a] < held[b]
+        case ir.Register(a):
+            return held[a]
         case _:
-            (read,) = reads(cell)
-            return held[read]
+            column: Column = ir.OPERATORS[type(cell)](*(held[a] for a in reads(cell)))
+            return column
 
 
 def _multiplexed(select: Column, a: Column, b: Column) -> Column:

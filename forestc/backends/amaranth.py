@@ -8,26 +8,15 @@ from __future__ import annotations
 
 import linecache
 from types import ModuleType
-from typing import assert_never
 
 from forestc.backends.hdl import module_name
-from forestc.backends.logic import below, lookup_of
+from forestc.backends.logic import SPELLINGS, below, lookup_of
 from forestc.backends.names import class_name, net_name
 from forestc.backends.ports import input_fields, input_note, output_fields, output_note
 from forestc.errors import MissingExtraError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, WordType
 from hdl_templates import render
-
-_CELLS = {
-    ir.Not: "~{0}",
-    ir.And: "{0} & {1}",
-    ir.Or: "{0} | {1}",
-    ir.Mux: "Mux({0}, {1}, {2})",
-    ir.Shift: "Cat(Const(0, 1), {0}) + 0",  # another name of the same bits is not proved
-    ir.Extend: "{0} + 0",
-    ir.Compare: "{0} < {1}",
-}
 
 
 def core_name(netlist: Netlist) -> str:
@@ -120,8 +109,10 @@ class _Writer:
         """The value of a combinational cell."""
         names = self.names
         match cell:
-            case ir.Less(a, threshold, chained):
-                return f"{names[a]} < {threshold}" if chained else below(names[a], self.netlist.types[a], threshold)
+            case ir.Less(a, threshold):
+                if ir.compares_sum(self.netlist, cell):
+                    return f"{names[a]} < {threshold}"
+                return below(names[a], self.netlist.types[a], threshold)
             case ir.InSet(a, members):
                 return f"{self.value(a)}.matches({', '.join(map(str, members))})"
             case ir.Add(operands):
@@ -134,12 +125,8 @@ class _Writer:
                     for place in range(cell.width)
                 ]
                 return f"Cat({', '.join(bits)})"
-            case ir.Not() | ir.And() | ir.Or() | ir.Mux() | ir.Shift() | ir.Extend() | ir.Compare():
-                return _CELLS[type(cell)].format(*(names[a] for a in ir.reads(cell)))
-            case ir.Const() | ir.Input() | ir.Register():
-                raise ValueError(f"{type(cell).__name__} has no expression")
             case _:
-                assert_never(cell)
+                return SPELLINGS[type(cell)].amaranth.format(*(names[a] for a in ir.reads(cell)))
 
     def value(self, net: Net) -> str:
         """A net where Amaranth needs a value of a known width."""

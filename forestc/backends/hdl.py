@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
 
-from forestc.backends.logic import Lookup, compared, lookup_of
+from forestc.backends.logic import SPELLINGS, Lookup, Spelling, compared, lookup_of
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
 from forestc.netlist import ir
@@ -22,7 +21,7 @@ def module_name(netlist: Netlist) -> str:
 class Language:
     """How a language spells a core.
 
-    cells: formats of the cells that need no more than the nets they read. bit: of a word's name and a place.
+    cells: the format of a cell that needs no more than the nets it reads. bit: of a word's name and a place.
     operators: not, and, or of single bits, for comparators. test: formats of the test of a word against one member, of
     what stands between two tests, and of all of them. literal: of a value in a word. part: bits of the port x as a
     word, from a place on. less: of two words. extended: a name, its word, and the wider word that it becomes.
@@ -32,7 +31,7 @@ class Language:
     """
 
     comment: str
-    cells: Mapping[type[Cell], str]
+    cells: Callable[[Spelling], str]
     bit: str
     operators: tuple[str, str, str]
     test: tuple[str, str, str]
@@ -132,8 +131,8 @@ class CoreWriter:
         names, types, language = self.names, self.netlist.types, self.language
         cell, word = self.netlist.cells[net], types[net]
         match cell:
-            case ir.Less(a, threshold, chained):
-                if chained:
+            case ir.Less(a, threshold):
+                if ir.compares_sum(self.netlist, cell):
                     return language.less(names[a], language.literal(threshold, types[a]), types[a])
                 inverted, *operators = language.operators
                 bit = language.bit if types[a].width > 1 else "{0}"
@@ -147,20 +146,18 @@ class CoreWriter:
                 equal, between, whole = language.test
                 tests = (equal.format(names[a], language.literal(member, types[a])) for member in members)
                 return whole.format(between.join(tests))
-            case ir.Add() | ir.Extend():
-                return " + ".join(self._extended(a, word) for a in reads(cell))
+            case ir.Add(operands):
+                return " + ".join(self._extended(a, word) for a in operands)
+            case ir.Extend(a):
+                return f"{self._extended(a, word)} + {language.literal(0, word)}"
             case ir.Table(words):
                 lookup = lookup_of(cell, types)
                 tables = [table_name(lookup, place) for place in reversed(range(word.width))]
                 return language.looked_up(tables, [names[a] for a, _ in reversed(words)])
             case ir.Compare(a, b):
                 return language.less(names[a], names[b], types[a])
-            case ir.Not() | ir.And() | ir.Or() | ir.Mux() | ir.Shift():
-                return language.cells[type(cell)].format(*(names[a] for a in reads(cell)))
-            case ir.Const() | ir.Input() | ir.Register():
-                raise ValueError(f"{type(cell).__name__} has no expression")
             case _:
-                assert_never(cell)
+                return language.cells(SPELLINGS[type(cell)]).format(*(names[a] for a in reads(cell)))
 
     def _extended(self, net: Net, word: WordType) -> str:
         """A net's word explicitly extended to the width of a sum, independent of the language's own rules."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
 
-from forestc.backends.logic import compared, lookup_of
+from forestc.backends.logic import SPELLINGS, compared, lookup_of
 from forestc.backends.names import identifier, net_name, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.errors import OptionError
@@ -23,9 +22,6 @@ from forestc.netlist.ports import Port
 from hdl_templates import render
 
 BLOCK = 1024  # statements in a function: the time of compilers grows faster than its size
-_CELLS = {
-    ir.And: "{0} && {1}", ir.Or: "{0} || {1}", ir.Mux: "{0} ? {1} : {2}", ir.Extend: "{0}", ir.Compare: "{0} < {1}"
-}  # fmt: skip
 PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # of the scripts where the user gives none
 
 
@@ -237,8 +233,8 @@ class _Writer:
         match cell:
             case ir.Input(port):
                 return self.word(port)
-            case ir.Less(a, threshold, chained):
-                if chained:
+            case ir.Less(a, threshold):
+                if ir.compares_sum(self.netlist, cell):
                     return f"{names[a]} < {_literal(threshold)}"
                 return compared(types[a], threshold, lambda place, no: f"({'~' * no}{names[a]} >> {place} & 1)")
             case ir.InSet(a, members):
@@ -259,9 +255,5 @@ class _Writer:
                 return " | ".join(bits)
             case ir.Shift(a):
                 return f"({_c_type(word)}){names[a]} << 1"
-            case ir.And() | ir.Or() | ir.Mux() | ir.Extend() | ir.Compare():
-                return _CELLS[type(cell)].format(*(names[a] for a in reads(cell)))
-            case ir.Const() | ir.Register():
-                raise ValueError(f"{type(cell).__name__} has no statement")
             case _:
-                assert_never(cell)
+                return SPELLINGS[type(cell)].hls.format(*(names[a] for a in reads(cell)))

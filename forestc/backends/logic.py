@@ -1,11 +1,36 @@
-"""Comparators and tables as logic of bits, for every hardware description."""
+"""How hardware descriptions spell cells, and comparators and tables as logic of bits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from forestc.netlist.ir import Table, WordType
+from forestc.errors import InternalError
+from forestc.netlist import ir
+from forestc.netlist.ir import Cell, Table, WordType
+
+MOST_INDEX_BITS = 6  # of a table: HLS looks its bits up in a number of 64 bits
+
+
+class Spelling(NamedTuple):
+    """Formats of a cell from the nets that it reads; empty where a language needs more than these."""
+
+    verilog: str = ""
+    vhdl: str = ""
+    amaranth: str = ""
+    hls: str = ""
+
+
+SPELLINGS: Mapping[type[Cell], Spelling] = {
+    ir.Not: Spelling("~{0}", "not {0}", "~{0}"),
+    ir.And: Spelling("{0} & {1}", "{0} and {1}", "{0} & {1}", "{0} && {1}"),
+    ir.Or: Spelling("{0} | {1}", "{0} or {1}", "{0} | {1}", "{0} || {1}"),
+    ir.Mux: Spelling("{0} ? {1} : {2}", "{1} when {0} = '1' else {2}", "Mux({0}, {1}, {2})", "{0} ? {1} : {2}"),
+    # + 0: yosys does not prove another name of the same bits
+    ir.Shift: Spelling("{{{0}, 1'd0}}", "{0} & '0'", "Cat(Const(0, 1), {0}) + 0"),
+    ir.Extend: Spelling(amaranth="{0} + 0", hls="{0}"),
+    ir.Compare: Spelling(amaranth="{0} < {1}", hls="{0} < {1}"),
+}
 
 
 class Lookup(NamedTuple):
@@ -31,8 +56,11 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
-    """The lookup that computes a table's sum."""
-    return Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
+    """The lookup that computes a table's sum. Raises InternalError for more bits than a table has in every language."""
+    lookup = Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
+    if lookup.size > 1 << MOST_INDEX_BITS:
+        raise InternalError(f"a table of {lookup.size:,} places; the most are {1 << MOST_INDEX_BITS}")
+    return lookup
 
 
 def below(name: str, word: WordType, threshold: int) -> str:

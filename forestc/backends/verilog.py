@@ -53,13 +53,7 @@ def _result(field: Field | None, port: str, name: str, word: WordType) -> str:
 
 VERILOG = Language(
     comment="//",
-    cells={
-        ir.Not: "~{0}",
-        ir.And: "{0} & {1}",
-        ir.Or: "{0} | {1}",
-        ir.Mux: "{0} ? {1} : {2}",
-        ir.Shift: "{{{0}, 1'd0}}",
-    },
+    cells=lambda spelling: spelling.verilog,
     bit="{0}[{1}]",
     operators=("~", "&", "|"),
     test=("({} == {})", " | ", "{}"),
@@ -87,7 +81,7 @@ def _unused(netlist: Netlist, names: list[str]) -> list[str]:
             less = 0
             if isinstance(cell, ir.Register):
                 less = idle[net]
-            elif isinstance(cell, ir.Less) and not cell.chained:
+            elif isinstance(cell, ir.Less) and not ir.compares_sum(netlist, cell):
                 less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                 less = max(less, 0) if cell.threshold else types[a].width - 1
             idle[a] = min(idle[a], less)

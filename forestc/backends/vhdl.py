@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from forestc.backends.hdl import CoreWriter, Language
 from forestc.backends.ports import Field
-from forestc.netlist import ir
 from forestc.netlist.ir import Netlist, WordType
 from hdl_templates import render
 
@@ -68,13 +67,7 @@ def _result(field: Field | None, port: str, name: str, word: WordType) -> str:
 
 VHDL = Language(
     comment="--",
-    cells={
-        ir.Not: "not {0}",
-        ir.And: "{0} and {1}",
-        ir.Or: "{0} or {1}",
-        ir.Mux: "{1} when {0} = '1' else {2}",
-        ir.Shift: "{0} & '0'",
-    },
+    cells=lambda spelling: spelling.vhdl,
     bit="{0}({1})",
     operators=("not ", "and", "or"),
     test=("{} = {}", " or ", "'1' when {} else '0'"),

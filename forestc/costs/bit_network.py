@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from forestc.costs.devices import Luts
 from forestc.costs.lut_cover import Cut, Mapper
 from forestc.netlist import ir
-from forestc.netlist.ir import Net, Netlist, behind_registers, reads
+from forestc.netlist.ir import Net, Netlist, behind_registers, compares_sum, reads
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # random values of the comparisons on which functions are compared
@@ -125,8 +125,8 @@ class BitNetwork:
                 return [self.leaf() for _ in range(width)]
             case ir.Register(a):
                 return [self.register(edge) for edge in words[a]]
-            case ir.Less(a, threshold, chained):
-                chained = chained and "less" in self.chained
+            case ir.Less(a, threshold):
+                chained = "less" in self.chained and compares_sum(self.netlist, cell)
                 return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
             case ir.InSet(a, members):
                 return [self.in_set(words[a], members)]

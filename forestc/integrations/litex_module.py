@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import add, and_, or_
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 from forestc.backends.logic import lookup_of, steps
 from forestc.backends.names import net_name
@@ -135,16 +135,13 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
     from migen import Array, Cat, Constant, Mux
 
     match cell:
-        case ir.Less(a, threshold, chained):
-            return nets[a] < threshold if chained else _below(nets[a], netlist.types[a], threshold)
+        case ir.Less(a, threshold):
+            summed = ir.compares_sum(netlist, cell)
+            return nets[a] < threshold if summed else _below(nets[a], netlist.types[a], threshold)
         case ir.InSet(a, members):
             return reduce(or_, (nets[a] == member for member in members))
         case ir.Not(a):
             return ~nets[a]
-        case ir.And(a, b):
-            return nets[a] & nets[b]
-        case ir.Or(a, b):
-            return nets[a] | nets[b]
         case ir.Mux(select, a, b):
             return Mux(nets[select], nets[a], nets[b])
         case ir.Add(operands):
@@ -158,12 +155,8 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
             return Cat(Constant(0, 1), nets[a])
         case ir.Extend(a):
             return nets[a]
-        case ir.Compare(a, b):
-            return nets[a] < nets[b]
-        case ir.Const() | ir.Input() | ir.Register():
-            raise ValueError(f"{type(cell).__name__} has no expression")
         case _:
-            assert_never(cell)
+            return ir.OPERATORS[type(cell)](*(nets[a] for a in ir.reads(cell)))
 
 
 def _below(net: Any, word: WordType, threshold: int) -> Any:

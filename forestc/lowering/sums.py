@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Net
+from forestc.netlist.ir import BIT, FALSE, Net
 
+TABLE_BITS = 6  # inputs of the largest LUTs: bits that a table adds
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
 FEW_WORDS = 6
 WIDEST, WIDEST_OF_FEW = 3, 2  # bits of the widest words that are added bit by bit, and of fewer than FEW_WORDS

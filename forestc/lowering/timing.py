@@ -74,7 +74,7 @@ class Timing:
         match cell:
             case ir.And() | ir.Or() | ir.Mux():
                 bits = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
-            case ir.Less(a, threshold, chained=False):
+            case ir.Less(a, threshold) if not ir.compares_sum(self.netlist, cell):
                 bits = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
             case ir.InSet(a):
                 bits = {(a, place) for place in range(types[a].width)}
@@ -99,7 +99,7 @@ class Timing:
         match cell:
             case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend():
                 return 0.0
-            case ir.Less(a, threshold, chained=True):
+            case ir.Less(a, threshold) if ir.compares_sum(self.netlist, cell):
                 width = types[a].width - _idle(threshold, types[a].width)
                 return delays.less[0] + delays.less[1] * width if width > 1 else 0.0
             case ir.Less(a) | ir.InSet(a):  # each LUT takes the result of the one before

@@ -23,9 +23,9 @@ from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
 from forestc.lowering.extremes import balanced, extreme_of, largest_of, prioritized, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
-from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
+from forestc.lowering.sums import TABLE_BITS, Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Const, Net, Netlist, Origin, Table, WordType
+from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
@@ -310,7 +310,7 @@ class _Lowering:
 
     def below(self, total: Net, threshold: int) -> Net:
         """1 if a sum is below a threshold: bit by bit in the LUTs of a table, on a carry chain behind an adder's."""
-        return self.builder.less(total, threshold, chained=not isinstance(self.builder.cell_of(total), Table))
+        return self.builder.less(total, threshold)
 
     def plus(self, net: Net, low: int, high: int, offset: int) -> tuple[Net, int, int]:
         """The word plus a constant: net, smallest and largest value."""

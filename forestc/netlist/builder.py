@@ -59,7 +59,7 @@ class NetlistBuilder:
     def input(self, port: Port, word: WordType) -> Net:
         return self._add(ir.Input(port, word.width, word.signed))
 
-    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE, *, chained: bool = False) -> Net:
+    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE) -> Net:
         word = self._types[a]
         if threshold <= word.low:
             return FALSE
@@ -70,7 +70,7 @@ class NetlistBuilder:
             return int(cell.value < threshold)
         if word == BIT:  # a < 1
             return self.not_(a, origin)
-        return self._add(ir.Less(a, threshold, chained), origin)
+        return self._add(ir.Less(a, threshold), origin)
 
     def in_set(self, a: Net, members: Iterable[int], origin: Origin = NOWHERE) -> Net:
         word = self._types[a]
@@ -161,8 +161,8 @@ class NetlistBuilder:
         """An unsigned word in one that is no narrower."""
         if self._types[a] == word:
             return a
-        cell, zero = self._cells[a], self.const(0, word)
-        return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, zero))
+        cell = self._cells[a]
+        return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, word.width))
 
     def compare(self, a: Net, b: Net) -> Net:
         """1 if a < b."""

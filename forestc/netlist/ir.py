@@ -10,8 +10,7 @@ the same number of registers (`verify` proves it), so the initiation interval is
 |----------|------------------|------------------------------------------------------------|
 | Const    |                  | `value`                                                    |
 | Input    |                  | the word of that input port                                |
-| Less     | a                | 1 if a < threshold, by a's own signedness; from the carry  |
-|          |                  | chain of a subtraction if `chained`, else bit by bit       |
+| Less     | a                | 1 if a < threshold, by a's own signedness                  |
 | InSet    | a                | 1 if a is one of `members`                                 |
 | Not      | a                | 2^width - 1 - a: every bit inverted (unsigned a, its width) |
 | And, Or  | a, b             | conjunction, disjunction          (one-bit nets)           |
@@ -19,14 +18,15 @@ the same number of registers (`verify` proves it), so the initiation interval is
 | Add      | operands         | their sum; wide enough that it never wraps                 |
 | Table    | words            | `constant` + factor * word of each        (unsigned words) |
 | Shift    | a                | 2a: a moved up by one place               (unsigned a)     |
-| Extend   | a, zero          | a, in the wider word of the constant zero (unsigned a)     |
+| Extend   | a                | a, in a wider word of `width` bits        (unsigned a)     |
 | Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
 | Register | a                | a, one clock earlier                                       |
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never, cast
 
@@ -35,7 +35,6 @@ from forestc.netlist.ports import Port
 Net: TypeAlias = int
 FALSE: Net = 0
 TRUE: Net = 1
-TABLE_BITS = 6  # inputs of the largest LUTs
 
 
 class Const(NamedTuple):
@@ -53,7 +52,6 @@ class Input(NamedTuple):
 class Less(NamedTuple):
     a: Net
     threshold: int
-    chained: bool = False
 
 
 class InSet(NamedTuple):
@@ -89,7 +87,7 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sum whose bits are each looked up, in a LUT, by all bits of the words: at most TABLE_BITS together.
+    """A sum whose bits are each looked up by all bits of the words.
 
     words: distinct nets with their factors, from the lowest bits of the index on.
     """
@@ -105,7 +103,7 @@ class Shift(NamedTuple):
 
 class Extend(NamedTuple):
     a: Net
-    zero: Net
+    width: int
 
 
 class Compare(NamedTuple):
@@ -121,6 +119,7 @@ Cell: TypeAlias = (
     Const | Input | Less | InSet | Not | And | Or | Mux | Add | Table | Shift | Extend | Compare | Register
 )
 CellT = TypeVar("CellT", bound=Cell)
+Gate: TypeAlias = And | Or
 SumCell: TypeAlias = Add | Table | Shift | Extend
 LinearCell: TypeAlias = SumCell | Const | Register
 
@@ -178,7 +177,11 @@ class Netlist:
 
 # How many nets lead the fields of a cell; those of an Add and of a Table are in their first field.
 NETS: Mapping[type[Any], int] = {
-    Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 2, Compare: 2, Register: 1,
+    Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
+}  # fmt: skip
+# The function of a cell of two words, on integers, arrays or signals.
+OPERATORS: Mapping[type[Any], Callable[[Any, Any], Any]] = {
+    And: operator.and_, Or: operator.or_, Compare: operator.lt,
 }  # fmt: skip
 
 
@@ -234,16 +237,24 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
     return cell
 
 
+def compares_sum(netlist: Netlist, cell: Less) -> bool:
+    """Whether a comparison with a constant reads a sum or a choice of words, rather than an input or a table.
+
+    Backends write such a comparison as a subtraction, for a carry chain; the others bit by bit, for LUTs.
+    """
+    return not isinstance(behind_registers(netlist, cell.a), Input | Table)
+
+
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
     """The type of the net a cell drives, given the types of the nets below it."""
     match cell:
-        case Mux(_, a, _) | Extend(_, a) | Register(a):
+        case Mux(_, a, _) | Register(a):
             return types[a]
         case Less() | InSet() | And() | Or() | Compare():
             return BIT
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
-        case Table(_, _, width) | Not(_, width):
+        case Table(_, _, width) | Not(_, width) | Extend(_, width):
             return WordType(width, False)
         case Shift(a):
             return WordType(types[a].width + 1, False)
@@ -257,6 +268,9 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
     This defines what a cell means; simulators and backends must equal it. Raises ValueError for a register or
     an input: the caller holds their state.
     """
+    if isinstance(cell, SumCell):
+        terms, constant = linear(cell)
+        return constant + sum(factor * value for (_, factor), value in zip(terms, values, strict=True))
     match cell:
         case Const(value):
             return value
@@ -266,22 +280,10 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
             return int(values[0] in members)
         case Not(_, width):
             return (1 << width) - 1 - values[0]
-        case And():
-            return values[0] & values[1]
-        case Or():
-            return values[0] | values[1]
         case Mux():
             return values[1] if values[0] else values[2]
-        case Add():
-            return sum(values)
-        case Table(words, constant):
-            return constant + sum(factor * value for (_, factor), value in zip(words, values, strict=True))
-        case Shift():
-            return 2 * values[0]
-        case Extend():
-            return values[0]
-        case Compare():
-            return int(values[0] < values[1])
+        case And() | Or() | Compare():
+            return int(OPERATORS[type(cell)](*values))
         case Input() | Register():
             raise ValueError(f"{type(cell).__name__} has no value of its own")
         case _:

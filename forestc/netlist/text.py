@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import cast
+from typing import cast, get_args
 
 from forestc.errors import ModelError
 from forestc.netlist import ir
@@ -50,8 +50,8 @@ def _cell_text(cell: Cell) -> str:
             return f"const {value}"
         case ir.Input(port):
             return f"input {json.dumps(port.name)}"
-        case ir.Less(a, threshold, chained):
-            return f"{'less_chained' if chained else 'less'} %{a}, {threshold}"
+        case ir.Less(a, threshold):
+            return f"less %{a}, {threshold}"
         case ir.InSet(a, members):
             return f"in_set %{a}, {', '.join(map(str, members))}"
         case ir.Table(words, constant):
@@ -60,9 +60,7 @@ def _cell_text(cell: Cell) -> str:
             return f"{type(cell).__name__.lower()} {', '.join(f'%{a}' for a in ir.reads(cell))}"
 
 
-_OF_NETS = {
-    kind.__name__.lower(): kind for kind in (ir.And, ir.Or, ir.Mux, ir.Shift, ir.Extend, ir.Compare, ir.Register)
-}
+_OF_NETS = {kind.__name__.lower(): kind for kind in (*get_args(ir.Gate), ir.Mux, ir.Shift, ir.Compare, ir.Register)}
 
 
 _TEXT = r'"(?:[^"\\]|\\.)*"'
@@ -136,12 +134,14 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
     match op, nets, plain:
         case "const", [], [value]:
             return ir.Const(value, word.width, word.signed)
-        case "less" | "less_chained", [a], [threshold]:
-            return ir.Less(a, threshold, op == "less_chained")
+        case "less", [a], [threshold]:
+            return ir.Less(a, threshold)
         case "in_set", [a], [_, *_]:
             return ir.InSet(a, tuple(plain))
         case "not", [a], []:
             return ir.Not(a, word.width)
+        case "extend", [a], []:
+            return ir.Extend(a, word.width)
         case "add", [_, _, *_], []:
             return ir.Add(tuple(nets), word.width, word.signed)
         case "table", [_, *_], [constant, *factors] if len(factors) == len(nets):

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from forestc.errors import InternalError
 from forestc.netlist import ir
-from forestc.netlist.ir import BIT, TABLE_BITS, Cell, Net, Netlist, WordType, reads, result_type
+from forestc.netlist.ir import BIT, Cell, Net, Netlist, SumCell, WordType, reads, result_type
 
 ANY_DELAY = -1  # a constant has the same value at every clock
 
@@ -42,7 +42,7 @@ def verify(netlist: Netlist) -> None:
         below = reads(cell)
         if any(not 0 <= read < net for read in below):
             raise fail(net, f"reads a net that is not below it: {below}")
-        problem = _type_problem(cell, cells, types)
+        problem = _type_problem(cell, types)
         if problem:
             raise fail(net, problem)
         if types[net] != result_type(cell, types):
@@ -76,13 +76,16 @@ def verify(netlist: Netlist) -> None:
             raise fail(net, f"output {name!r} comes after {delays[net]} cycles, not the netlist's {netlist.latency}")
 
 
-def _type_problem(cell: Cell, cells: Sequence[Cell], types: Sequence[WordType]) -> str:
+def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
+    """What is wrong with the words of a cell; "" if nothing is."""
+    if isinstance(cell, ir.Gate):
+        return "" if types[cell.a] == types[cell.b] == BIT else "operands are not one bit each"
     match cell:
+        case ir.Input() | ir.Register():
+            return ""
         case ir.Const(value, width, signed):
             word = WordType(width, signed)
             return "" if word.low <= value <= word.high else f"value {value} does not fit {word}"
-        case ir.Input() | ir.Register():
-            return ""
         case ir.Less(a, threshold):
             word = types[a]
             return "" if word.low < threshold <= word.high else f"threshold {threshold} decides nothing on {word}"
@@ -94,39 +97,38 @@ def _type_problem(cell: Cell, cells: Sequence[Cell], types: Sequence[WordType]) 
         case ir.Not(a, width):
             bits = "one bit" if width == 1 else f"{width} unsigned bits"
             return "" if types[a] == WordType(width, False) else f"operand is not {bits}"
-        case ir.And(a, b) | ir.Or(a, b):
-            return "" if types[a] == types[b] == BIT else "operands are not one bit each"
         case ir.Mux(select, a, b):
             if types[select] != BIT:
                 return "select is not one bit"
             return "" if types[a] == types[b] else f"arms differ in type: {types[a]}, {types[b]}"
         case ir.Compare(a, b):
             return "" if types[a] == types[b] else f"operands differ in type: {types[a]}, {types[b]}"
+        case _:
+            return _sum_problem(cell, types)
+
+
+def _sum_problem(cell: SumCell, types: Sequence[WordType]) -> str:
+    match cell:
         case ir.Add(operands, width, signed):
             if len(operands) < 2:
                 return "fewer than two operands"
-            word = WordType(width, signed)
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
             # A word narrower than an operand could wrap. Whether it is wide enough for the values
             # that occur is ensured by the lowering and checked by the simulators.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
-            return "" if word.width >= widest else f"narrower than an operand ({widest} bits)"
+            return "" if width >= widest else f"narrower than an operand ({widest} bits)"
         case ir.Table(words, constant, width):
             if not words or len({a for a, _ in words}) < len(words) or any(types[a].signed for a, _ in words):
                 return "words are none, repeated or signed"
             if constant < 0 or any(factor < 1 for _, factor in words):
                 return "a constant below 0 or a factor below 1"
-            read = sum(types[a].width for a, _ in words)
-            if read > TABLE_BITS:
-                return f"reads {read} bits, more than {TABLE_BITS}"
             most = constant + sum(factor * types[a].high for a, factor in words)
             return "" if width <= most.bit_length() else f"holds at most {most}"
         case ir.Shift(a):
             return "operand is signed" if types[a].signed else ""
-        case ir.Extend(a, zero):
-            if types[a].signed or types[zero].signed or types[zero].width <= types[a].width:
-                return f"{types[a]} is not narrower than {types[zero]}, or signed"
-            return "" if cells[zero] == (0, *types[zero]) else f"net {zero} is not the constant 0"
+        case ir.Extend(a, width):
+            fits = width > types[a].width and not types[a].signed
+            return "" if fits else f"{types[a]} is not narrower than {width} bits, or signed"
         case _:
             assert_never(cell)

@@ -105,10 +105,8 @@ class _Writer:
                 self.cell(
                     "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
                 )
-            case ir.And(a, b):
-                self.binary("and", signal(a), signal(b), y, 1, 1)
-            case ir.Or(a, b):
-                self.binary("or", signal(a), signal(b), y, 1, 1)
+            case ir.And(a, b) | ir.Or(a, b):
+                self.binary(type(cell).__name__.lower(), signal(a), signal(b), y, 1, 1)
             case ir.Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
             case ir.Compare(a, b):

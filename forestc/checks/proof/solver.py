@@ -202,10 +202,8 @@ class Solver:
                 return self.bit(self.any([self.equals(known[a], member, types[a]) for member in members]))
             case ir.Not(a):
                 return self.make(kind.BV_NOT, [known[a]])
-            case ir.And(a, b):
-                return self.make(kind.BV_AND, [known[a], known[b]])
-            case ir.Or(a, b):
-                return self.make(kind.BV_OR, [known[a], known[b]])
+            case ir.And(a, b) | ir.Or(a, b):
+                return self.make(kind.BV_AND if isinstance(cell, ir.And) else kind.BV_OR, [known[a], known[b]])
             case ir.Mux(select, a, b):
                 return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
             case ir.Compare(a, b):
