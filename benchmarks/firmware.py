@@ -11,6 +11,9 @@ of the model or one step (of float32, or of the integers) beside: half of them i
 wrong where the Python model, on the same row, gives another; `exact`: none is. Models that a peer had to train again,
 on integers, are compared with themselves.
 
+--layouts compares forestc's own layouts instead, on boosted models, and says for each where it is beaten: by another
+one that needs neither more flash nor more instructions, mean or most.
+
 forestc compiles each model at -O0 and -O1 from the training rows, in each layout. `floats`: raw rows in, compared by
 their bits; `row`: turned into words first; `words`: words in, as the integers of emlearn. Instructions are those of the
 test rows.
@@ -30,12 +33,14 @@ from pathlib import Path
 from typing import Any
 
 import a_single_thread  # noqa: F401
+import lightgbm
 import numpy as np
+import xgboost
 from data import read
 from designs import with_header
 from firmware_peers import PEERS, Model, Peer, Rows, Source
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from tools import arguments, kept, save, show
 
@@ -67,6 +72,25 @@ SHOWN = {
     "nodes": tuple(TAKES),
     "": ("words",),
 }  # by layout
+BOOSTED: dict[str, tuple[str, Any]] = {
+    f"{library}_{data}_{trees}x{size}": (data, make(trees, size))
+    for library, make, cases in (
+        ("xgb", lambda trees, size: xgboost.XGBClassifier(n_estimators=trees, max_depth=size, n_jobs=1),
+         ("bc 12x3", "bc 60x4", "spambase 10x3", "spambase 40x4", "spambase 30x6", "magic 20x5", "digits 4x3",
+          "wine 20x2")),
+        ("lgb", lambda trees, size: lightgbm.LGBMClassifier(n_estimators=trees, num_leaves=size, verbose=-1, n_jobs=1),
+         ("bc 12x8", "bc 60x16", "spambase 20x8", "spambase 60x31", "magic 50x16")),
+        ("hgb", lambda trees, size: HistGradientBoostingClassifier(max_iter=trees, max_leaf_nodes=size, random_state=0),
+         ("bc 20x8", "spambase 30x15", "magic 40x31", "wine 8x8")),
+        ("gb", lambda trees, size: GradientBoostingClassifier(n_estimators=trees, max_depth=size, random_state=0),
+         ("bc 100x1", "bc 30x3", "magic 60x2", "spambase 100x3")),
+    )
+    for data, _, text in (case.partition(" ") for case in cases)
+    for trees, size in [map(int, text.split("x"))]
+}  # fmt: skip  # trees, and depth or leaves
+SHRUNK = ("xgb_bc_12x3", "xgb_spambase_10x3", "lgb_bc_60x16", "gb_bc_100x1", "hgb_magic_40x31")  # also at -O2
+COMPARED = ("cortex-m0plus", "cortex-m4f", "avr")
+ROWS_COMPARED = 100
 NAMES = {"<f4": "floats", "<f8": "doubles", "<i2": "int16"}
 
 
@@ -81,7 +105,11 @@ class Case:
 
 
 def main() -> None:
-    options = arguments(__doc__, MEASURES, "data", "only").parse_args()
+    parser = arguments(__doc__, MEASURES, "data", "only")
+    parser.add_argument("--layouts", action="store_true", help="compare the layouts on boosted models")
+    options = parser.parse_args()
+    if options.layouts:
+        return compare_layouts(options)
     names = options.only.split(",") if options.only else (*MODELS, *(MORE if options.data else ()))
     layouts, targets = LAYOUTS, TARGETS
     if options.small:
@@ -175,6 +203,67 @@ def ours(
                 sizes, taken = (output[key] for key in ("flash", "ram", "stack")), output["instructions"]
                 figures = (*sizes, round(taken["mean"]), taken["max"], round(right, 1), round(library, 1))
                 yield row_of(case, "forestc", f"-O{level}, {layout}", takes, wrong, figures)
+
+
+# Layouts
+
+
+def compare_layouts(options: Any) -> None:
+    """Measures each layout on each boosted model, processor and form of inputs."""
+    names = options.only.split(",") if options.only else [*BOOSTED][: 1 if options.small else None]
+    rows = kept(options, "layouts")
+    for name in names:
+        for level in (1, 2) if name in SHRUNK and not options.small else (1,):
+            if (name, level) not in {(row["model"], row["level"]) for row in rows}:
+                with tempfile.TemporaryDirectory() as scratch:
+                    rows += layouts_of(name, level, options.data, Path(scratch), COMPARED[: 1 if options.small else 3])
+                print(f"{name}, -O{level}", flush=True)
+                save("layouts of C on boosted models", beaten(rows), options, layouts=rows)
+    show("layouts of C on boosted models", beaten(rows), options, layouts=rows)
+
+
+def layouts_of(name: str, level: int, data: Path | None, folder: Path, cpus: Sequence[str]) -> Iterable[dict[str, Any]]:
+    of, model = BOOSTED[name]
+    X, y = read(FILES.get(of, of), data)
+    X_train, X_test, y_train, _ = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
+    model.fit(X_train, y_train)
+    done = forestc.compile(model, X_train, folder / "m", label=y_train, name="m", targets=["c"], level=level)
+    for cpu in cpus:
+        for inputs in ("words", "float"):
+            for layout in LAYOUTS:
+                own = {"model": name, "level": level, "cpu": cpu, "takes": inputs, "layout": layout}
+                try:
+                    header = with_header(done.design, COptions(c_inputs=inputs, c_layout=layout), folder / "header")
+                except OptionError:  # a layout that does not hold the forest
+                    continue
+                found = forestc.measure(header, cpu, X_test[:ROWS_COMPARED], entries=["predict"])
+                taken = found["cycles"] or found["instructions"]
+                figures = {"flash": found["flash"], "mean": round(taken["mean"]), "most": taken["max_of_all"]}
+                yield own | figures
+
+
+def beaten(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each layout: cases; in how many another one is as good in everything, in how many it is the smallest by 3 %
+    or the fastest by 3 %."""
+    cases: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        cases.setdefault(tuple(row[key] for key in ("model", "level", "cpu", "takes")), []).append(row)
+    figures, counts = ("flash", "mean", "most"), []
+    for layout in LAYOUTS:
+        held = [(row, own) for own in cases.values() for row in own if row["layout"] == layout]
+        others = [(row, [other for other in own if other is not row]) for row, own in held]
+        counts.append(
+            {
+                "layout": layout,
+                "cases": len(held),
+                "beaten": sum(any(all(o[key] <= row[key] for key in figures) for o in own) for row, own in others),
+                **{
+                    f"least_{key}_by_3_%": sum(row[key] <= 0.97 * min(o[key] for o in own) for row, own in others)
+                    for key in figures
+                },
+            }
+        )
+    return counts
 
 
 # Peers

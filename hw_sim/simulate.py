@@ -18,7 +18,7 @@ from forestc.netlist.ir import Net, Netlist, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID
 from hw_sim.program import build_program
 from hw_sim.schedule import Scratch, Width, schedule
-from hw_sim.vcd import VcdWriter, signals
+from hw_sim.vcd import Waveform, signals
 
 Column: TypeAlias = NDArray[np.int64]
 IntMatrix: TypeAlias = NDArray[np.int64]
@@ -180,7 +180,7 @@ def clock_rows(
         raise RowsError(f"{len(gaps)} gaps for {vectors} rows", do="give each row a number of idle cycles")
     fields = [port.name for port, _ in netlist.outputs if not (handshake and port == OUT_VALID)]
     outputs = np.empty((vectors, len(fields)), np.int64)
-    waveform = VcdWriter(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
+    waveform = Waveform(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
     with waveform or nullcontext():
         clocked = Clocked(netlist, waveform.nets if waveform else None)
         in_flight: deque[bool] = deque()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from vcd import VCDWriter
 
 from forestc.netlist.ir import Compare, Const, Input, InSet, Less, Net, Netlist, Register, SumCell
 
@@ -96,75 +97,47 @@ def _names(netlist: Netlist) -> list[str]:
     return names
 
 
-class VcdWriter:
-    """Writes the cycles of a run to a file; a context manager.
+class Waveform:
+    """The waveform file of a run; a context manager.
 
-    `nets`: the nets whose words `cycle` takes, in that order. clock: whether to write the clock.
-    Raises OSError if the file can't be written.
+    nets: the nets whose words `cycle` takes, in that order. clock: whether to write the clock. Each signal is a
+    variable of its own, so that a net with two names keeps the kind of each. Raises OSError if the file can't be
+    written.
     """
 
     def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
-        self.nets = list(dict.fromkeys(signal.net for signal in signals))
-        widths = {signal.net: signal.width for signal in signals}
-        self._widths = [widths[net] for net in self.nets]
-        self._codes = [_code(place + 1) for place in range(len(self.nets))]
-        self._clock = _code(0) if clock else ""
+        self.nets = [signal.net for signal in signals]
+        self._file = path.open("w", encoding="ascii", newline="\n")
+        self._writer = VCDWriter(self._file, timescale="1 ns", date="", version="forestc hw_sim")
+        scope = (legal(top),)
+        self._clock = self._writer.register_var(scope, CLOCK, "wire", 1) if clock else None
+        self._variables = [
+            self._writer.register_var((*scope, signal.scope) if signal.scope else scope, signal.name, signal.kind,
+                                      signal.width)
+            for signal in signals
+        ]  # fmt: skip
         self._last: NDArray[np.int64] | None = None
         self._cycles = 0
-        self._file = path.open("w", encoding="ascii", newline="\n")
-        self._header(legal(top), signals)
 
-    def __enter__(self) -> VcdWriter:
+    def __enter__(self) -> Waveform:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._file:
-            if self._cycles:
-                self._file.write(f"#{self._cycles * PERIOD}\n")
-
-    def _header(self, top: str, signals: Sequence[Signal]) -> None:
-        lines = ["$version forestc hw_sim $end", "$timescale 1ns $end", f"$scope module {top} $end"]
-        if self._clock:
-            lines.append(f"$var wire 1 {self._clock} {CLOCK} $end")
-        codes = dict(zip(self.nets, self._codes, strict=True))
-        for scope in dict.fromkeys(signal.scope for signal in signals):
-            if scope:
-                lines.append(f"$scope module {scope} $end")
-            for _, name, net, width, kind in (signal for signal in signals if signal.scope == scope):
-                bits = f" [{width - 1}:0]" if width > 1 else ""
-                lines.append(f"$var {kind} {width} {codes[net]} {name}{bits} $end")
-            if scope:
-                lines.append("$upscope $end")
-        lines += ["$upscope $end", "$enddefinitions $end"]
-        self._file.write("\n".join(lines) + "\n")
+            self._writer.close(self._cycles * PERIOD)
 
     def cycle(self, words: NDArray[np.int64]) -> None:
         """Writes a cycle. words: in the order of `nets`; negative ones are written in two's complement."""
-        first = self._last is None
         changed = np.arange(len(words)) if self._last is None else np.flatnonzero(words != self._last)
         self._last = words.copy()
-        lines = [f"#{self._cycles * PERIOD}"]
-        if first:
-            lines.append("$dumpvars")
-        if self._clock:
-            lines.append(f"1{self._clock}")
+        start = self._cycles * PERIOD
+        if self._clock is not None:
+            self._writer.change(self._clock, start, 1)
         for place, word in zip(changed.tolist(), words[changed].tolist(), strict=True):
-            width, code = self._widths[place], self._codes[place]
-            lines.append(f"{word}{code}" if width == 1 else f"b{word % (1 << width):b} {code}")
-        if first:
-            lines.append("$end")
-        if self._clock:
-            lines += [f"#{self._cycles * PERIOD + PERIOD // 2}", f"0{self._clock}"]
-        if len(lines) > 1:  # skip a time at which nothing changes
-            self._file.write("\n".join(lines) + "\n")
+            variable = self._variables[place]
+            self._writer.change(variable, start, word % (1 << variable.size))
+        if self._clock is not None:
+            self._writer.change(self._clock, start + PERIOD // 2, 0)
         self._cycles += 1
-
-
-def _code(number: int) -> str:
-    """The short identifier of a variable: printable characters ! to ~."""
-    code = chr(33 + number % 94)
-    while number := number // 94:
-        code += chr(33 + number % 94)
-    return code

@@ -1,1 +1,1 @@
-"""Covers by column generation: rules, shared terms, factorization of binary matrices."""
+"""Covers by column generation: rules, factorization of binary matrices."""
