@@ -1,8 +1,5 @@
 """Small changes of an engine's Verilog, one at a time, and whether the bench notices.
 
-    python tests/verilog_mutants.py --sample 240 --json out.json
-    python tests/verilog_mutants.py --only loader
-
 A mutant has one operator, constant, width, condition or assignment of the walker, the step, the sum, the loader or the
 controller changed. It is found if a row gets no result or another one than the evaluator's, if `status` at the end is
 not the stated one, or if rows take more clocks than stated. What it is run through is in `Trial`. Mutants that change
@@ -11,19 +8,14 @@ nothing are named in `HARMLESS`, with the reason.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import subprocess
-import sys
-import tempfile
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +372,7 @@ def registers(capacity: Capacity) -> list[Trial]:
     return made
 
 
+@cache
 def trials(name: str) -> list[Trial]:
     """Images of anything, random models of each kind, models that change in mid-stream with damaged images between
     them, and resets."""
@@ -443,13 +436,6 @@ def trials(name: str) -> list[Trial]:
     return made
 
 
-def prepared(name: str) -> list[Trial]:
-    return _TRIALS[name] if name in _TRIALS else _TRIALS.setdefault(name, trials(name))
-
-
-_TRIALS: dict[str, list[Trial]] = {}
-
-
 def outcome(source: str, name: str, folder: Path) -> str:
     """What the bench says of a source: "" if nothing is wrong; "not Verilog" if it can't be compiled."""
     capacity = CAPACITIES[name]
@@ -458,7 +444,7 @@ def outcome(source: str, name: str, folder: Path) -> str:
     command = ["iverilog", "-g2005", "-o", "bench.vvp", "engine.v", "bench.v"]
     if subprocess.run(command, cwd=folder, capture_output=True).returncode:
         return "not Verilog"
-    for place, each in enumerate(prepared(name)):
+    for place, each in enumerate(trials(name)):
         for file, text in (("images", each.images), ("rows", each.rows), ("results", each.results)):
             (folder / f"{file}.txt").write_text(text)
         try:
@@ -482,63 +468,3 @@ def outcome(source: str, name: str, folder: Path) -> str:
         if each.clocks and clocks > each.clocks:
             return f"trial {place}: {clocks} clocks, should be {each.clocks}"
     return ""
-
-
-def tried(mutant: Mutant) -> tuple[Mutant, str, float]:
-    """The outcome, and the seconds that it took."""
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        said = outcome(mutant.source(), mutant.capacity, Path(folder))
-    return mutant, said, time.perf_counter() - start
-
-
-def passed(name: str) -> str:
-    """The outcome of the engine as it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        return outcome(emit(CAPACITIES[name]), name, Path(folder))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, default=240)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="a module")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    for name in CAPACITIES:
-        print(f"{name}: {len(prepared(name))} trials", flush=True)
-    everything = [mutant for mutant in mutants() if options.only in (None, mutant.module)]
-    chosen = sampled(everything, options.sample, options.seed)
-    counts: dict[str, dict[str, int]] = {}
-    alive: list[Any] = []
-    with get_context("fork").Pool(options.jobs) as pool:
-        unchanged = [pool.apply_async(passed, (name,)) for name in CAPACITIES]
-        for number, (mutant, said, seconds) in enumerate(pool.imap_unordered(tried, chosen), 1):
-            verdict = "not Verilog" if said == "not Verilog" else "found" if said else "lives"
-            if verdict == "lives" and mutant.harmless:
-                verdict = "changes nothing"
-            module = counts.setdefault(mutant.module, {})
-            module[verdict] = module.get(verdict, 0) + 1
-            if verdict in ("lives", "changes nothing"):
-                alive.append(
-                    {"verdict": verdict, "capacity": mutant.capacity, "module": mutant.module, "what": mutant.what,
-                     "line": mutant.line.strip(), "changed": mutant.changed.strip(), "why": mutant.harmless}
-                )  # fmt: skip
-            change = f"{mutant.what}: {mutant.line.strip()} => {mutant.changed.strip()}"
-            print(
-                f"{number}/{len(chosen)} {verdict} {mutant.module}: {change} [{said[:99]}] {seconds:.1f} s", flush=True
-            )
-        for name, result in zip(CAPACITIES, unchanged, strict=True):
-            if said := result.get():
-                sys.exit(f"{name}: the engine itself fails: {said}")
-    verdicts = {verdict for module in counts.values() for verdict in module}
-    total = {verdict: sum(module.get(verdict, 0) for module in counts.values()) for verdict in sorted(verdicts)}
-    print(json.dumps({"of": len(everything), "tried": len(chosen), **total}))
-    if options.json:
-        text = json.dumps({"of": len(everything), "total": total, "modules": counts, "alive": alive}, indent=1)
-        Path(options.json).write_text(text + "\n")
-
-
-if __name__ == "__main__":
-    main()
