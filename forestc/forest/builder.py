@@ -184,10 +184,10 @@ def make_forest(
     columns: int,
     trees: Sequence[Tree],
     n_outputs: int,
-    bias: ArrayLike,
-    aggregate: Aggregate,
-    link: Link,
-    decision: Decision,
+    bias: ArrayLike | None = None,
+    aggregate: Aggregate | None = None,
+    link: Link | None = None,
+    decision: Decision | None = None,
     classes: Sequence[Label] = (),
     scale: float | None = None,
     provenance: Provenance | None = None,
@@ -196,7 +196,8 @@ def make_forest(
     carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
-    """A verified Forest. Raises ModelError naming `where` (the file), tree, node and feature."""
+    """A verified Forest; by default a plain sum of its trees from 0, shown as it is. Raises ModelError naming `where`
+    (the file), tree, node and feature."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
@@ -211,10 +212,10 @@ def make_forest(
         columns=columns,
         trees=tuple(trees),
         n_outputs=n_outputs,
-        aggregate=aggregate,
-        bias=_frozen(np.atleast_1d(_array(bias, dtype, "biases", name))),
-        link=link,
-        decision=decision,
+        aggregate=aggregate or Aggregate(),
+        bias=_frozen(np.atleast_1d(_array(np.zeros(n_outputs) if bias is None else bias, dtype, "biases", name))),
+        link=link or Link(),
+        decision=decision or Decision("none"),
         classes=tuple(classes),
         scale=scale,
         provenance=provenance or Provenance(),

@@ -149,12 +149,8 @@ def _forest(model: Any, where: str) -> Forest:
         kind = Category(categories[column], "floor") if column in categories else number
         return Feature(f"x{column}", kind, column, missing=True, raw=number, named=False)
 
-    meaning: Meaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate}
-    if len(parts) > 1:
-        meaning["parts"] = parts
-    else:
-        meaning["link"], meaning["decision"], meaning["classes"] = link, parts[0].decision, parts[0].classes
     version = ".".join(str(int(header.get_field(f"{key}_ver")[0])) for key in ("major", "minor", "patch"))
+    meaning: Meaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate, "parts": parts}
     return assembled(trees, columns, feature, Provenance("treelite", version), where, **meaning)
 
 

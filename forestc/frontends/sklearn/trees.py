@@ -128,11 +128,6 @@ def read_forest(model: Any, where: str) -> Forest:
     if not classes:
         return finished(model, where, trees, n_outputs=targets, aggregate=aggregate)
     argmax = Decision("argmax")
-    if targets == 1:
-        (labels,) = classes
-        return finished(
-            model, where, trees, n_outputs=len(labels), aggregate=aggregate, decision=argmax, classes=labels
-        )
     ends = np.cumsum(widths).tolist()
     parts = [
         Part(end - len(labels), end, aggregate, Link(), argmax, labels)
