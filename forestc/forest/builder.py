@@ -19,16 +19,15 @@ from forestc.forest.ir import (
     Aggregate,
     Combine,
     Decision,
-    Draw,
     Feature,
     Forest,
-    IntArray,
     Label,
     Link,
     Part,
     Provenance,
     Tree,
 )
+from forestc.forest.tree import Draw, IntArray
 from forestc.forest.verify import verify
 
 # Limits for files of unknown origin.

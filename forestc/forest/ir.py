@@ -25,24 +25,8 @@ from numpy.typing import NDArray
 from forestc.forest.conditions import ConditionTable, table_of
 from forestc.forest.numbers import FLOAT32, Category, NumberType
 from forestc.forest.summary import html_figures
-from forestc.forest.tree import LEAF, Draw, IntArray, Tree
-
-__all__ = [
-    "LEAF",
-    "Aggregate",
-    "Combine",
-    "Decision",
-    "Draw",
-    "Feature",
-    "Forest",
-    "IntArray",
-    "Label",
-    "Link",
-    "LinkKind",
-    "Part",
-    "Provenance",
-    "Tree",
-]
+from forestc.forest.tree import LEAF as LEAF  # other modules import both from here
+from forestc.forest.tree import Tree as Tree
 
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed_tree, make_tree
-from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Draw, Feature, Forest, Link, Part, Provenance, Tree
+from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Feature, Forest, Link, Part, Provenance, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float
+from forestc.forest.tree import Draw
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.exact import labels_of, least_score, next_above
