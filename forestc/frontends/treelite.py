@@ -23,7 +23,7 @@ from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category, Float
-from forestc.frontends.shared.assemble import Meaning, assembled
+from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import least_float, next_above, where_equal
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]  # the fields of a tree that are read, see `_FIELDS`
@@ -150,7 +150,7 @@ def _forest(model: Any, where: str) -> Forest:
         return Feature(f"x{column}", kind, column, missing=True, raw=number, named=False)
 
     version = ".".join(str(int(header.get_field(f"{key}_ver")[0])) for key in ("major", "minor", "patch"))
-    meaning: Meaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate, "parts": parts}
+    meaning: ScoreMeaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate, "parts": parts}
     return assembled(trees, columns, feature, Provenance("treelite", version), where, **meaning)
 
 

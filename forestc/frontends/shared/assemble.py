@@ -11,7 +11,7 @@ from forestc.forest.builder import make_forest, read_features
 from forestc.forest.ir import Aggregate, Combine, Decision, Feature, Forest, Label, Link, Part, Provenance, Tree
 
 
-class Meaning(TypedDict, total=False):
+class ScoreMeaning(TypedDict, total=False):
     """The arguments of `make_forest` that say what the scores mean."""
 
     n_outputs: Required[int]
@@ -30,7 +30,7 @@ def assembled(
     feature: Callable[[int], Feature],
     provenance: Provenance,
     where: str,
-    **meaning: Unpack[Meaning],
+    **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
     """A Forest. trees: their `feature` holds columns of the rows. feature: makes the Feature of a column that is read.
     Raises ModelError."""

@@ -20,7 +20,7 @@ from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Feature, Fores
 from forestc.forest.numbers import FLOAT32, Category, Float
 from forestc.forest.tree import Draw
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.shared.assemble import Meaning, assembled
+from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import labels_of, least_score, next_above
 
 FARTHEST = 1e300  # a threshold in place of infinity, which no score reaches
@@ -35,7 +35,7 @@ def finished(
     missing: bool = True,
     number: Float = FLOAT32,
     categories: Mapping[int, tuple[str, ...]] | None = None,
-    **meaning: Unpack[Meaning],
+    **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
     """A Forest. trees: their `feature` holds columns of the rows. missing: whether missing values are accepted. number:
     the type of the columns. categories: the names of those columns' categories that are text instead."""

@@ -22,7 +22,7 @@ from forestc.forest.builder import MAX_OUTPUTS, changed
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance
 from forestc.forest.numbers import FLOAT32, Category
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.shared.assemble import Meaning, assembled
+from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import expm1f, labels_of, logf
 from forestc.frontends.shared.iterations import BEST, Iterations, taken
@@ -144,7 +144,7 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
     width = 1 if objective == "binary:logistic" else outputs  # several outputs are several targets
     decided = Link(link), *_decision(objective, outputs)
     parts = [Part(start, start + width, aggregate, *decided) for start in range(0, outputs, width)]
-    meaning: Meaning = {"n_outputs": outputs, "bias": bias, "aggregate": aggregate, "parts": parts}
+    meaning: ScoreMeaning = {"n_outputs": outputs, "bias": bias, "aggregate": aggregate, "parts": parts}
     provenance = Provenance("xgboost", ".".join(map(str, version)), notes=notes)
     forest = assembled(trees, columns, feature, provenance, where, **meaning)
     if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and forest.single and not forest.classes:
