@@ -62,21 +62,24 @@ def judged(read, data):
     return True
 
 
-def mutated_bytes(data, source):
+def mutated_bytes(data, source, pieces=(), characters=range(256)):
+    """A few bytes flipped, replaced, removed or doubled. pieces: are inserted, too. characters: replace others."""
     data = bytearray(data)
     for _ in range(source.randint(1, 4)):
         place = source.randrange(len(data))
-        match source.randrange(5):
+        match source.randrange(6 if pieces else 5):
             case 0:
                 data[place] ^= 1 << source.randrange(8)
             case 1:
-                data[place] = source.randrange(256)
+                data[place] = source.choice(characters)
             case 2:
                 del data[place : place + source.randint(1, 20)]
             case 3:
                 data[place:place] = data[source.randrange(len(data)) :][: source.randint(1, 20)]
             case 4:
                 del data[place:]
+            case 5:
+                data[place:place] = source.choice(pieces)
         if not data:
             return b""
     return bytes(data)

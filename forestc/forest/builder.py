@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.conditions import NO_SET, Member
@@ -271,7 +271,7 @@ def _readonly(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _array(data: ArrayLike, dtype: Any, what: str, where: str, copy: bool = False) -> NDArray[Any]:
+def _array(data: ArrayLike, dtype: DTypeLike, what: str, where: str, copy: bool = False) -> NDArray[Any]:
     try:
         return np.array(data, dtype=dtype) if copy else np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:

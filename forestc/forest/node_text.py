@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.conditions import Below, Condition, Member, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Float, word_range, word_value
 
@@ -80,7 +80,7 @@ def condition_text(forest: Forest, condition: Condition) -> str:
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 
-    def number(value: Any) -> str:
+    def number(value: Member) -> str:
         if not forest.quantized:
             return f"{value:.9g}"
         real = word_value(int(value), feature.number)
