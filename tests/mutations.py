@@ -5,14 +5,48 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
-from forestc.errors import ForestcError
+from forestc.errors import ForestcError, ModelError
 from forestc.forest.text import print_forest
 from forestc.forest.verify import verify
+from forestc.frontends.shared.document import read_document
+from forestc.frontends.shared.ubjson import parse_ubjson
+from forestc.frontends.xgboost.reader import read_saved
 from forestc.rows.encode import evaluate
 
 INTERESTING = [0, -1, 1, 2, 255, 2**31 - 1, 2**31, -(2**31), 2**63, 1e308, -1e308, 0.5, None, True, "", "nan", "0"]
 INTERESTING += [[], {}, [[]], float("nan"), float("inf"), "-1", "1e9", "[1,2]", [1, "a"], {"a": 1}]
+
+
+def read_json(data, where):
+    """XGBoost's JSON, whatever its content tells."""
+    return read_saved(read_document(data, where), where)
+
+
+def read_ubj(data, where):
+    return read_saved(parse_ubjson(data, where), where)
+
+
+def with_value(document, path, value):
+    """A JSON document with one place replaced, or removed (KeyError)."""
+    root = json.loads(json.dumps(document))
+    place = root
+    for step in path[:-1]:
+        place = place[step]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return json.dumps(root).encode()
+
+
+def assert_refused(read, data, message, where="m.json"):
+    """Each part of the message stands in the error, which names the file and fits one line."""
+    with pytest.raises(ModelError) as caught:
+        read(data, where)
+    assert all(part in str(caught.value) for part in message.split("; ")), caught.value
+    assert where in str(caught.value) and "\n" not in str(caught.value)
 
 
 def judged(read, data):
@@ -28,21 +62,24 @@ def judged(read, data):
     return True
 
 
-def mutated_bytes(data, source):
+def mutated_bytes(data, source, pieces=(), characters=range(256)):
+    """A few bytes flipped, replaced, removed or doubled. pieces: are inserted, too. characters: replace others."""
     data = bytearray(data)
     for _ in range(source.randint(1, 4)):
         place = source.randrange(len(data))
-        match source.randrange(5):
+        match source.randrange(6 if pieces else 5):
             case 0:
                 data[place] ^= 1 << source.randrange(8)
             case 1:
-                data[place] = source.randrange(256)
+                data[place] = source.choice(characters)
             case 2:
                 del data[place : place + source.randint(1, 20)]
             case 3:
                 data[place:place] = data[source.randrange(len(data)) :][: source.randint(1, 20)]
             case 4:
                 del data[place:]
+            case 5:
+                data[place:place] = source.choice(pieces)
         if not data:
             return b""
     return bytes(data)

@@ -6,8 +6,7 @@ from typing import Any
 
 from forestc.commands.source import open_source
 from forestc.errors import OptionError
-from forestc.forest.node_text import node_figures
-from forestc.forest.summary import feature_figures, forest_figures
+from forestc.forest.node_text import feature_figures, node_figures
 from forestc.manifest.design import Design
 from forestc.options.commands import InspectOptions
 from forestc.options.fields import takes
@@ -33,4 +32,4 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
             raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
         return node_figures(forest, tree, 0, options.depth)
     compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}
-    return {**forest_figures(forest), **compiled, "per_feature": feature_figures(forest)}
+    return {**forest.figures(), **compiled, "per_feature": feature_figures(forest)}

@@ -29,7 +29,7 @@ def boundary_inputs(
     more, nodes are left out at random, except the first of each distinct condition; if they need fewer, each node is
     used up to 8 times, with different values for the features that its path leaves free.
     """
-    random, columns = np.random.default_rng(seed), _Columns.of(forest)
+    random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))
     share = 1.0 if most is None else most / once
@@ -74,7 +74,7 @@ def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]
     return words
 
 
-class _Columns(NamedTuple):
+class _FeatureArrays(NamedTuple):
     """Arrays (features,) with an entry for each feature. narrow: whether it is a float32. codes: the number of its
     categories, -1 for numbers. low, top: the ends of its words; empty arrays before quantization."""
 
@@ -86,10 +86,10 @@ class _Columns(NamedTuple):
     quantized: bool
 
     @staticmethod
-    def of(forest: Forest) -> _Columns:
+    def of(forest: Forest) -> _FeatureArrays:
         numbers = [feature.number for feature in forest.features]
         spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantized else []
-        return _Columns(
+        return _FeatureArrays(
             np.array([isinstance(number, Float) and number.bits == 32 for number in numbers], dtype=np.bool_),
             np.array([number.count if isinstance(number, Category) else -1 for number in numbers], dtype=np.int64),
             np.array([feature.missing for feature in forest.features], dtype=np.bool_),
@@ -138,7 +138,7 @@ def _parents(tree: Tree) -> NDArray[np.int64]:
 
 def _steered(
     forest: Forest,
-    columns: _Columns,
+    columns: _FeatureArrays,
     tree: Tree,
     conditions: NDArray[np.int32],
     parents: NDArray[np.int64],
@@ -167,7 +167,7 @@ def _steered(
     return rows
 
 
-def _on_side(forest: Forest, columns: _Columns, feature: int, test: Test, left: bool, value: object) -> Any:
+def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
     """A value that a set sends to this side; the given value if there is none."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
@@ -183,7 +183,7 @@ def _on_side(forest: Forest, columns: _Columns, feature: int, test: Test, left: 
 
 
 def _around(
-    columns: _Columns, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
+    columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
     """The rows on their node's threshold and one step to either side, and with the feature missing."""
     feature = tree.feature[nodes]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.conditions import NO_SET, Member
@@ -19,16 +19,15 @@ from forestc.forest.ir import (
     Aggregate,
     Combine,
     Decision,
-    Draw,
     Feature,
     Forest,
-    IntArray,
     Label,
     Link,
     Part,
     Provenance,
     Tree,
 )
+from forestc.forest.tree import Draw, IntArray
 from forestc.forest.verify import verify
 
 # Limits for files of unknown origin.
@@ -184,10 +183,10 @@ def make_forest(
     columns: int,
     trees: Sequence[Tree],
     n_outputs: int,
-    bias: ArrayLike,
-    aggregate: Aggregate,
-    link: Link,
-    decision: Decision,
+    bias: ArrayLike | None = None,
+    aggregate: Aggregate | None = None,
+    link: Link | None = None,
+    decision: Decision | None = None,
     classes: Sequence[Label] = (),
     scale: float | None = None,
     provenance: Provenance | None = None,
@@ -196,7 +195,8 @@ def make_forest(
     carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
-    """A verified Forest. Raises ModelError naming `where` (the file), tree, node and feature."""
+    """A verified Forest; by default a plain sum of its trees from 0, shown as it is. Raises ModelError naming `where`
+    (the file), tree, node and feature."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
@@ -211,10 +211,10 @@ def make_forest(
         columns=columns,
         trees=tuple(trees),
         n_outputs=n_outputs,
-        aggregate=aggregate,
-        bias=_frozen(np.atleast_1d(_array(bias, dtype, "biases", name))),
-        link=link,
-        decision=decision,
+        aggregate=aggregate or Aggregate(),
+        bias=_frozen(np.atleast_1d(_array(np.zeros(n_outputs) if bias is None else bias, dtype, "biases", name))),
+        link=link or Link(),
+        decision=decision or Decision("none"),
         classes=tuple(classes),
         scale=scale,
         provenance=provenance or Provenance(),
@@ -271,7 +271,7 @@ def _readonly(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _array(data: ArrayLike, dtype: Any, what: str, where: str, copy: bool = False) -> NDArray[Any]:
+def _array(data: ArrayLike, dtype: DTypeLike, what: str, where: str, copy: bool = False) -> NDArray[Any]:
     try:
         return np.array(data, dtype=dtype) if copy else np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:

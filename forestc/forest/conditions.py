@@ -16,15 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from forestc.forest.numbers import Category
-
-if TYPE_CHECKING:
-    from forestc.forest.ir import Forest, Tree
+from forestc.forest.tree import Tree
 
 Member: TypeAlias = int | float
 Span: TypeAlias = tuple[Member, Member]
@@ -182,18 +179,19 @@ class ConditionTable:
         return np.unique(np.concatenate([self.threshold[places[chosen == NO_SET]], *cuts]))
 
 
-def table_of(forest: Forest) -> ConditionTable:
-    """The distinct conditions of a forest. Time O(nodes * log(nodes)), in whole arrays but for sets."""
-    inner = [tree.inner for tree in forest.trees]
-    dtype = np.int64 if forest.quantized else np.float64
+def table_of(trees: Sequence[Tree], categories: Sequence[bool], quantized: bool) -> ConditionTable:
+    """The distinct conditions of trees. categories: whether each feature is one. Time O(nodes * log(nodes)), in whole
+    arrays but for sets."""
+    inner = [tree.inner for tree in trees]
+    dtype = np.int64 if quantized else np.float64
 
-    def joined(name: str, kind: Any) -> NDArray[Any]:
-        arrays = [getattr(tree, name)[nodes] for tree, nodes in zip(forest.trees, inner, strict=True)]
+    def joined(name: str, kind: DTypeLike) -> NDArray[Any]:
+        arrays = [getattr(tree, name)[nodes] for tree, nodes in zip(trees, inner, strict=True)]
         return np.concatenate([np.zeros(0, dtype=kind), *arrays]).astype(kind, copy=False)
 
     feature, threshold = joined("feature", np.int32), joined("threshold", dtype)
     missing_left = joined("missing_left", np.bool_)
-    sets, set_number = _distinct_sets(forest.trees, inner)
+    sets, set_number = _distinct_sets(trees, inner)
     threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # -0.0 and 0.0 are one threshold
     keys = [missing_left, threshold, set_number, feature]  # lexsort: the last key is the primary one
     order = np.lexsort([key for key in keys if len(key) and (key != key[0]).any()] or [feature])
@@ -202,10 +200,9 @@ def table_of(forest: Forest) -> ConditionTable:
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.cumsum(new) - 1
     chosen = order[new]
-    categories = np.array([isinstance(column.number, Category) for column in forest.features] + [False])
     ends = np.cumsum([0, *map(len, inner)])
     places = []
-    for tree, nodes, start, stop in zip(forest.trees, inner, ends[:-1], ends[1:], strict=True):
+    for tree, nodes, start, stop in zip(trees, inner, ends[:-1], ends[1:], strict=True):
         here = np.full(tree.size, -1, dtype=np.int32)
         here[nodes] = place[start:stop]
         places.append(here)
@@ -215,7 +212,7 @@ def table_of(forest: Forest) -> ConditionTable:
         set_number[chosen],
         sets,
         missing_left[chosen],
-        categories[feature[chosen]],
+        np.array([*categories, False])[feature[chosen]],
         tuple(places),
     )
 

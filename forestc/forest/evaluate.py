@@ -94,12 +94,11 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
     """From the accumulator after the last tree to scores, values and decisions."""
-    answers = [_answer(forest, part, total) for part in forest.parts]
+    answers = [
+        _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
+    ]
     if forest.combined:
-        scores = combined(forest, answers)
-        values = link_values(scores * float(forest.scale or 1.0) if forest.quantized else scores, forest.link)
-        index = decide(forest.decision, scores, values)
-        answers = [_Answer(forest.whole, scores, values, index)]
+        answers = [_answer(forest, forest.whole, combined(forest, answers))]
     scores = np.concatenate([answer.scores for answer in answers], axis=1)
     values = np.concatenate([answer.values for answer in answers], axis=1)
     if len(answers) == 1:
@@ -119,8 +118,7 @@ class _Answer:
     index: NDArray[np.int64]
 
 
-def _answer(forest: Forest, part: Part, total: NDArray[Any]) -> _Answer:
-    scores = finish_scores(forest, part, total[:, part.start : part.stop])
+def _answer(forest: Forest, part: Part, scores: NDArray[Any]) -> _Answer:
     values = link_values(scores * part.scale if forest.quantized else scores, part.link)
     return _Answer(part, scores, values, decide(part.decision, scores, values))
 

@@ -14,6 +14,7 @@ states the rules that they must meet.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -21,8 +22,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.conditions import ConditionTable, Member, table_of
-from forestc.forest.numbers import FLOAT32, NumberType
+from forestc.forest.conditions import ConditionTable, table_of
+from forestc.forest.numbers import FLOAT32, Category, NumberType
+from forestc.forest.summary import html_figures
+from forestc.forest.tree import LEAF as LEAF  # other modules import both from here
+from forestc.forest.tree import Tree as Tree
 
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[
@@ -44,9 +48,6 @@ LinkKind: TypeAlias = Literal[
     "interpolated",
     "shares",
 ]
-IntArray: TypeAlias = NDArray[np.int32]
-
-LEAF = -1  # in place of a leaf's children and feature
 
 
 @dataclass(frozen=True)
@@ -68,88 +69,6 @@ class Feature:
     raw: NumberType = FLOAT32
     labels: tuple[str, ...] = ()
     named: bool = True
-
-
-@dataclass(frozen=True)
-class Draw:
-    """The rows a tree was trained on: `count` of `rows`, drawn with replacement by NumPy's RandomState(seed)."""
-
-    seed: int
-    count: int
-    rows: int
-
-    def indices(self) -> NDArray[np.int64]:
-        """(count,) The row numbers drawn, with repetitions."""
-        return np.random.RandomState(self.seed).randint(0, self.rows, self.count)
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """Nodes as parallel arrays of length n; node 0 is the root.
-
-    feature: index into Forest.features; -1 at a leaf.
-    threshold: float64, or int64 once quantized; 0 at a leaf and at a node with a set.
-    set_index: index of the node's set in `sets`; NO_SET at a node with a threshold.
-    sets: ascending. On a category, the codes that go left (`count` stands for all unseen codes). On any other
-    number, cuts c0 < c1 < ...: left if an odd number of them is <= x, that is x in [c0, c1) or [c2, c3) ...;
-    so `x == t` is the set (t, next above t), and an odd number of cuts leaves the last interval open.
-    left, right: child nodes; -1 at a leaf.
-    missing_left: where a missing value goes.
-    leaf: row of `values`; -1 at an inner node.
-    values: (leaves, len(outputs)) float64, or int64 once quantized: added to `outputs`.
-    cover: training weight that reached each node, or None.
-    ids: the source library's number of each node.
-    drawn: the rows the tree was trained on; None if the source does not record them.
-    """
-
-    feature: IntArray
-    threshold: NDArray[Any]
-    set_index: IntArray
-    sets: tuple[tuple[Member, ...], ...]
-    left: IntArray
-    right: IntArray
-    missing_left: NDArray[np.bool_]
-    leaf: IntArray
-    values: NDArray[Any]
-    outputs: tuple[int, ...]
-    cover: NDArray[np.float64] | None
-    ids: IntArray
-    drawn: Draw | None = None
-
-    def __repr__(self) -> str:
-        return f"<Tree: {self.size:,} nodes, depth {self.depth}>"
-
-    @property
-    def size(self) -> int:
-        """Number of nodes, leaves included."""
-        return len(self.feature)
-
-    @cached_property
-    def levels(self) -> tuple[NDArray[np.int64], ...]:
-        """Nodes by distance from the root: levels[0] is the root alone."""
-        levels = []
-        level = np.zeros(1, dtype=np.int64)
-        while len(level):
-            levels.append(level)
-            inner = level[self.left[level] != LEAF]
-            level = np.concatenate([self.left[inner], self.right[inner]]).astype(np.int64)
-        return tuple(levels)
-
-    @property
-    def depth(self) -> int:
-        """Conditions on the longest path from root to leaf; 0 for a single leaf."""
-        return len(self.levels) - 1
-
-    @property
-    def inner(self) -> NDArray[np.int64]:
-        """Indices of the nodes that hold a condition."""
-        return np.flatnonzero(self.left != LEAF)
-
-    def leaves_numbered(self, ids: IntArray) -> NDArray[np.int64]:
-        """The leaves with these numbers of the source, which may number leaves and inner nodes alike."""
-        nodes = np.flatnonzero(self.left == LEAF)
-        order = nodes[np.argsort(self.ids[nodes], kind="stable")]
-        return np.asarray(order[np.searchsorted(self.ids[order], ids)])
 
 
 @dataclass(frozen=True)
@@ -335,9 +254,7 @@ class Forest:
         return f"<Forest {self.name!r:.80}, {kind}: {sizes}, {answers}>"
 
     def _repr_html_(self) -> str:
-        from forestc.forest.summary import forest_figures, html_figures
-
-        return html_figures(f"Forest {self.name}", forest_figures(self))
+        return html_figures(f"Forest {self.name}", self.figures())
 
     @property
     def quantized(self) -> bool:
@@ -430,4 +347,36 @@ class Forest:
     @cached_property
     def conditions(self) -> ConditionTable:
         """The distinct conditions, with each node's place among them."""
-        return table_of(self)
+        categories = [isinstance(feature.number, Category) for feature in self.features]
+        return table_of(self.trees, categories, self.quantized)
+
+    def figures(self) -> dict[str, Any]:
+        """The keys of `forestc inspect --json`, without the features one by one."""
+
+        def kinds(each: Iterable[str]) -> str:  # the distinct ones, in order of appearance
+            return ", ".join(dict.fromkeys(each))
+
+        used = [self.features[index] for index in self.features_used()]
+        classes = [list(part.classes) for part in self.targets]
+        return {
+            "name": self.name,
+            "source": f"{self.provenance.source} {self.provenance.version}".strip(),
+            "trees": len(self.trees),
+            "nodes": self.n_nodes,
+            "leaves": self.n_leaves,
+            "depth": self.depth,
+            "features": self.columns,
+            "features_used": len(used),
+            "distinct_conditions": len(self.conditions.comparators),
+            "outputs": self.n_outputs,
+            "classes": classes if len(classes) > 1 else classes[0],
+            "missing": any(feature.missing for feature in used),
+            "categorical": any(isinstance(feature.number, Category) for feature in used),
+            "parts": 0 if self.single else len(self.parts),
+            "combine": "none" if self.single else self.combine.kind,
+            "aggregate": kinds(part.aggregate.kind for part in self.parts),
+            "link": kinds(part.link.kind for part in self.parts),
+            "decision": kinds(part.decision.kind for part in self.parts),
+            "quantized": self.quantized,
+            "notes": list(self.provenance.notes),
+        }

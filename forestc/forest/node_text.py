@@ -1,12 +1,45 @@
-"""Nodes of trees as texts and figures, for people."""
+"""Features and nodes as texts and figures, for people."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from forestc.forest.conditions import Below, Condition, OneOf, Within
+import numpy as np
+
+from forestc.forest.conditions import Below, Condition, Member, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
-from forestc.forest.numbers import word_value
+from forestc.forest.numbers import Float, word_range, word_value
+
+
+def feature_figures(forest: Forest) -> list[dict[str, Any]]:
+    """One entry for each declared feature, in their order.
+
+    name, column, type, missing; uses: nodes that read it; conditions: distinct conditions among these; lowest, highest:
+    thresholds, in the units of `type` (None without thresholds); words: lowest and highest word once quantized.
+    """
+    table = forest.conditions
+    uses = np.zeros(len(forest.features), dtype=np.int64)
+    for tree in forest.trees:
+        np.add.at(uses, tree.feature[tree.inner], 1)
+    compared = np.bincount(table.feature[table.comparators], minlength=len(forest.features))
+    figures = []
+    for index, feature in enumerate(forest.features):
+        thresholds = table.thresholds(index)
+        word = None if isinstance(feature.number, Float) else word_range(feature.number, feature.missing)
+        figures.append(
+            {
+                "name": feature.name,
+                "column": feature.column,
+                "type": str(feature.number),
+                "missing": feature.missing,
+                "uses": int(uses[index]),
+                "conditions": int(compared[index]),
+                "lowest": thresholds[0].item() if len(thresholds) else None,
+                "highest": thresholds[-1].item() if len(thresholds) else None,
+                "words": None if word is None else [word.low, word.top],
+            }
+        )
+    return figures
 
 
 def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
@@ -47,7 +80,7 @@ def condition_text(forest: Forest, condition: Condition) -> str:
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 
-    def number(value: Any) -> str:
+    def number(value: Member) -> str:
         if not forest.quantized:
             return f"{value:.9g}"
         real = word_value(int(value), feature.number)

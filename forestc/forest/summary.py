@@ -1,79 +1,9 @@
-"""Figures of a forest, for `inspect` and notebooks."""
+"""Figures as texts for people: in tables of the terminal, in pages and in notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
-
-import numpy as np
-
-from forestc.forest.ir import Forest
-from forestc.forest.numbers import Category, Float, word_range
-
-
-def forest_figures(forest: Forest) -> dict[str, Any]:
-    """The keys of `forestc inspect --json`, without the features one by one."""
-    used = forest.features_used()
-    classes = [list(part.classes) for part in forest.targets]
-    return {
-        "name": forest.name,
-        "source": f"{forest.provenance.source} {forest.provenance.version}".strip(),
-        "trees": len(forest.trees),
-        "nodes": forest.n_nodes,
-        "leaves": forest.n_leaves,
-        "depth": forest.depth,
-        "features": forest.columns,
-        "features_used": len(used),
-        "distinct_conditions": len(forest.conditions.comparators),
-        "outputs": forest.n_outputs,
-        "classes": classes if len(classes) > 1 else classes[0],
-        "missing": any(forest.features[i].missing for i in used),
-        "categorical": any(isinstance(forest.features[i].number, Category) for i in used),
-        "parts": 0 if forest.single else len(forest.parts),
-        "combine": "none" if forest.single else forest.combine.kind,
-        "aggregate": _kinds(part.aggregate.kind for part in forest.parts),
-        "link": _kinds(part.link.kind for part in forest.parts),
-        "decision": _kinds(part.decision.kind for part in forest.parts),
-        "quantized": forest.quantized,
-        "notes": list(forest.provenance.notes),
-    }
-
-
-def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """One entry for each declared feature, in their order.
-
-    name, column, type, missing; uses: nodes that read it; conditions: distinct conditions among these; lowest, highest:
-    thresholds, in the units of `type` (None without thresholds); words: lowest and highest word once quantized.
-    """
-    table = forest.conditions
-    uses = np.zeros(len(forest.features), dtype=np.int64)
-    for tree in forest.trees:
-        np.add.at(uses, tree.feature[tree.inner], 1)
-    compared = np.bincount(table.feature[table.comparators], minlength=len(forest.features))
-    figures = []
-    for index, feature in enumerate(forest.features):
-        thresholds = table.thresholds(index)
-        word = None if isinstance(feature.number, Float) else word_range(feature.number, feature.missing)
-        figures.append(
-            {
-                "name": feature.name,
-                "column": feature.column,
-                "type": str(feature.number),
-                "missing": feature.missing,
-                "uses": int(uses[index]),
-                "conditions": int(compared[index]),
-                "lowest": thresholds[0].item() if len(thresholds) else None,
-                "highest": thresholds[-1].item() if len(thresholds) else None,
-                "words": None if word is None else [word.low, word.top],
-            }
-        )
-    return figures
-
-
-def _kinds(kinds: Iterable[str]) -> str:
-    """The distinct kinds, in order of appearance."""
-    return ", ".join(dict.fromkeys(kinds))
 
 
 def counted(count: int, noun: str) -> str:
@@ -103,6 +33,6 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -
     return f"<table><caption>{escape(title)}</caption><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
 
 
-def html_figures(title: str, figures: Mapping[str, Any]) -> str:
+def html_figures(title: str, figures: Mapping[str, object]) -> str:
     """A table of figures in HTML, with the columns what and figure."""
     return html_table(title, ("what", "figure"), ((key.replace("_", " "), shown(v)) for key, v in figures.items()))

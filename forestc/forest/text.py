@@ -50,7 +50,6 @@ from forestc.forest.ir import (
     Aggregate,
     Combine,
     Decision,
-    Draw,
     Feature,
     Forest,
     Label,
@@ -61,6 +60,7 @@ from forestc.forest.ir import (
     Tree,
 )
 from forestc.forest.numbers import Category, parse_number_type
+from forestc.forest.tree import Draw
 
 
 def print_forest(forest: Forest) -> str:

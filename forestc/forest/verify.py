@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.conditions import NO_SET
-from forestc.forest.ir import LEAF, Decision, Forest, Link, Part, Tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Decision, Feature, Forest, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_type, round_to, word_range
+
+_Nodes: TypeAlias = NDArray[np.bool_]
+_Rule: TypeAlias = tuple[_Nodes, Callable[[int], str]] | tuple[_Nodes, Callable[[int], str], str]
+"""The nodes that break a rule, what to say of one, and what to do."""
 
 MAX_SCORE_BITS = 62  # without the sign, so that int64 holds the difference of two scores
 MAX_COLUMNS = 1 << 20  # a limit for files of unknown origin
@@ -33,59 +38,71 @@ def verify(forest: Forest) -> None:
         raise ModelError("a bias is not finite", where=f"bias {forest.bias.tolist()}")
     if forest.scale is not None and not (np.isfinite(forest.scale) and forest.scale > 0):
         raise ModelError(f"scale {forest.scale} is not a positive number")
+    _verify_features(forest)
+    for index, part in enumerate(forest.parts):
+        _verify_part(forest, index, part)
+    if not forest.single:
+        _verify_combination(forest)
+    columns = _Columns.of(forest)
+    for index, tree in enumerate(forest.trees):
+        _verify_tree(forest, index, tree, columns)
+    if forest.quantized:
+        _verify_reach(forest)
+
+
+def _verify_features(forest: Forest) -> None:
+    """Each feature reads a column of its own, and has a type that the state of the forest allows."""
     if not 0 <= forest.columns <= MAX_COLUMNS:
         raise ModelError(f"{forest.columns} columns", do=f"use at most {MAX_COLUMNS} columns")
     columns = set()
     for index, feature in enumerate(forest.features):
         check_type(feature.number)
         check_type(feature.raw)
+        where = f"feature {index}"
         if not 0 <= feature.column < forest.columns:
-            raise ModelError(
-                f"column {feature.column} is outside the {forest.columns} columns", where=f"feature {index}"
-            )
+            raise ModelError(f"column {feature.column} is outside the {forest.columns} columns", where=where)
         if feature.column in columns:
-            raise ModelError(f"column {feature.column} is read twice", where=f"feature {index}")
+            raise ModelError(f"column {feature.column} is read twice", where=where)
         columns.add(feature.column)
         if len(set(feature.labels)) != len(feature.labels):
             twice = next(label for label in feature.labels if feature.labels.count(label) > 1)
             raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}")
         if not isinstance(feature.number, Category) and forest.quantized == isinstance(feature.number, Float):
             state = "quantized" if forest.quantized else "float"
-            raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
+            raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=where)
     held = set(forest.carried)
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
         raise ModelError("the columns that rows hold are not those that features read", where=f"{len(held)} columns")
-    _verify_parts(forest)
-    columns_of = _Columns.of(forest)
-    for index, tree in enumerate(forest.trees):
-        _verify_tree(forest, index, tree, columns_of)
-    if forest.quantized:
-        fed = {output for tree in forest.trees for output in tree.outputs}
-        for part in forest.parts:
-            if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
-                raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
-        # in Python's integers, as the absolute value of the lowest int64 does not fit int64
-        reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
-        if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
-            raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
 
 
-def _verify_parts(forest: Forest) -> None:
-    """The parts follow one another, each valid by itself, and fit their combination."""
-    for index, part in enumerate(forest.parts):
-        where = "" if forest.single else f"part {index}"
-        outputs = part.width
-        before = forest.parts[index - 1].stop if index else 0
-        if part.start != before or outputs < 1 or part.stop > forest.n_outputs:
-            raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
-        _verify_decision(part.decision, len(part.classes), outputs, where)
-        _verify_link(part.link, outputs, where)
-        _verify_curves(forest, part, where)
-        numbers = (part.aggregate.divisor, part.scale)
-        if not all(math.isfinite(number) for number in numbers) or part.aggregate.divisor == 0 or part.scale <= 0:
-            raise ModelError("a link, divisor or scale is not a finite number", where=where)
-    if forest.single:
-        return
+def _verify_reach(forest: Forest) -> None:
+    """In a quantized forest trees feed every extreme, and scores fit their bits."""
+    fed = {output for tree in forest.trees for output in tree.outputs}
+    for part in forest.parts:
+        if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
+            raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
+    # in Python's integers, as the absolute value of the lowest int64 does not fit int64
+    reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
+    if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
+        raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
+
+
+def _verify_part(forest: Forest, index: int, part: Part) -> None:
+    """A part follows the one before, and is valid by itself."""
+    where = "" if forest.single else f"part {index}"
+    before = forest.parts[index - 1].stop if index else 0
+    if part.start != before or part.width < 1 or part.stop > forest.n_outputs:
+        raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
+    _verify_decision(part.decision, len(part.classes), part.width, where)
+    _verify_link(part.link, part.width, where)
+    _verify_curves(forest, part, where)
+    numbers = (part.aggregate.divisor, part.scale)
+    if not all(map(math.isfinite, numbers)) or part.aggregate.divisor == 0 or part.scale <= 0:
+        raise ModelError("a link, divisor or scale is not a finite number", where=where)
+
+
+def _verify_combination(forest: Forest) -> None:
+    """The parts cover all outputs, and fit their combination."""
     if forest.parts[-1].stop != forest.n_outputs:
         raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
@@ -97,7 +114,7 @@ def _verify_parts(forest: Forest) -> None:
     if weights and not 0 < sum(weights) < math.inf:
         raise ModelError("the parts' weights add up to 0", do="give one of them a weight above 0")
     for index, part in enumerate(forest.parts):
-        width = 2 if part.decision.kind == "threshold" else part.stop - part.start
+        width = 2 if part.decision.kind == "threshold" else part.width
         fine = {
             "each": not classes,
             "vote": len(part.classes) == classes,
@@ -106,9 +123,9 @@ def _verify_parts(forest: Forest) -> None:
         }[kind]
         if not fine:
             raise ModelError(f"can't be combined by {kind} over {classes} classes", where=f"part {index}")
-    if kind != "each":
-        _verify_decision(forest.decision, classes, max(1, classes), "")
-        _verify_link(forest.link, max(1, classes), "")
+    if forest.combined:
+        _verify_decision(forest.decision, classes, forest.n_scores, "")
+        _verify_link(forest.link, forest.n_scores, "")
     if forest.quantized and kind == "average" and not (forest.steps and forest.decides):
         raise ModelError("a quantized average without curves or classes")
 
@@ -194,75 +211,89 @@ class _Columns(NamedTuple):
 
 def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> None:
     """The rules for one tree of a forest. index: of the tree, for errors. columns: of the forest's features."""
-
-    def fail(nodes: np.ndarray[tuple[int], np.dtype[np.int64]], what: str, do: str = "") -> ModelError:
-        node = int(nodes[0])
-        number = int(tree.feature[node])
-        name = f", feature {forest.features[number].name!r}" if 0 <= number < len(forest.features) else ""
-        return ModelError(what, where=f"tree {index}, node {int(tree.ids[node])}{name}", do=do)
-
-    leaf = tree.left == LEAF
     values, dtype = tree.values, np.dtype(np.int64 if forest.quantized else np.float64)
+    where = f"tree {index}"
     if values.ndim != 2 or values.shape[1] != len(tree.outputs):
-        raise ModelError(
-            f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf",
-            where=f"tree {index}",
-        )
+        raise ModelError(f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf", where=where)
     if values.dtype != dtype or tree.threshold.dtype != dtype:
-        raise ModelError(f"thresholds and leaf values are not {dtype}", where=f"tree {index}")
+        raise ModelError(f"thresholds and leaf values are not {dtype}", where=where)
     if not tree.outputs or len(set(tree.outputs)) != len(tree.outputs):
-        raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=f"tree {index}")
+        raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=where)
     if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
-        raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=f"tree {index}")
-    # Most trees are valid: each rule is checked on whole arrays first, and by node only if it fails.
-    if (bad := np.flatnonzero(leaf & ((tree.leaf < 0) | (tree.leaf >= len(values))))).size:
-        raise fail(bad, f"leaf row {int(tree.leaf[bad[0]])} of {len(values)}")
-    if not forest.quantized and not np.isfinite(values).all():
-        unfinished = leaf & ~np.isfinite(values[tree.leaf]).all(axis=1)
-        if unfinished.any():
-            raise fail(np.flatnonzero(unfinished), "a leaf value is not finite")
-    inner = ~leaf
-    if (bad := np.flatnonzero(inner & ((tree.feature < 0) | (tree.feature >= len(forest.features))))).size:
-        raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
-    if not forest.quantized and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
-        raise fail(bad, "the threshold is not a number (NaN)")
-    single, categorical = columns.single, columns.categorical
-    if not forest.quantized and single.any():
-        off = inner & single[tree.feature] & (tree.set_index == NO_SET) & ~_are_float32(tree.threshold)
-        if (bad := np.flatnonzero(off)).size:
-            raise fail(bad, f"threshold {float(tree.threshold[bad[0]])!r} is not a float32, as its feature is", NEXT)
-    if int(tree.set_index.min()) < NO_SET or int(tree.set_index.max()) >= len(tree.sets):
-        bad = np.flatnonzero((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets)))
-        raise fail(bad, f"set {int(tree.set_index[bad[0]])} of {len(tree.sets)}")
-    by_set = inner & (tree.set_index != NO_SET)
-    if categorical.any() and (bad := np.flatnonzero(inner & categorical[tree.feature] & ~by_set)).size:
-        raise fail(bad, "a category has a threshold instead of a set")
-    for node in np.flatnonzero(by_set).tolist():
-        number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
-        whole = all(issubclass(kind, int) for kind in set(map(type, members)))
-        if (isinstance(number, Category) or forest.quantized) and not whole:
-            raise fail(np.array([node]), "the set holds a number that is not whole")
-        if isinstance(number, Category):
-            lowest, highest = 0, number.count
-        elif forest.quantized:
-            span = word_range(number, forest.features[tree.feature[node]].missing)
-            lowest, highest = span.low, span.high + 1
-        else:
-            if single[tree.feature[node]] and not _are_float32(np.array(members, dtype=np.float64)).all():
-                raise fail(np.array([node]), "the set holds a number that is not a float32, as its feature is", NEXT)
-            continue
-        if members and not lowest <= members[0] <= members[-1] <= highest:
-            raise fail(np.array([node]), f"the set holds a code outside {lowest} to {highest}")
-    all_take = bool(columns.missing[:-1].all())
-    if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~columns.missing[tree.feature])).size:
-        raise fail(bad, "sends missing values left, but the feature is never missing")
+        raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=where)
+    for bad, text, *do in chain(_node_rules(forest, tree, columns), _set_rules(forest, tree, columns)):
+        if bad.any():
+            node = int(np.flatnonzero(bad)[0])
+            number = int(tree.feature[node])
+            name = f", feature {forest.features[number].name!r}" if 0 <= number < len(forest.features) else ""
+            raise ModelError(text(node), where=f"{where}, node {int(tree.ids[node])}{name}", do="".join(do))
+
+
+def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
+    """The rules on a tree's leaves and thresholds. A rule may rely on those before it."""
+    inner, feature, values = tree.left != LEAF, tree.feature, tree.values
+    bounded = inner & (tree.set_index == NO_SET)  # by a threshold
+    yield (
+        ~inner & ((tree.leaf < 0) | (tree.leaf >= len(values))),
+        lambda n: f"leaf row {int(tree.leaf[n])} of {len(values)}",
+    )
+    if not forest.quantized and not (finite := np.isfinite(values)).all():
+        yield ~inner & ~finite[tree.leaf].all(axis=1), lambda _: "a leaf value is not finite"
+    count = len(forest.features)
+    yield (
+        inner & ((feature < 0) | (feature >= count)),
+        lambda n: f"feature {int(feature[n])} is outside the {count} features",
+    )
+    if not forest.quantized:
+        yield inner & np.isnan(tree.threshold), lambda _: "the threshold is not a number (NaN)"
+        if columns.single.any():
+            off = bounded & columns.single[feature] & ~_are_float32(tree.threshold)
+            yield off, lambda n: f"threshold {float(tree.threshold[n])!r} is not a float32, as its feature is", NEXT
+    yield (
+        (tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets)),
+        lambda n: f"set {int(tree.set_index[n])} of {len(tree.sets)}",
+    )
+    yield bounded & columns.categorical[feature], lambda _: "a category has a threshold instead of a set"
+
+
+def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
+    """The rules on a tree's sets, missing values and words. A rule may rely on those before it."""
+    inner = tree.left != LEAF
+    for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
+        if broken := _broken_set(forest, forest.features[tree.feature[node]], tree.sets[tree.set_index[node]]):
+            yield np.arange(tree.size) == node, lambda _, what=broken[0]: what, *broken[1:]
+    yield (
+        inner & tree.missing_left & ~columns.missing[tree.feature],
+        lambda _: "sends missing values left, but the feature is never missing",
+    )
     if forest.quantized:
         # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
         # thresholds beyond these.
         low, high = columns.low[tree.feature], columns.high[tree.feature]
         outside = (tree.threshold < low) | ((tree.threshold > high) & (tree.threshold - 1 > high))
-        if (bad := np.flatnonzero(inner & (tree.set_index == NO_SET) & outside)).size:
-            raise fail(bad, f"threshold {int(tree.threshold[bad[0]])} is outside its feature's words")
+        yield (
+            inner & (tree.set_index == NO_SET) & outside,
+            lambda n: f"threshold {int(tree.threshold[n])} is outside its feature's words",
+        )
+
+
+def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -> tuple[str, ...]:
+    """Returns what is wrong with a set of a feature, and what to do; empty if nothing is."""
+    number = feature.number
+    if not isinstance(number, Category) and not forest.quantized:
+        single = FLOAT32 in (number, feature.raw) and not _are_float32(np.array(members, dtype=np.float64)).all()
+        return ("the set holds a number that is not a float32, as its feature is", NEXT) if single else ()
+    if not all(issubclass(kind, int) for kind in set(map(type, members))):
+        return ("the set holds a number that is not whole",)
+    lowest, highest = 0, 0
+    if isinstance(number, Category):
+        highest = number.count
+    else:
+        span = word_range(number, feature.missing)
+        lowest, highest = span.low, span.high + 1
+    if members and not lowest <= members[0] <= members[-1] <= highest:
+        return (f"the set holds a code outside {lowest} to {highest}",)
+    return ()
 
 
 def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

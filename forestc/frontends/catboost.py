@@ -137,7 +137,8 @@ def _forest(
         return Feature(name or f"f{column}", FLOAT32, column, missing=True, named=bool(name))
 
     info = root.get("model_info") if root.has("model_info") else Document({}, "model_info", root.where)
-    (link, decision, classes), parts = _meaning(info, _loss(info), predicts, len(bias))
+    meanings = _meanings(info, _loss(info), predicts, len(bias))
+    width = len(bias) // len(meanings)
     aggregate = Aggregate(bias_first=False, divisor=1 / scale)
     return assembled(
         trees,
@@ -148,10 +149,7 @@ def _forest(
         n_outputs=len(bias),
         bias=bias,
         aggregate=aggregate,
-        link=link,
-        decision=decision,
-        classes=classes,
-        parts=[Part(k, k + 1, aggregate, *part) for k, part in enumerate(parts)],
+        parts=[Part(k * width, (k + 1) * width, aggregate, *meaning) for k, meaning in enumerate(meanings)],
     )
 
 
@@ -316,23 +314,23 @@ _Meaning: TypeAlias = tuple[Link, Decision, tuple[Label, ...]]
 _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
-def _meaning(info: Document, loss: str, predicts: str, outputs: int) -> tuple[_Meaning, list[_Meaning]]:
-    """Link, decision and labels; and those of each output, if each is a separate target."""
+def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_Meaning]:
+    """Link, decision and labels of each target: of one, or of each output."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")
     if predicts == "RawFormulaVal" or loss in SCORES or not loss:
-        return _SCORES, []
+        return [_SCORES]
     if loss in EXPONENT:
-        return (Link("exp"), Decision("none"), ()), []
+        return [(Link("exp"), Decision("none"), ())]
     if loss in UNCERTAINTY:  # the mean and the variance
-        return _SCORES, [_SCORES, (Link("exp", 2.0), Decision("none"), ())]
+        return [_SCORES, (Link("exp", 2.0), Decision("none"), ())]
     if loss in LABELS:
-        return _SCORES, [(Link("sigmoid"), _class_1(info), (0, 1))] * outputs
+        return [(Link("sigmoid"), _class_1(info), (0, 1))] * outputs
     classes = _classes(info, max(2, outputs))
     if loss in BINARY:
-        return (Link("sigmoid"), _class_1(info), classes), []
-    return (Link("softmax" if loss == "MultiClass" else "sigmoid"), Decision("argmax"), classes), []
+        return [(Link("sigmoid"), _class_1(info), classes)]
+    return [(Link("softmax" if loss == "MultiClass" else "sigmoid"), Decision("argmax"), classes)]
 
 
 def _class_1(info: Document) -> Decision:

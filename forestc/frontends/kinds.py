@@ -142,41 +142,6 @@ def _is_npz(content: Content) -> bool:
     return bool(content.members) and all(name.endswith(".npy") for name in content.members)
 
 
-# --- readers of what a Content holds
-
-
-def _xgboost(content: Content) -> Forest:
-    return xgboost.read_saved(content.document, content.where, content.iterations)
-
-
-def _lightgbm(content: Content) -> Forest:
-    return lightgbm.read_text(content.data, content.where, content.iterations)
-
-
-def _lightgbm_dump(content: Content) -> Forest:
-    return lightgbm.read_dump(content.document, content.where, content.iterations)
-
-
-def _catboost(content: Content) -> Forest:
-    return catboost.read_export(content.document, content.where, content.iterations)
-
-
-def _onnx(content: Content) -> Forest:
-    return onnx.read_bytes(content.data, content.where)
-
-
-def _treelite(content: Content) -> Forest:
-    return treelite.read_bytes(content.data, content.where)
-
-
-def _skops(content: Content) -> Forest:
-    return sklearn.read_live(sklearn.open_skops(content.data, content.where), where=content.where)
-
-
-def _pickle(content: Content) -> Forest:
-    return load_object(sklearn.open_pickle(content.data, content.where), content.iterations)
-
-
 def _text(content: Content) -> Forest:
     try:
         return parse_forest(content.data.decode("utf-8"))
@@ -189,14 +154,37 @@ def _text(content: Content) -> Forest:
 # --- the kinds, the first that matches counts; those of documents are last, as a damaged document raises ModelError
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
-SKOPS = Kind("skops file", _member(r"schema\.json"), _skops, suffixes=(".skops",))
-PICKLE = Kind("pickle", _is_pickle, _pickle, cut=True, pickled=True, suffixes=(".pkl", ".pickle", ".joblib"))
+SKOPS = Kind(
+    "skops file",
+    _member(r"schema\.json"),
+    lambda c: sklearn.read_live(sklearn.open_skops(c.data, c.where), where=c.where),
+    suffixes=(".skops",),
+)
+PICKLE = Kind(
+    "pickle",
+    _is_pickle,
+    lambda c: load_object(sklearn.open_pickle(c.data, c.where), c.iterations),
+    cut=True,
+    pickled=True,
+    suffixes=(".pkl", ".pickle", ".joblib"),
+)
 
 KINDS = (
     TEXT,
-    Kind("LightGBM text model", _begins(b"tree\n", b"tree\r"), _lightgbm, cut=True, suffixes=(".lgb",)),
-    Kind("ONNX model", _is_onnx, _onnx, suffixes=(".onnx",)),
-    Kind("treelite checkpoint", _is_treelite, _treelite, suffixes=(".tl", ".treelite")),
+    Kind(
+        "LightGBM text model",
+        _begins(b"tree\n", b"tree\r"),
+        lambda c: lightgbm.read_text(c.data, c.where, c.iterations),
+        cut=True,
+        suffixes=(".lgb",),
+    ),
+    Kind("ONNX model", _is_onnx, lambda c: onnx.read_bytes(c.data, c.where), suffixes=(".onnx",)),
+    Kind(
+        "treelite checkpoint",
+        _is_treelite,
+        lambda c: treelite.read_bytes(c.data, c.where),
+        suffixes=(".tl", ".treelite"),
+    ),
     SKOPS,
     PICKLE,
     Kind(
@@ -258,11 +246,18 @@ KINDS = (
     ),
     Kind("a zip archive", lambda content: bool(content.members), do=UNPACK, suffixes=(".zip",)),
     Kind("a tar archive", lambda content: content.data[257:262] == b"ustar", do=UNPACK, suffixes=(".tar", ".tgz")),
-    Kind("LightGBM dump", _keys("tree_info"), _lightgbm_dump, cut=True),
-    Kind("CatBoost export", _keys("features_info"), _catboost, cut=True),
+    Kind(
+        "LightGBM dump", _keys("tree_info"), lambda c: lightgbm.read_dump(c.document, c.where, c.iterations), cut=True
+    ),
+    Kind(
+        "CatBoost export",
+        _keys("features_info"),
+        lambda c: catboost.read_export(c.document, c.where, c.iterations),
+        cut=True,
+    ),
     Kind("an XGBoost configuration, without trees", _keys("learner.learner_train_param"), do=SAVE_XGBOOST),
     Kind("an XGBoost Booster as pickles hold it", _keys("Config", "Model"), do=SAVE_XGBOOST),
-    Kind("XGBoost model", _keys("learner"), _xgboost, cut=True),
+    Kind("XGBoost model", _keys("learner"), lambda c: xgboost.read_saved(c.document, c.where, c.iterations), cut=True),
     Kind("a dump of XGBoost's trees as JSON, without base score and objective", _is_xgboost_dump, do=SAVE_XGBOOST),
     Kind("a dump of one XGBoost tree", _keys("nodeid"), do=SAVE_XGBOOST),
     Kind("a conifer model", _keys("trees", "n_trees", "n_features", "init_predict"), do=TRAINED),

@@ -14,7 +14,7 @@ from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.sklearn.reader import open_pickle, open_skops
-from forestc.frontends.xgboost.sums import Sums, read_sums
+from forestc.frontends.xgboost.sums import TreeSums, read_sums
 
 # Parameters in LightGBM's text models that change the trees; the others say how it runs, or name files.
 LIGHTGBM = (
@@ -61,7 +61,7 @@ class KnownTraining:
     estimator: Any = None
     library: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    sums: Sums | None = None
+    sums: TreeSums | None = None
 
 
 def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> KnownTraining:

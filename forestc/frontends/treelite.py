@@ -23,7 +23,7 @@ from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category, Float
-from forestc.frontends.shared.assemble import Meaning, assembled
+from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import least_float, next_above, where_equal
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]  # the fields of a tree that are read, see `_FIELDS`
@@ -149,12 +149,8 @@ def _forest(model: Any, where: str) -> Forest:
         kind = Category(categories[column], "floor") if column in categories else number
         return Feature(f"x{column}", kind, column, missing=True, raw=number, named=False)
 
-    meaning: Meaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate}
-    if len(parts) > 1:
-        meaning["parts"] = parts
-    else:
-        meaning["link"], meaning["decision"], meaning["classes"] = link, parts[0].decision, parts[0].classes
     version = ".".join(str(int(header.get_field(f"{key}_ver")[0])) for key in ("major", "minor", "patch"))
+    meaning: ScoreMeaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate, "parts": parts}
     return assembled(trees, columns, feature, Provenance("treelite", version), where, **meaning)
 
 

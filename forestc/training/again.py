@@ -17,7 +17,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.frontends import load
 from forestc.frontends.known_training import KnownTraining, training_of
-from forestc.frontends.xgboost.sums import Sums
+from forestc.frontends.xgboost.sums import TreeSums
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.rows.encode import encode
 from forestc.training import TRAINERS
@@ -96,7 +96,7 @@ class Original:
         sums = self.known.sums
         assert sums is not None
 
-        def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, Sums]:
+        def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, TreeSums]:
             booster = _xgboost(settings, self.X[::step], self.y[::step], rounds, None, sums.feature_types)
             made = training_of(booster).sums
             assert made is not None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forestc.forest.evaluate import add_tree, start_scores
 from forestc.forest.ir import LEAF, Forest
-from forestc.frontends.xgboost.sums import Sums
+from forestc.frontends.xgboost.sums import TreeSums
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.rows.encode import encode
 
@@ -38,10 +38,12 @@ GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # lambdas from 
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
             **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
 
-Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, Sums]]  # settings, rounds, n: on every n-th row
+Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]  # settings, rounds, n: on every n-th row
 
 
-def parameters_of(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], share: float, train: Train) -> dict[str, Any]:
+def parameters_of(
+    source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], share: float, train: Train
+) -> dict[str, Any]:
     """Settings of `xgboost.train` for the model `source` with these sums. X, y: its training rows, or the share of them
     that is given, to which bounds on sums over rows are scaled. train: returns a short training on these rows.
 
@@ -111,7 +113,7 @@ class Nodes:
     threshold: Floats
 
     @staticmethod
-    def of(forest: Forest, sums: Sums) -> Nodes:
+    def of(forest: Forest, sums: TreeSums) -> Nodes:
         parts: list[tuple[NDArray[Any], ...]] = []
         start = 0
         columns = np.array([feature.column for feature in forest.features] or [0])
@@ -211,7 +213,7 @@ def _plain(value: float) -> float:
     return 0.0 if value < CLOSE else float(f"{value:.4g}")
 
 
-def _subsample(source: Forest, sums: Sums, nodes: Nodes, X: Floats, y: NDArray[Any], share: float) -> float:
+def _subsample(source: Forest, sums: TreeSums, nodes: Nodes, X: Floats, y: NDArray[Any], share: float) -> float:
     """The share of the hessians of all rows that the roots hold; 1 where it is not known."""
     kind = HESSIANS.get(str(sums.settings["objective"]))
     if kind is None or sums.settings.get("booster") == "dart" or not len(X):
@@ -229,7 +231,7 @@ def _subsample(source: Forest, sums: Sums, nodes: Nodes, X: Floats, y: NDArray[A
     return usual if usual < 1 and abs(taken - usual) < chance * usual else max(0.01, round(taken, 3))
 
 
-def _hessians(source: Forest, sums: Sums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
+def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
     """The sum of the hessians of all rows before each tree."""
     at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
     source = replace(source, trees=source.trees[: SUMMED * at_once])

@@ -25,10 +25,7 @@ def forest_of(tree, n_outputs=1, decision=None, classes=(), features=2, **more):
         columns=features,
         trees=[tree],
         n_outputs=n_outputs,
-        bias=more.pop("bias", [0.0] * n_outputs),
-        aggregate=Aggregate(),
-        link=Link(),
-        decision=decision or Decision("none"),
+        decision=decision,
         classes=classes,
         **more,
     )

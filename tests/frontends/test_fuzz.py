@@ -10,11 +10,10 @@ import pytest
 import skops.io
 import xgboost
 from models import BINARY
-from mutations import judged, mutated_bytes, mutated_document
+from mutations import judged, mutated_bytes, mutated_document, read_json, read_ubj
 from sklearn.ensemble import RandomForestClassifier
 
 from forestc.frontends import load
-from forestc.frontends.xgboost.reader import read_json, read_ubj
 
 
 @pytest.fixture(scope="module")

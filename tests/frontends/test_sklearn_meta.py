@@ -64,7 +64,7 @@ def test_probabilities_that_the_library_alone_can_make_are_refused():
         (CalibratedClassifierCV(XGBClassifier(n_estimators=2), cv=2), "made by a softmax.*has a decision function"),
         (CalibratedClassifierCV(_forest(), method="temperature", cv=2), "logarithms.*use method='sigmoid'"),
         (CalibratedClassifierCV(OneVsRestClassifier(_forest()), cv=2), "one-vs-rest.*trained on all classes"),
-        (CalibratedClassifierCV(VotingClassifier([("a", _forest())], voting="soft"), cv=2), "1 parts.*single model"),
+        (CalibratedClassifierCV(VotingClassifier([("a", _forest())], voting="soft"), cv=2), "1 part and.*single model"),
         (VotingClassifier([("a", OneVsRestClassifier(_forest()))], voting="soft"), "one-vs-rest.*divided by their sum"),
         (VotingClassifier([("a", CalibratedClassifierCV(_forest(), cv=2))], voting="soft"), "ensemble=False"),
     ],

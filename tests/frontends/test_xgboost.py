@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xgboost
-from models import BINARY, REGRESSION, trained
+from models import BINARY, trained
+from mutations import assert_refused, read_json, with_value
 
 from forestc import load
 from forestc.errors import ModelError
-from forestc.frontends.xgboost.reader import CLASS_1_MARGIN, read_json
+from forestc.frontends.xgboost.reader import CLASS_1_MARGIN
 from forestc.rows.encode import evaluate
 
 CASES = Path(__file__).parents[1] / "cases" / "xgboost"
@@ -28,38 +29,12 @@ def test_models_of_every_version_say_what_their_library_said(path, suffix):
     assert forest.provenance.version.startswith(path.stem.split("_")[0])
 
 
-def test_file_and_live_model_are_the_same_forest(tmp_path):
-    model, X, _ = trained("xgboost-multi")
-    for suffix in (".json", ".ubj"):
-        model.save_model(tmp_path / f"m{suffix}")
-        found = evaluate(load(tmp_path / f"m{suffix}"), X)
-        for live in (model, model.get_booster()):
-            assert np.array_equal(found.scores, evaluate(load(live), X).scores)
-
-
 def test_class_1_starts_at_the_library_s_own_margin():
     booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix([[0.0], [1.0]], label=[0, 1]), 0)
     at = np.array([np.nextafter(np.float32(CLASS_1_MARGIN), np.float32(0)), CLASS_1_MARGIN], dtype=np.float32)
     data = xgboost.DMatrix(np.zeros((2, 1), dtype=np.float32), base_margin=at)
     assert np.array_equal(booster.predict(data, output_margin=True), at)
     assert (booster.predict(data) > 0.5).tolist() == [False, True]
-
-
-def test_early_stopping_predicts_with_the_best_iteration():
-    X, y = BINARY(return_X_y=True)
-    model = xgboost.XGBClassifier(n_estimators=60, early_stopping_rounds=3, learning_rate=0.8)
-    model.fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])], verbose=False)
-    assert len(load(model).trees) == model.best_iteration + 1 < model.get_booster().num_boosted_rounds()
-    assert np.array_equal(evaluate(load(model), X).decision, model.predict(X))
-
-
-@pytest.mark.parametrize("objective", ["count:poisson", "reg:gamma", "reg:tweedie", "reg:absoluteerror"])
-def test_links_of_regression(objective):
-    X, y = REGRESSION(return_X_y=True)
-    model = xgboost.XGBRegressor(objective=objective, n_estimators=8).fit(X, y)
-    found = evaluate(load(model), X)
-    assert np.array_equal(found.scores[:, 0], model.get_booster().predict(xgboost.DMatrix(X), output_margin=True))
-    assert np.allclose(found.decision, model.predict(X), rtol=2e-7, atol=0)
 
 
 def test_feature_names_and_labels_come_along():
@@ -80,15 +55,7 @@ def document():
 
 def change(path, value):
     """The model's document with one place changed."""
-    root = document()
-    place = root
-    for step in path[:-1]:
-        place = place[step]
-    if value is KeyError:
-        del place[path[-1]]
-    else:
-        place[path[-1]] = value
-    return json.dumps(root).encode()
+    return with_value(document(), path, value)
 
 
 TREE = ("learner", "gradient_booster", "model", "trees", 3)
@@ -127,11 +94,7 @@ TREE = ("learner", "gradient_booster", "model", "trees", 3)
     ],
 )
 def test_damage_is_named_with_its_place(path, value, message):
-    with pytest.raises(ModelError) as caught:
-        read_json(change(path, value), "m.json")
-    assert message.removesuffix("; ") in str(caught.value)
-    assert "m.json" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert_refused(read_json, change(path, value), message.removesuffix("; "))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", '"model"', "[" * 100_000, '{"learner":' * 5_000])
@@ -211,9 +174,7 @@ def test_damaged_categories_are_refused(key, value, message):
     if key == "categories":
         tree["categories_segments"] = [0 for _ in tree["categories_segments"]]
         tree["categories_sizes"] = [1 for _ in tree["categories_sizes"]]
-    with pytest.raises(ModelError) as caught:
-        read_json(json.dumps(document).encode(), "m.json")
-    assert message in str(caught.value)
+    assert_refused(read_json, json.dumps(document).encode(), message)
 
 
 def test_a_column_is_not_a_number_and_a_category():

@@ -19,12 +19,13 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 with atheris.instrument_imports(include=["forestc.frontends", "forestc.forest"]):
+    from mutations import read_json, read_ubj
+
     from forestc.errors import ForestcError
     from forestc.forest.verify import verify
     from forestc.frontends import read_bytes
     from forestc.frontends.lightgbm.reader import read_text
     from forestc.frontends.onnx.reader import read_bytes as read_onnx
-    from forestc.frontends.xgboost.reader import read_json, read_ubj
 
 
 # `file` tells the kind by content, as `load` does.

@@ -63,7 +63,7 @@ Step: TypeAlias = Monotone | Replace
 
 
 @dataclass(frozen=True)
-class Column:
+class RawColumn:
     """Column `index` of the rows, in the type of its input, and the steps applied to it.
 
     whole: whether the input holds integers, which are never missing.
@@ -74,12 +74,12 @@ class Column:
     whole: bool = False
     steps: tuple[Step, ...] = ()
 
-    def then(self, step: Step) -> Column:
-        return Column(self.index, self.bits, self.whole, (*self.steps, step))
+    def then(self, step: Step) -> RawColumn:
+        return RawColumn(self.index, self.bits, self.whole, (*self.steps, step))
 
 
 @dataclass
-class Conditions:
+class CutArrays:
     """An array of conditions: condition i holds for x if an odd number of its cuts is <= x, or, where `even` is set, an
     even number. missing: whether it holds for NaN.
 
@@ -103,18 +103,18 @@ class Conditions:
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
-    def taken(self, chosen: Ints) -> Conditions:
+    def taken(self, chosen: Ints) -> CutArrays:
         """The chosen conditions, in that order."""
         counts = self.counts[chosen]
         first = np.concatenate([[0], np.cumsum(counts)])
         places = np.arange(first[-1]) + np.repeat(self.first[chosen] - first[:-1], counts)
-        return Conditions(self.cuts[places], first, self.even[chosen], self.missing[chosen])
+        return CutArrays(self.cuts[places], first, self.even[chosen], self.missing[chosen])
 
 
-def joined(parts: list[Conditions]) -> Conditions:
+def joined(parts: list[CutArrays]) -> CutArrays:
     """Arrays of conditions, concatenated."""
     counts = np.concatenate([part.counts for part in parts])
-    return Conditions(
+    return CutArrays(
         np.concatenate([part.cuts for part in parts]),
         np.concatenate([[0], np.cumsum(counts)]),
         np.concatenate([part.even for part in parts]),
@@ -122,13 +122,15 @@ def joined(parts: list[Conditions]) -> Conditions:
     )
 
 
-def raw_features(columns: Mapping[int, Column], names: Mapping[int, str]) -> tuple[list[Feature], dict[int, Column]]:
+def raw_features(
+    columns: Mapping[int, RawColumn], names: Mapping[int, str]
+) -> tuple[list[Feature], dict[int, RawColumn]]:
     """The features of the raw columns that are read, ascending, and the operator's columns with the steps left to fold.
 
     columns: by column of the tree operator. names: of raw columns that have one. Raw columns that all readers first
     round to float32 become float32 features.
     """
-    used: dict[int, list[Column]] = {}
+    used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
         used.setdefault(column.index, []).append(column)
     features, narrow = [], set()
@@ -140,13 +142,13 @@ def raw_features(columns: Mapping[int, Column], names: Mapping[int, str]) -> tup
         name, missing = names.get(index, f"x{index}"), not readers[0].whole
         features.append(Feature(name, number, index, missing, number, named=index in names))
     kept = {
-        key: Column(column.index, 32, column.whole, column.steps[1:]) if column.index in narrow else column
+        key: RawColumn(column.index, 32, column.whole, column.steps[1:]) if column.index in narrow else column
         for key, column in columns.items()
     }
     return features, kept
 
 
-def folded(conditions: Conditions, reads: Ints, columns: Mapping[int, Column]) -> Conditions:
+def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn]) -> CutArrays:
     """The conditions, translated to raw columns. reads: the tree operator's column that each condition reads.
 
     Columns changed by the same nodes are folded together: time O(cuts * steps * 64) for any number of columns.
@@ -167,7 +169,7 @@ def folded(conditions: Conditions, reads: Ints, columns: Mapping[int, Column]) -
     return joined(parts).taken(np.argsort(np.concatenate(order), kind="stable"))
 
 
-def _kind(column: Column) -> tuple[Any, ...]:
+def _kind(column: RawColumn) -> tuple[Any, ...]:
     """The key that is equal for columns which are folded together."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
@@ -175,7 +177,7 @@ def _kind(column: Column) -> tuple[Any, ...]:
     )
 
 
-def _through(conditions: Conditions, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> Conditions:
+def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
     """Conditions on the output of the steps as conditions on their input, from the last step to the first.
 
     steps: of each column, of equal kinds. column_of: the column of each condition, an index into steps.
@@ -196,7 +198,7 @@ def _through(conditions: Conditions, steps: Sequence[tuple[Step, ...]], column_o
     return _tidy(conditions)
 
 
-def _before_function(conditions: Conditions, group: Sequence[Sequence[Monotone]], column_of: Ints) -> Conditions:
+def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]], column_of: Ints) -> CutArrays:
     bits = group[0][0].bits
     rising = sum(not step.rising for step in group[0]) % 2 == 0
     at = np.repeat(column_of, conditions.counts)
@@ -222,7 +224,7 @@ def _before_function(conditions: Conditions, group: Sequence[Sequence[Monotone]]
     # condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
-    return _sorted(Conditions(cuts, conditions.first, even, conditions.missing))
+    return _sorted(CutArrays(cuts, conditions.first, even, conditions.missing))
 
 
 def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Floats:
@@ -234,11 +236,11 @@ def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Float
     return np.where(never, np.nan, np.where(always, -np.inf, key_value(least_keys(holds, low, high), bits)))
 
 
-def _before_replacing(conditions: Conditions, steps: Sequence[Replace], column_of: Ints) -> Conditions:
+def _before_replacing(conditions: CutArrays, steps: Sequence[Replace], column_of: Ints) -> CutArrays:
     wanted = conditions.holds_at(np.array([step.by for step in steps])[column_of])
     values = np.array([step.value for step in steps])[column_of]
     if np.isnan(steps[0].value):
-        return Conditions(conditions.cuts, conditions.first, conditions.even, wanted)
+        return CutArrays(conditions.cuts, conditions.first, conditions.even, wanted)
     changed = np.flatnonzero(conditions.holds_at(values) != wanted)
     above = next_above(values[changed], steps[0].bits)
     above[np.isposinf(values[changed])] = np.nan  # nothing lies above infinity
@@ -247,10 +249,10 @@ def _before_replacing(conditions: Conditions, steps: Sequence[Replace], column_o
     counts[changed] += 2
     cuts = np.insert(conditions.cuts, places, np.stack([values[changed], above], axis=1).ravel())
     first = np.concatenate([[0], np.cumsum(counts)])
-    return _sorted(Conditions(cuts, first, conditions.even, conditions.missing))
+    return _sorted(CutArrays(cuts, first, conditions.even, conditions.missing))
 
 
-def _sorted(conditions: Conditions) -> Conditions:
+def _sorted(conditions: CutArrays) -> CutArrays:
     """The conditions with their cuts sorted; cuts that are never reached (NaN) are dropped."""
     counts, cuts = conditions.counts, conditions.cuts
     owner = np.repeat(np.arange(len(conditions)), counts)
@@ -259,10 +261,10 @@ def _sorted(conditions: Conditions) -> Conditions:
         cuts, owner = cuts[order], owner[order]
     kept = ~np.isnan(cuts)
     first = np.concatenate([[0], np.cumsum(np.bincount(owner[kept], minlength=len(conditions)))])
-    return Conditions(cuts[kept], first, conditions.even, conditions.missing)
+    return CutArrays(cuts[kept], first, conditions.even, conditions.missing)
 
 
-def _tidy(conditions: Conditions) -> Conditions:
+def _tidy(conditions: CutArrays) -> CutArrays:
     """The same conditions with the fewest cuts: pairs of equal cuts cancel, and a cut at -infinity only inverts the
     condition."""
     owner = np.repeat(np.arange(len(conditions)), conditions.counts)
@@ -276,10 +278,10 @@ def _tidy(conditions: Conditions) -> Conditions:
     even = conditions.even.copy()
     even[owner[lowest]] ^= True
     first = np.concatenate([[0], np.cumsum(np.bincount(owner[~lowest], minlength=len(conditions)))])
-    return Conditions(cuts[~lowest], first, even, conditions.missing)
+    return CutArrays(cuts[~lowest], first, even, conditions.missing)
 
 
-def tests_of(conditions: Conditions, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
+def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
     """Conditions as `x < threshold` where possible: thresholds (n,), whether the condition is the complement (so that
     its children are swapped), the index of its set of cuts (NO_SET: none is needed, or it is skipped), and these sets.
 

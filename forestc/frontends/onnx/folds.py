@@ -18,7 +18,7 @@ from forestc.frontends.onnx.columns import NARROW, Monotone, Replace, Step, bits
 from forestc.frontends.onnx.shapes import chosen, concat, reduce_sum, reshape, slice_, split
 from forestc.frontends.onnx.text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
 from forestc.frontends.onnx.trees import OPERATORS
-from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Shown, Table, Value
+from forestc.frontends.onnx.values import FLOATS, ML, Array, Fold, Node, Predicted, Shown, Tensor, TreeScores, Value
 from forestc.frontends.shared.exact import least_float
 
 MAX_STEPS = 50  # nodes in turn; columns are built recursively, and Python's stack is limited
@@ -42,7 +42,7 @@ def fold(node: Node) -> list[Value]:
         raise node.fail(f"operator {operator!r} is not folded into the trees", f"known: {names}")
     subject = next((value for value in node.inputs if value is not None and not isinstance(value, np.ndarray)), None)
     constant = subject is None and node.operator not in ("Identity", "Constant", "LabelEncoder")
-    tables = [value for value in node.inputs if isinstance(value, Table)]
+    tables = [value for value in node.inputs if isinstance(value, Tensor)]
     if any(table.dims != 2 for table in tables) and node.operator not in ANY_SHAPE:
         raise node.fail("its input is not a table of rows and columns", "reshape the encoders' outputs before")
     if any(table.dtype.kind in "Ob" for table in tables) and node.operator not in TEXT_OPERATORS:
@@ -51,10 +51,12 @@ def fold(node: Node) -> list[Value]:
         )
     outputs = None if constant else known[node.operator](node, subject)
     if outputs is None:
-        kind = {Table: "its columns", Scores: "the trees' scores", Answer: "the class"}.get(type(subject), "constants")
+        kind = {Tensor: "its columns", TreeScores: "the trees' scores", Predicted: "the class"}.get(
+            type(subject), "constants"
+        )
         raise node.fail(f"operator {node.operator!r} is not folded into {kind} exactly")
     outputs = outputs if isinstance(outputs, list) else [outputs]
-    if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in outputs):
+    if any(isinstance(value, Tensor) and value.depth > MAX_STEPS for value in outputs):
         raise node.fail(f"the columns are changed more than {MAX_STEPS} times before the trees")
     return outputs
 
@@ -80,25 +82,25 @@ def _constant(node: Node, subject: Value | None) -> Value | None:
 def _cast(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("to", "saturate", "round_mode")
     to = attributes.integer("to", 0)
-    if isinstance(subject, Answer) and to == 8 and isinstance(subject.classes[0], str):
+    if isinstance(subject, Predicted) and to == 8 and isinstance(subject.classes[0], str):
         return subject
     if to not in TENSOR_TYPES:
         raise node.fail(f"casts to ONNX's type {to}, which is not read")
     dtype = np.dtype(TENSOR_TYPES[to][0])
     match subject:
-        case Table() if dtype == subject.dtype:
+        case Tensor() if dtype == subject.dtype:
             return subject
-        case Table() if subject.text and "b" in (dtype.kind, subject.dtype.kind):
+        case Tensor() if subject.text and "b" in (dtype.kind, subject.dtype.kind):
             return cast_text(subject, dtype)
-        case Table() if dtype == np.float32 and (subject.dtype == np.float64 or subject.dtype.kind in "iu"):
+        case Tensor() if dtype == np.float32 and (subject.dtype == np.float64 or subject.dtype.kind in "iu"):
             return subject.then(lambda _: NARROW, dtype)
-        case Table() if dtype == np.float64 and subject.dtype.kind in "iu":
+        case Tensor() if dtype == np.float64 and subject.dtype.kind in "iu":
             return subject.then(lambda _: None, dtype)
-        case Table() if dtype == np.float64 and subject.dtype == np.float32:
+        case Tensor() if dtype == np.float64 and subject.dtype == np.float32:
             return subject.then(lambda _: WIDEN, dtype)
-        case Scores() if dtype in FLOATS and (dtype == np.float64 or subject.dtype == np.float32):
+        case TreeScores() if dtype in FLOATS and (dtype == np.float64 or subject.dtype == np.float32):
             return replace(subject, dtype=dtype)
-        case Answer() if dtype.kind in "iuf" and not isinstance(subject.classes[0], str):
+        case Predicted() if dtype.kind in "iuf" and not isinstance(subject.classes[0], str):
             classes = np.array(subject.classes)
             with np.errstate(all="ignore"):
                 cast = classes.astype(dtype)
@@ -108,7 +110,7 @@ def _cast(node: Node, subject: Value | None) -> Value | None:
 
 def _scaler(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("offset", "scale")
-    if not isinstance(subject, Table):
+    if not isinstance(subject, Tensor):
         return None
     offset, scale = attributes.floats("offset"), attributes.floats("scale")
     if len(offset) != len(scale) or not len(scale):
@@ -129,7 +131,7 @@ def _scaler(node: Node, subject: Value | None) -> Value | None:
     return subject.then(step, np.float32, width)
 
 
-def _width(node: Node, table: Table, count: int, what: str) -> int | None:
+def _width(node: Node, table: Tensor, count: int, what: str) -> int | None:
     """The table's width, given `count` constants: one for all columns, or one per column."""
     if count == 1:
         return table.width
@@ -142,7 +144,7 @@ def _imputer(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes(
         "imputed_value_floats", "replaced_value_float", "imputed_value_int64s", "replaced_value_int64"
     )
-    if not isinstance(subject, Table):
+    if not isinstance(subject, Tensor):
         return None
     if subject.dtype == np.float32:
         by: Array = attributes.floats("imputed_value_floats")
@@ -175,18 +177,18 @@ def _arithmetic(node: Node, subject: Value | None) -> Value | None:
     constant = node.input(0 if first else 1)
     if not isinstance(constant, np.ndarray) or len(node.inputs) != 2 or (first and node.operator == "Div"):
         return None
-    if not isinstance(subject, Table | Scores) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
+    if not isinstance(subject, Tensor | TreeScores) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
         return None
     if not np.isfinite(constant).all() or (node.operator in ("Mul", "Div") and not constant.all()):
         raise node.fail("its constant is zero or not finite")
     if constant.ndim > 2 or (constant.ndim == 2 and len(constant) != 1):
         raise node.fail(f"its constant has the shape {list(constant.shape)}")
-    if isinstance(subject, Table):
+    if isinstance(subject, Tensor):
         return _table_arithmetic(node, subject, constant.ravel(), first)
     return _score_arithmetic(node.operator, subject, constant.ravel(), first)
 
 
-def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) -> Table:
+def _table_arithmetic(node: Node, table: Tensor, constant: Array, first: bool) -> Tensor:
     width = _width(node, table, len(constant), "constants")
     if table.width == 1 != len(constant):
         raise node.fail("broadcasts one column to several")
@@ -207,7 +209,7 @@ def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) ->
     return table.then(step, None, width)
 
 
-def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: bool) -> Scores | None:
+def _score_arithmetic(operator: str, scores: TreeScores, constant: Array, first: bool) -> TreeScores | None:
     """Additions become the bias, divisions the divisor, products the link's slope, unless an earlier operation would
     have to be rounded in between."""
     numbers = constant.tolist()
@@ -234,7 +236,7 @@ def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: boo
 
 def _clip(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("min", "max")
-    if not isinstance(subject, Table) or subject.dtype not in FLOATS:
+    if not isinstance(subject, Tensor) or subject.dtype not in FLOATS:
         return None
     dtype: Any = subject.dtype.type
     limits = [dtype(np.finfo(dtype).min), dtype(np.finfo(dtype).max)]
@@ -255,7 +257,7 @@ def _clip(node: Node, subject: Value | None) -> Value | None:
 
 def _zip_map(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("classlabels_int64s", "classlabels_strings")
-    if not isinstance(subject, Scores) or subject.part:
+    if not isinstance(subject, TreeScores) or subject.part:
         return None
     count = max(len(attributes.ints("classlabels_int64s")), len(attributes.strings("classlabels_strings")))
     if count != subject.columns:
@@ -266,7 +268,7 @@ def _zip_map(node: Node, subject: Value | None) -> Value | None:
 def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
     def link(node: Node, subject: Value | None) -> Value | None:
         node.attributes()
-        if not isinstance(subject, Scores) or not subject.open or replace(subject.link, slope=1.0) != Link():
+        if not isinstance(subject, TreeScores) or not subject.open or replace(subject.link, slope=1.0) != Link():
             return None
         shown: Shown = "all" if subject.shown == "all" else "second"
         return replace(subject, link=replace(subject.link, kind=kind), shown=shown)
@@ -276,7 +278,7 @@ def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
 
 def _softmax(node: Node, subject: Value | None) -> Value | None:
     node.axis(node.attributes("axis"), default=-1)
-    if not isinstance(subject, Scores) or not subject.open or subject.link != Link() or subject.shown != "all":
+    if not isinstance(subject, TreeScores) or not subject.open or subject.link != Link() or subject.shown != "all":
         return None
     if subject.outputs < 2:
         return None
@@ -286,12 +288,12 @@ def _softmax(node: Node, subject: Value | None) -> Value | None:
 def _arg_max(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("axis", "keepdims", "select_last_index")
     node.axis(attributes)
-    if not isinstance(subject, Scores) or subject.part or subject.rounded:
+    if not isinstance(subject, TreeScores) or subject.part or subject.rounded:
         return None
     last = bool(attributes.integer("select_last_index", 0))
     if subject.shown == "all":
         decision = Decision("argmax", 0, "values", "last" if last else "first")
-        return Answer(tuple(range(subject.outputs)), decision, judged=subject)
+        return Predicted(tuple(range(subject.outputs)), decision, judged=subject)
     if subject.shown == "second" or subject.link.slope <= 0 or subject.aggregate.precision != "float32":
         return None
 
@@ -299,7 +301,7 @@ def _arg_max(node: Node, subject: Value | None) -> Value | None:
         columns = two_columns(np.array([score], dtype=np.float32), subject.link, subject.shown)
         return bool(columns[0, 1] >= columns[0, 0] if last else columns[0, 1] > columns[0, 0])
 
-    return Answer((0, 1), Decision("threshold", least_float(second_wins, 32)), judged=subject)
+    return Predicted((0, 1), Decision("threshold", least_float(second_wins, 32)), judged=subject)
 
 
 def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:

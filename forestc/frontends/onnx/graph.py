@@ -15,11 +15,11 @@ from forestc.errors import ModelError
 from forestc.forest.ir import Link
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.attributes import TENSOR_TYPES, TEXT_TENSOR, tensor_array
-from forestc.frontends.onnx.columns import NARROW, Column, bits_of
+from forestc.frontends.onnx.columns import NARROW, RawColumn, bits_of
 from forestc.frontends.onnx.folds import fold
-from forestc.frontends.onnx.text import Text
-from forestc.frontends.onnx.trees import OPERATORS, Ensemble, read_operator
-from forestc.frontends.onnx.values import ML, Answer, Node, Scores, Table, Value
+from forestc.frontends.onnx.text import TextColumn
+from forestc.frontends.onnx.trees import OPERATORS, TreeOperator, read_operator
+from forestc.frontends.onnx.values import ML, Node, Predicted, Tensor, TreeScores, Value
 
 _INPUTS = {kind: np.dtype(dtype) for kind, (dtype, _) in TENSOR_TYPES.items() if dtype is not np.bool_}
 _INPUTS[TEXT_TENSOR] = np.dtype(object)
@@ -30,12 +30,12 @@ class Walked:
     """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs. columns:
     of the rows; None if unknown. names: of columns that have one."""
 
-    ensemble: Ensemble
-    table: Table
+    ensemble: TreeOperator
+    table: Tensor
     columns: int | None
     names: dict[int, str]
-    scores: Scores
-    answer: Answer | None
+    scores: TreeScores
+    answer: Predicted | None
 
 
 def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
@@ -48,7 +48,7 @@ def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
         raise ModelError("sparse initializers are not read", where=where)
     columns, names = _inputs(graph, values, where)
     outputs = [output.name for output in graph.output]
-    trees: tuple[Ensemble, Table] | None = None
+    trees: tuple[TreeOperator, Tensor] | None = None
     for proto in _needed(graph.node, outputs):
         node = Node(proto, where, values, opsets)
         if proto.domain == ML and proto.op_type in OPERATORS:
@@ -99,11 +99,11 @@ def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | Non
     return start, names
 
 
-def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Table:
+def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Tensor:
     """The columns of an input, which begin at column `start` of the rows."""
     if dtype.kind == "O":
-        return Table(dtype, width, lambda index: Text(start + index), text=True)
-    return Table(dtype, width, lambda index: Column(start + index, bits_of(dtype), dtype.kind in "iu"))
+        return Tensor(dtype, width, lambda index: TextColumn(start + index), text=True)
+    return Tensor(dtype, width, lambda index: RawColumn(start + index, bits_of(dtype), dtype.kind in "iu"))
 
 
 def _needed(nodes: Any, outputs: list[str]) -> list[Any]:
@@ -117,10 +117,10 @@ def _needed(nodes: Any, outputs: list[str]) -> list[Any]:
     return kept[::-1]
 
 
-def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
+def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
     """A tree operator with the columns that it reads, and its outputs."""
     table = node.input(0)
-    if not isinstance(table, Table):
+    if not isinstance(table, Tensor):
         raise node.fail("its input does not depend on the model's inputs only")
     if table.dims != 2:
         raise node.fail("its input is not a table of rows and columns", "reshape the encoders' outputs before")
@@ -140,18 +140,18 @@ def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
 
 
 def _shown(
-    ensemble: Ensemble, outputs: list[str], values: Mapping[str, Value], where: str
-) -> tuple[Scores, Answer | None]:
+    ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
+) -> tuple[TreeScores, Predicted | None]:
     """The scores and the class at the outputs; without them, the scores that an ArgMax compared or the operator's."""
-    scores: Scores | None = None
-    answer: Answer | None = None
+    scores: TreeScores | None = None
+    answer: Predicted | None = None
     for name in outputs:
         value = values.get(name)
-        if isinstance(value, Scores):
+        if isinstance(value, TreeScores):
             if scores not in (None, _whole(value)):
                 raise ModelError(f"output {name[:60]!r} shows other scores than the one before", where=where)
             scores = _whole(value)
-        elif isinstance(value, Answer):
+        elif isinstance(value, Predicted):
             if answer not in (None, value):
                 raise ModelError(f"output {name[:60]!r} shows another class than the one before", where=where)
             answer = value
@@ -168,6 +168,6 @@ def _shown(
     raise ModelError("an output shows other scores than those that decided the class", where=where)
 
 
-def _whole(scores: Scores) -> Scores:
+def _whole(scores: TreeScores) -> TreeScores:
     """The scores without what does not matter at an output: their type, and whether all columns are there."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

@@ -16,7 +16,7 @@ from forestc.errors import ModelError
 from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.ir import LEAF
 from forestc.frontends.onnx.attributes import Attributes
-from forestc.frontends.onnx.columns import Bools, Conditions, Floats, Ints, bits_of
+from forestc.frontends.onnx.columns import Bools, CutArrays, Floats, Ints, bits_of
 from forestc.frontends.shared.exact import next_above
 
 Array: TypeAlias = NDArray[Any]
@@ -36,7 +36,7 @@ MAX_TREES = 1 << 17  # bounds what a damaged file may claim
 
 
 @dataclass
-class Nodes:
+class NodeArrays:
     """The nodes of all trees, (n,) arrays, and the weights of the leaves, (w,) arrays in the file's order.
 
     start (trees + 1,): where each tree's nodes begin, the root first. tree: each tree's number in the file. ids: node
@@ -51,7 +51,7 @@ class Nodes:
     feature: Ints
     true: Ints
     false: Ints
-    conditions: Conditions
+    conditions: CutArrays
     value: Floats
     weight_leaf: Ints
     weight_target: Ints
@@ -93,7 +93,7 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
     return missing == 1 if len(missing) else np.zeros(count, dtype=bool)
 
 
-def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> Nodes:
+def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeArrays:
     """The nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of its weights: class or target.
 
     dtype: the type in which thresholds are compared and weights added. Raises ModelError.
@@ -112,7 +112,7 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> Nodes
     begins = np.flatnonzero(np.diff(trees, prepend=trees[0] ^ 1))
     if len(begins) > MAX_TREES:
         raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read")
-    places = _Places(attributes, trees, ids, begins)
+    places = _NodePlaces(attributes, trees, ids, begins)
     inner = mode != IS_LEAF
     at = np.flatnonzero(inner)
     _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)")
@@ -137,7 +137,7 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> Nodes
     intervals = np.searchsorted(stays, owner[equal]), *_exactly(value[equal], dtype)
     conditions = _conditions(mode[stays], value[stays].astype(np.float64), nan_true[stays], intervals, dtype)
     moved = np.append(np.cumsum(kept) - 1, LEAF)  # LEAF stays LEAF
-    return Nodes(
+    return NodeArrays(
         start=np.append(moved[begins], int(kept.sum())),
         tree=trees[begins],
         ids=ids[kept],
@@ -172,7 +172,7 @@ def _modes(attributes: Attributes) -> NDArray[np.int8]:
         raise attributes.fail(f"node mode {error.args[0][:40]!r} is not known", f"known: {known}") from None
 
 
-class _Places:
+class _NodePlaces:
     """The positions of nodes in the file's lists, by tree and node number."""
 
     def __init__(self, attributes: Attributes, trees: Ints, ids: Ints, begins: Ints) -> None:
@@ -227,7 +227,7 @@ class _Places:
         return places
 
 
-def _votes(attributes: Attributes, votes: str, places: _Places, dtype: DTypeLike) -> tuple[Ints, Ints, Array]:
+def _votes(attributes: Attributes, votes: str, places: _NodePlaces, dtype: DTypeLike) -> tuple[Ints, Ints, Array]:
     trees, ids = attributes.ints(f"{votes}_treeids"), attributes.ints(f"{votes}_nodeids")
     target, weight = attributes.ints(f"{votes}_ids"), numbers(attributes, f"{votes}_weights", dtype)
     lists = {f"{votes}_nodeids": ids, f"{votes}_ids": target, f"{votes}_weights": weight}
@@ -298,7 +298,7 @@ def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
-def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> Conditions:
+def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
     """The conditions of inner nodes. equal: for modes EQ, NEQ and MEMBER the node and the intervals of its set."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number
@@ -306,7 +306,7 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
     cuts = np.where(above, next_above(value, bits_of(dtype)), value)
     plain = (mode <= GT) & ~(above & np.isposinf(value))  # nothing lies above infinity: such a cut is never reached
     if plain.all():
-        return Conditions(cuts, np.arange(len(mode) + 1), even, missing)
+        return CutArrays(cuts, np.arange(len(mode) + 1), even, missing)
     owner, low, high = equal
     order = np.lexsort([low, owner])
     owner, low, high = owner[order], low[order], high[order]
@@ -317,10 +317,10 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
     all_cuts = np.concatenate([cuts[plain], low[distinct], high[ends]])
     order = np.lexsort([all_cuts, owners])
     first = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(mode)))])
-    return Conditions(all_cuts[order], first, even, missing)
+    return CutArrays(all_cuts[order], first, even, missing)
 
 
-def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> Nodes:
+def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
     """The nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises ModelError.
 
     Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k.
@@ -381,7 +381,7 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> Nodes:
     features[place[: len(visited)]] = feature[visited]
     at = np.flatnonzero(children[:, 0] == LEAF)
     leaves = ids[order][at] - n
-    return Nodes(
+    return NodeArrays(
         start=np.searchsorted(trees[order], np.arange(len(roots) + 1)),
         tree=np.arange(len(roots)),
         ids=ids[order],

@@ -14,9 +14,9 @@ import numpy as np
 from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.onnx.columns import Column, raw_features
+from forestc.frontends.onnx.columns import RawColumn, raw_features
 from forestc.frontends.onnx.graph import Walked, walk
-from forestc.frontends.onnx.text import Text, text_features
+from forestc.frontends.onnx.text import TextColumn, text_features
 from forestc.frontends.onnx.trees import OPERATORS, make_trees
 from forestc.frontends.onnx.values import ML
 from forestc.frontends.shared.assemble import assembled
@@ -114,8 +114,8 @@ def _over_rows(walked: Walked, provenance: Provenance, where: str) -> Forest:
     if width is None:  # a single input without a width: at least as wide as the columns that the trees read
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
-    texts = {key: column for key, column in columns.items() if isinstance(column, Text)}
-    numbers = {key: column for key, column in columns.items() if isinstance(column, Column)}
+    texts = {key: column for key, column in columns.items() if isinstance(column, TextColumn)}
+    numbers = {key: column for key, column in columns.items() if isinstance(column, RawColumn)}
     of_text, known = text_features(texts, walked.names, where)
     of_numbers, numbers = raw_features(numbers, walked.names)
     trees = make_trees(walked.ensemble, numbers, texts, known, where)

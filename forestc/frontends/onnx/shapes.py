@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.onnx.columns import Column
-from forestc.frontends.onnx.text import Text, summed
-from forestc.frontends.onnx.values import Answer, Node, Scores, Table, Value
+from forestc.frontends.onnx.columns import RawColumn
+from forestc.frontends.onnx.text import TextColumn, summed
+from forestc.frontends.onnx.values import Node, Predicted, Tensor, TreeScores, Value
 
 MAX_IMAGES = 1 << 22  # texts of all columns that are added, which bounds time and memory
 EXACT_SUM = 1 << 24  # up to here float32 adds integers exactly
 
 
-def _columns_axis(node: Node, table: Table, axis: int) -> None:
+def _columns_axis(node: Node, table: Tensor, axis: int) -> None:
     """Raises ModelError for an axis other than that of the columns: the last one, with only the rows before it."""
     if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
         raise node.fail("works across the rows, not the columns")
@@ -25,7 +25,7 @@ def _columns_axis(node: Node, table: Table, axis: int) -> None:
 def concat(node: Node, subject: Value | None) -> Value | None:
     """Columns side by side."""
     axis = node.attributes("axis").integer("axis", 0)
-    tables = [value for value in node.inputs if isinstance(value, Table)]
+    tables = [value for value in node.inputs if isinstance(value, Tensor)]
     if len(tables) != len(node.inputs) or not tables:
         return None
     if len({table.dtype for table in tables}) != 1:
@@ -41,7 +41,7 @@ def concat(node: Node, subject: Value | None) -> Value | None:
         raise node.fail(f"concatenates more than {MAX_COLUMNS} columns")
     ends = np.cumsum([width or 0 for width in widths]).tolist()
 
-    def column(index: int) -> Column | Text:
+    def column(index: int) -> RawColumn | TextColumn:
         which = min(int(np.searchsorted(ends[:-1], index, side="right")), len(tables) - 1)
         return tables[which].column(index - (ends[which - 1] if which else 0))
 
@@ -60,24 +60,24 @@ def chosen(node: Node, subject: Value | None) -> Value | None:
     axis = -1
     if node.operator == "Gather":
         axis = node.attributes("axis").integer("axis", 0)
-        if isinstance(subject, Scores) and axis not in (1, -1):
+        if isinstance(subject, TreeScores) and axis not in (1, -1):
             raise node.fail("works across the rows, not the columns")
     else:
         node.attributes()
-    if isinstance(subject, Answer) and isinstance(node.input(0), np.ndarray) and node.input(1) is subject:
+    if isinstance(subject, Predicted) and isinstance(node.input(0), np.ndarray) and node.input(1) is subject:
         labels = node.constant(0, "data").ravel().tolist()
         if not all(isinstance(k, int) and 0 <= k < len(labels) for k in subject.classes):
             raise node.fail(f"has {len(labels)} labels for {len(subject.classes)} classes")
         return replace(subject, classes=tuple(labels[int(k)] for k in subject.classes))
-    if not isinstance(subject, Table | Scores) or node.input(0) is not subject:
+    if not isinstance(subject, Tensor | TreeScores) or node.input(0) is not subject:
         return None
     wanted = node.whole(1, "list of columns")
-    if isinstance(subject, Table):
+    if isinstance(subject, Tensor):
         _columns_axis(node, subject, axis)
-    width = subject.width if isinstance(subject, Table) else subject.columns
+    width = subject.width if isinstance(subject, Tensor) else subject.columns
     if not wanted or min(wanted) < 0 or (width is not None and max(wanted) >= width):
         raise node.fail(f"takes columns {wanted[:5]} of {width}")
-    if isinstance(subject, Scores):
+    if isinstance(subject, TreeScores):
         return replace(subject, part=True)
     lost = 0
     if node.operator == "Gather":
@@ -87,7 +87,7 @@ def chosen(node: Node, subject: Value | None) -> Value | None:
     return _selected(subject, wanted, subject.dims - lost)
 
 
-def _selected(table: Table, indices: Sequence[int], dims: int) -> Table:
+def _selected(table: Tensor, indices: Sequence[int], dims: int) -> Tensor:
     """The columns of these indices, in a table of `dims` dimensions."""
     selection = table.made(lambda index: table.column(indices[index]), table.dtype, len(indices))
     return selection.shaped(dims, len(indices))
@@ -96,7 +96,7 @@ def _selected(table: Table, indices: Sequence[int], dims: int) -> Table:
 def split(node: Node, subject: Value | None) -> list[Value] | None:
     """Split: a range of columns for each output."""
     attributes = node.attributes("axis", "split", "num_outputs")
-    if not isinstance(subject, Table) or node.input(0) is not subject:
+    if not isinstance(subject, Tensor) or node.input(0) is not subject:
         return None
     _columns_axis(node, subject, attributes.integer("axis", 0))
     count = len(node.proto.output)
@@ -118,7 +118,7 @@ def split(node: Node, subject: Value | None) -> list[Value] | None:
 def slice_(node: Node, subject: Value | None) -> Value | None:
     """Slice: some columns of the scores; converters output them one by one."""
     node.attributes()
-    if not isinstance(subject, Scores) or node.whole(3, "axes") not in ([1], [-1]):
+    if not isinstance(subject, TreeScores) or node.whole(3, "axes") not in ([1], [-1]):
         return None
     return replace(subject, part=True)
 
@@ -127,10 +127,10 @@ def reshape(node: Node, subject: Value | None) -> Value | None:
     """Reshape, Flatten, Squeeze and Unsqueeze that keep rows and columns, or that remove or add the dimension of a
     single column."""
     node.attributes("allowzero", "axis", "axes")
-    if isinstance(subject, Table):
+    if isinstance(subject, Tensor):
         return _TABLE_SHAPES[node.operator](node, subject)
-    if not isinstance(subject, Scores):
-        return subject if isinstance(subject, Answer) else None
+    if not isinstance(subject, TreeScores):
+        return subject if isinstance(subject, Predicted) else None
     width = 1 if subject.part else subject.columns
     if node.operator == "Flatten":
         node.axis(node.attributes("axis"), default=1)
@@ -149,7 +149,7 @@ def _axes(node: Node) -> list[int]:
     return axes or (node.whole(1, "axes") if node.input(1) is not None else [])
 
 
-def _reshaped(node: Node, table: Table) -> Table | None:
+def _reshaped(node: Node, table: Tensor) -> Tensor | None:
     shape = node.whole(1, "shape")
     if shape == [-1] and table.width == 1:
         return table.shaped(1)
@@ -157,14 +157,14 @@ def _reshaped(node: Node, table: Table) -> Table | None:
     return table.shaped(2) if fits else None
 
 
-def _flattened(node: Node, table: Table) -> Table:
+def _flattened(node: Node, table: Tensor) -> Tensor:
     axis = node.attributes("axis").integer("axis", 1)
     if axis != 1 and not (axis == -1 and table.dims == 2):
         raise node.fail("works across the rows, not the columns")
     return table.shaped(2)
 
 
-def _squeezed(node: Node, table: Table) -> Table | None:
+def _squeezed(node: Node, table: Tensor) -> Tensor | None:
     axes = [axis % table.dims for axis in _axes(node) if -table.dims <= axis < table.dims]
     if table.dims == 2 and axes == [1] and table.width == 1:
         return table.shaped(1)
@@ -172,11 +172,11 @@ def _squeezed(node: Node, table: Table) -> Table | None:
     return table.shaped(2) if single else None
 
 
-def _unsqueezed(node: Node, table: Table) -> Table | None:
+def _unsqueezed(node: Node, table: Tensor) -> Tensor | None:
     return table.shaped(2) if table.dims == 1 and _axes(node) in ([1], [-1]) else None
 
 
-_TABLE_SHAPES: dict[str, Callable[[Node, Table], Table | None]] = {
+_TABLE_SHAPES: dict[str, Callable[[Node, Tensor], Tensor | None]] = {
     "Reshape": _reshaped,
     "Flatten": _flattened,
     "Squeeze": _squeezed,
@@ -188,7 +188,7 @@ def reduce_sum(node: Node, subject: Value | None) -> Value | None:
     """ReduceSum of columns encoded from one column of text, as converters write infrequent categories."""
     attributes = node.attributes("axes", "keepdims", "noop_with_empty_axes")
     axes = _axes(node)
-    if not isinstance(subject, Table) or not subject.text or subject.width is None or len(axes) != 1:
+    if not isinstance(subject, Tensor) or not subject.text or subject.width is None or len(axes) != 1:
         return None
     _columns_axis(node, subject, axes[0])
     parts, images = [], 0

@@ -18,7 +18,7 @@ from forestc.errors import ModelError
 from forestc.forest.conditions import Member
 from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
-from forestc.frontends.onnx.columns import Bools, Conditions, Ints, Replace, Step
+from forestc.frontends.onnx.columns import Bools, CutArrays, Ints, Replace, Step
 
 Image: TypeAlias = str | float
 # A tensor of texts has no missing values. onnxruntime converts the Python value to text: NaN, None or pandas' NA;
@@ -27,7 +27,7 @@ SPELLINGS = ("nan", "None", "<NA>")
 
 
 @dataclass(frozen=True)
-class Text:
+class TextColumn:
     """The encoding of column `index` of the rows, a column of text.
 
     names: the texts that the graph names, in the order of its lists. images: the images of some of the names; numbers
@@ -44,24 +44,26 @@ class Text:
         image = self.images.get(text, self.other)
         return text if image is None else image
 
-    def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> Text:
+    def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> TextColumn:
         """The column after a lookup of its values. default: the image of others. names: of the whole list if the table
         holds only some of it, or if the column is no longer text."""
         images = {text: table.get(value, default) for text, value in self.images.items()}
         if self.other is not None:
-            return Text(self.index, self.names, images, table.get(self.other, default))
+            return TextColumn(self.index, self.names, images, table.get(self.other, default))
         images = {text: image for text, image in table.items() if text not in images} | images
         known = names or tuple(table)
-        return Text(self.index, tuple(dict.fromkeys([*self.names, *known])) if self.names else known, images, default)
+        return TextColumn(
+            self.index, tuple(dict.fromkeys([*self.names, *known])) if self.names else known, images, default
+        )
 
-    def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> Text:
+    def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> TextColumn:
         """The column after a function of (n,) float64; its images are numbers."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
         return replace(self, images=dict(zip(self.images, images, strict=True)), other=other)
 
-    def then(self, step: Step) -> Text:
+    def then(self, step: Step) -> TextColumn:
         """The column after a numeric step."""
 
         def replaced(values: NDArray[np.float64], how: Replace) -> NDArray[np.float64]:
@@ -73,39 +75,39 @@ class Text:
         return self.changed(lambda values: step.function(values.astype(dtype), *step.numbers))
 
 
-def together(parts: Sequence[Text | Image], function: Callable[..., Image | None]) -> Text:
+def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
     """A function of constants and of several columns encoded from one column of text, applied text by text.
 
     function: takes the image of each part and returns an image; None stands for an unchanged text.
     """
-    texts = [part for part in parts if isinstance(part, Text)]
+    texts = [part for part in parts if isinstance(part, TextColumn)]
 
-    def value(part: Text | Image, text: str | None) -> Image | None:
-        if not isinstance(part, Text):
+    def value(part: TextColumn | Image, text: str | None) -> Image | None:
+        if not isinstance(part, TextColumn):
             return part
         return part.other if text is None else part.image(text)
 
     names = all_names(texts)
     images = {name: function(*(value(part, name) for part in parts)) for name in names}
     other = function(*(value(part, None) for part in parts))
-    return Text(texts[0].index, names, {k: image for k, image in images.items() if image is not None}, other)
+    return TextColumn(texts[0].index, names, {k: image for k, image in images.items() if image is not None}, other)
 
 
-def summed(parts: Sequence[Text]) -> Text:
+def summed(parts: Sequence[TextColumn]) -> TextColumn:
     """The sum of columns of integers encoded from one column of text."""
     other = sum(_number(part.other) for part in parts)
     images: dict[str, Image] = {}
     for part in parts:
         for name, image in part.images.items():
             images[name] = _number(images.get(name, other)) + _number(image) - _number(part.other)
-    return Text(parts[0].index, all_names(parts), images, other)
+    return TextColumn(parts[0].index, all_names(parts), images, other)
 
 
 def _number(image: Image | None) -> float:
     return float(0.0 if image is None else image)
 
 
-def all_names(texts: Sequence[Text]) -> tuple[str, ...]:
+def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
     """The names that any of the columns knows. An encoder's columns share one list, which is read once."""
     lists = {id(text.names): text.names for text in texts}
     return tuple(dict.fromkeys(name for names in lists.values() for name in names))
@@ -119,21 +121,21 @@ class Vocabulary:
     spelling: str | None
 
     @classmethod
-    def of(cls, readers: Sequence[Text]) -> Vocabulary:
+    def of(cls, readers: Sequence[TextColumn]) -> Vocabulary:
         codes = {name: code for code, name in enumerate(all_names(readers))}
         known = [spelling for spelling in SPELLINGS if spelling in codes]
         return cls(codes, (known or SPELLINGS)[0] if len(known) < 2 else None)
 
 
 def text_features(
-    columns: Mapping[int, Text], names: Mapping[int, str], where: str
+    columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
     """The features of the raw columns of text that are read, and their vocabularies by raw column.
 
     columns: by column of the tree operator. names: of raw columns that have one. A feature takes no missing values if
     the graph knows two spellings of them. Raises ModelError for a column with too many names.
     """
-    readers: dict[int, list[Text]] = {}
+    readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)
     known = {index: Vocabulary.of(texts) for index, texts in readers.items()}
@@ -167,7 +169,7 @@ class CodeSet:
 
 
 def code_sets(
-    conditions: Conditions, reads: Ints, texts: Mapping[int, Text], known: Mapping[int, Vocabulary]
+    conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], known: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
     """The conditions that read text, by index, as sets that never hold unknown texts.
 

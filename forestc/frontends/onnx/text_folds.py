@@ -13,8 +13,8 @@ import numpy as np
 from forestc.forest.ir import Label
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.attributes import Attributes
-from forestc.frontends.onnx.text import Image, Text, together
-from forestc.frontends.onnx.values import Answer, Array, Node, Table, Value
+from forestc.frontends.onnx.text import Image, TextColumn, together
+from forestc.frontends.onnx.values import Array, Node, Predicted, Tensor, Value
 
 # Operators that take columns of text, or booleans computed from text.
 TEXT_OPERATORS = {
@@ -34,7 +34,7 @@ def one_hot(node: Node, subject: Value | None) -> Value | None:
     """OneHotEncoder of text, or of integers encoded from text. onnxruntime refuses unknown texts if `zeros` is 0; here
     they are encoded as zeros then too."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
-    if not isinstance(subject, Table) or subject.dims > 2:
+    if not isinstance(subject, Tensor) or subject.dims > 2:
         return None
     if not subject.text:
         raise node.fail("a OneHotEncoder of numbers is not read", "train on the numbers themselves")
@@ -52,7 +52,7 @@ def one_hot(node: Node, subject: Value | None) -> Value | None:
         raise node.fail(f"makes more than {MAX_COLUMNS} columns")
     names = tuple(texts)
 
-    def column(index: int) -> Text:
+    def column(index: int) -> TextColumn:
         return subject.texts(index // count).looked_up({cats[index % count]: 1.0}, 0.0, names)
 
     width = None if subject.width is None else subject.width * count
@@ -65,15 +65,15 @@ def _twice(items: list[Any]) -> Any:
 
 def label_encoder(node: Node, subject: Value | None) -> Value | None:
     """LabelEncoder of text, of integers encoded from text, of constants, and of the decided class."""
-    if isinstance(subject, Answer):
+    if isinstance(subject, Predicted):
         return _other_labels(node, subject)
     data = node.input(0)
-    if not isinstance(data, Table | np.ndarray):
+    if not isinstance(data, Tensor | np.ndarray):
         return None
-    if isinstance(data, Table) and not data.text:
+    if isinstance(data, Tensor) and not data.text:
         raise node.fail("a LabelEncoder of numbers is not read", "train on the numbers themselves")
     table, default, dtype = _mapping(node, data.dtype)
-    if isinstance(data, Table):
+    if isinstance(data, Tensor):
         return data.made(lambda index: data.texts(index).looked_up(table, default), dtype, data.width)
     items = [table.get(item, default) for item in data.ravel().tolist()]
     return np.array(items, dtype=dtype).reshape(data.shape)
@@ -140,7 +140,7 @@ def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
     return attributes.number(name, default) if dtype.kind == "f" else attributes.integer(name, int(default))
 
 
-def _other_labels(node: Node, answer: Answer) -> Answer:
+def _other_labels(node: Node, answer: Predicted) -> Predicted:
     """The decided class with its labels replaced."""
     names = [f"{side}_{kind}" for side in ("keys", "values") for kind in _KINDS]
     attributes = node.attributes(*names, *(name for name, _ in _DEFAULTS.values()))
@@ -152,12 +152,12 @@ def _other_labels(node: Node, answer: Answer) -> Answer:
     return replace(answer, classes=tuple(table[k] for k in answer.classes))
 
 
-def cast_text(table: Table, dtype: np.dtype[Any]) -> Table | None:
+def cast_text(table: Tensor, dtype: np.dtype[Any]) -> Tensor | None:
     """Casts between booleans and numbers computed from text."""
     if table.dtype == object or dtype.kind not in "biuf":
         return None
 
-    def column(index: int) -> Text:
+    def column(index: int) -> TextColumn:
         return table.texts(index).changed(lambda values: values != 0) if dtype.kind == "b" else table.texts(index)
 
     return table.made(column, dtype, table.width)
@@ -167,13 +167,13 @@ def equal(node: Node, subject: Value | None) -> Value | None:
     """Equal of text, or of integers encoded from text, and a constant."""
     node.attributes()
     constant = node.input(1) if node.input(0) is subject else node.input(0)
-    if not isinstance(subject, Table) or not subject.text or not isinstance(constant, np.ndarray):
+    if not isinstance(subject, Tensor) or not subject.text or not isinstance(constant, np.ndarray):
         return None
     if constant.dtype != subject.dtype or subject.dtype.kind not in "Oi" or len(node.inputs) != 2:
         return None
     wanted = _broadcast(node, constant, subject)
 
-    def column(index: int) -> Text:
+    def column(index: int) -> TextColumn:
         return subject.texts(index).looked_up({wanted[index % len(wanted)]: 1.0}, 0.0)
 
     return subject.made(column, np.bool_, subject.width)
@@ -184,11 +184,11 @@ def where(node: Node, subject: Value | None) -> Value | None:
     node.attributes()
     parts = [node.input(index) for index in range(3)]
     condition = parts[0]
-    if not isinstance(condition, Table) or condition.dtype != np.bool_ or condition.width is None:
+    if not isinstance(condition, Tensor) or condition.dtype != np.bool_ or condition.width is None:
         return None
-    dtypes = {part.dtype for part in parts[1:] if isinstance(part, Table | np.ndarray)}
-    tables = [part for part in parts if isinstance(part, Table)]
-    if len(dtypes) != 1 or not all(isinstance(part, Table | np.ndarray) for part in parts):
+    dtypes = {part.dtype for part in parts[1:] if isinstance(part, Tensor | np.ndarray)}
+    tables = [part for part in parts if isinstance(part, Tensor)]
+    if len(dtypes) != 1 or not all(isinstance(part, Tensor | np.ndarray) for part in parts):
         return None
     if not all(table.text and table.width == condition.width for table in tables):
         return None
@@ -198,19 +198,19 @@ def where(node: Node, subject: Value | None) -> Value | None:
     constants = {k: _broadcast(node, part, condition) for k, part in enumerate(parts) if isinstance(part, np.ndarray)}
 
     @cache  # the parts may depend on one another
-    def column(index: int) -> Text:
-        operands: list[Text | Image] = [
-            part.texts(index) if isinstance(part, Table) else constants[k][index % len(constants[k])]
+    def column(index: int) -> TextColumn:
+        operands: list[TextColumn | Image] = [
+            part.texts(index) if isinstance(part, Tensor) else constants[k][index % len(constants[k])]
             for k, part in enumerate(parts)
         ]
-        if len({operand.index for operand in operands if isinstance(operand, Text)}) > 1:
+        if len({operand.index for operand in operands if isinstance(operand, TextColumn)}) > 1:
             raise node.fail("chooses by one column of text between values of another")
         return together(operands, lambda truth, yes, no: yes if truth else no)
 
     return replace(condition, depth=max(table.depth for table in tables)).made(column, dtype, condition.width)
 
 
-def _broadcast(node: Node, constant: Array, table: Table) -> list[Any]:
+def _broadcast(node: Node, constant: Array, table: Tensor) -> list[Any]:
     """A constant's values: one for all columns of a table, or one per column."""
     plain = constant.ndim < 2 or (constant.ndim == 2 and len(constant) == 1)
     if not plain or constant.size not in (1, table.width):

@@ -20,10 +20,10 @@ from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Label, Link, Tree
 from forestc.frontends.onnx.attributes import Attributes
-from forestc.frontends.onnx.columns import Column, folded, tests_of
-from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers
-from forestc.frontends.onnx.text import Text, Vocabulary, code_sets
-from forestc.frontends.onnx.values import Answer, Scores, Shown
+from forestc.frontends.onnx.columns import RawColumn, folded, tests_of
+from forestc.frontends.onnx.nodes import NodeArrays, classic_nodes, modern_nodes, numbers
+from forestc.frontends.onnx.text import TextColumn, Vocabulary, code_sets
+from forestc.frontends.onnx.values import Predicted, Shown, TreeScores
 from forestc.frontends.shared.exact import next_above
 
 Array: TypeAlias = NDArray[Any]
@@ -52,28 +52,30 @@ MAX_VALUES = 1 << 26  # leaf values of all trees, which take 512 megabytes
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class TreeOperator:
     """A tree operator, before its columns are traced to the model's inputs. answer: None for a regression."""
 
-    nodes: Nodes
-    scores: Scores
-    answer: Answer | None
+    nodes: NodeArrays
+    scores: TreeScores
+    answer: Predicted | None
 
 
 def _ensemble(
-    nodes: Nodes,
+    nodes: NodeArrays,
     aggregate: Aggregate,
     bias: NDArray[np.float64],
     link: Link,
     shown: Shown = "all",
-    answer: Answer | None = None,
-) -> Ensemble:
+    answer: Predicted | None = None,
+) -> TreeOperator:
     """The operator with scores in its own type. bias: (outputs,)."""
     dtype, classifier = np.dtype(aggregate.precision), answer is not None
-    return Ensemble(nodes, Scores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer)
+    return TreeOperator(
+        nodes, TreeScores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer
+    )
 
 
-def read_operator(name: str, node: object, version: int, dtype: DTypeLike, where: str) -> Ensemble:
+def read_operator(name: str, node: object, version: int, dtype: DTypeLike, where: str) -> TreeOperator:
     """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
     if name == "TreeEnsemble":
         if version < 5:
@@ -119,7 +121,7 @@ def _targets(attributes: Attributes) -> int:
     return targets
 
 
-def _modern(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
+def _modern(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise attributes.fail(f"its input is {np.dtype(dtype)}", "onnxruntime takes float and double")
     targets = _targets(attributes)
@@ -134,7 +136,7 @@ def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: DTypeLike
         raise attributes.fail("PROBIT over doubles, which onnxruntime computes in float32")
 
 
-def _regressor(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
+def _regressor(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
     targets = _targets(attributes)
     nodes = classic_nodes(attributes, "target", dtype)
     aggregate = _named(attributes, "aggregate_function", "SUM", AGGREGATES)
@@ -147,13 +149,13 @@ def _regressor(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
 
 def _regression(
     attributes: Attributes,
-    nodes: Nodes,
+    nodes: NodeArrays,
     targets: int,
     aggregate: str,
     transform: str,
     base: NDArray[np.float64],
     dtype: DTypeLike,
-) -> Ensemble:
+) -> TreeOperator:
     _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
     always = _always_voted(nodes, targets)
@@ -173,7 +175,7 @@ def _regression(
     return _ensemble(nodes, summed, bias, link)
 
 
-def _classifier(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
+def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
     texts, whole = attributes.texts("classlabels_strings"), attributes.ints("classlabels_int64s").tolist()
     if bool(texts) == bool(whole):
         raise attributes.fail("needs either classlabels_strings or classlabels_int64s")
@@ -202,17 +204,17 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
             "give every leaf a weight for every class, or give base_values",
         )
     bias = base if len(base) else np.zeros(count)
-    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Answer(labels, Decision("argmax")))
+    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Predicted(labels, Decision("argmax")))
 
 
 def _binary(
     attributes: Attributes,
-    nodes: Nodes,
+    nodes: NodeArrays,
     labels: tuple[Label, ...],
     transform: str,
     base: NDArray[np.float64],
     summed: Aggregate,
-) -> Ensemble:
+) -> TreeOperator:
     """Two classes, a special case in onnxruntime: its output and decision depend on the classes that have weights.
 
     Weights for class 0 only, as converters write them: they make up class 1's score s. If no weight is negative, it is
@@ -238,7 +240,7 @@ def _binary(
         shown: Shown = "logistic" if transform == "LOGISTIC" else "complement" if positive else "opposite"
         link = LINKS["LOGISTIC" if transform == "LOGISTIC" else "NONE"]
         bias = base if len(base) else np.zeros(1)
-        return _ensemble(nodes, summed, bias, link, shown, Answer(labels, decision))
+        return _ensemble(nodes, summed, bias, link, shown, Predicted(labels, decision))
     if len(base) > 1:
         raise attributes.fail(
             "has two base values and weights for class 1, whose sum onnxruntime then replaces",
@@ -256,10 +258,10 @@ def _binary(
         bias[0] = base[0]
     if len(voted) == 2 and isinstance(labels[0], int):
         labels = (0, 1)  # onnxruntime outputs these here, whatever the labels are
-    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Answer(labels, decision))
+    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Predicted(labels, decision))
 
 
-def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
+def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> None:
     """Raises ModelError for a weight of an output that does not exist, and for two weights of a leaf for one output."""
     target, leaf = nodes.weight_target, nodes.weight_leaf
     if (bad := np.flatnonzero((target < 0) | (target >= outputs))).size:
@@ -279,7 +281,7 @@ def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
         )
 
 
-def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
+def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
     """The outputs for which every row reaches a weight, because all leaves of some tree have one."""
     real = nodes.weight_leaf != LEAF
     tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
@@ -290,7 +292,7 @@ def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
     return always
 
 
-def _some_positive(nodes: Nodes) -> bool:
+def _some_positive(nodes: NodeArrays) -> bool:
     """Whether no weight is negative and every row reaches a positive one."""
     if (nodes.weight < 0).any():
         return False
@@ -301,9 +303,9 @@ def _some_positive(nodes: Nodes) -> bool:
 
 
 def make_trees(
-    ensemble: Ensemble,
-    columns: dict[int, Column],
-    texts: Mapping[int, Text],
+    ensemble: TreeOperator,
+    columns: dict[int, RawColumn],
+    texts: Mapping[int, TextColumn],
     known: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
@@ -314,7 +316,7 @@ def make_trees(
     inner = nodes.inner
     reads = nodes.feature[inner]
     of_text = code_sets(nodes.conditions, reads, texts, known)
-    columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # nothing left to fold
+    columns = columns | {key: RawColumn(text.index, 64) for key, text in texts.items()}  # nothing left to fold
     conditions = folded(nodes.conditions, reads, columns)
     below, turned, inner_sets, sets = tests_of(conditions, np.array(list(of_text), dtype=np.int64))
     for node, code_set in of_text.items():
@@ -367,7 +369,7 @@ def make_trees(
     return trees
 
 
-def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
+def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
     """A function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs).
 
     Without a weight a leaf's value is 0 in a sum. In a minimum it is the largest of all weights, which never decides:

@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Decision, Label, Link
 from forestc.frontends.onnx.attributes import Attributes
-from forestc.frontends.onnx.columns import Column, Step
-from forestc.frontends.onnx.text import Text
+from forestc.frontends.onnx.columns import RawColumn, Step
+from forestc.frontends.onnx.text import TextColumn
 
 Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
@@ -25,7 +25,7 @@ Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"
 
 
 @dataclass(frozen=True)
-class Table:
+class Tensor:
     """Columns before the trees. width: None if unknown. column: returns the i-th column. depth: how many nodes computed
     it in turn, at most `MAX_STEPS` because columns are built recursively. text: whether all columns come from text.
 
@@ -35,7 +35,7 @@ class Table:
 
     dtype: np.dtype[Any]
     width: int | None
-    column: Callable[[int], Column | Text]
+    column: Callable[[int], RawColumn | TextColumn]
     depth: int = 0
     text: bool = False
     dims: int = 2
@@ -43,30 +43,30 @@ class Table:
 
     def then(
         self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
-    ) -> Table:
+    ) -> Tensor:
         """The table with a step applied to each column (None: unchanged)."""
 
-        def column(index: int) -> Column | Text:
+        def column(index: int) -> RawColumn | TextColumn:
             added = step(index)
             return self.column(index) if added is None else self.column(index).then(added)
 
         return self.made(column, self.dtype if dtype is None else dtype, width or self.width)
 
-    def made(self, column: Callable[[int], Column | Text], dtype: DTypeLike, width: int | None) -> Table:
+    def made(self, column: Callable[[int], RawColumn | TextColumn], dtype: DTypeLike, width: int | None) -> Tensor:
         """The output of a node with the same dimensions."""
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
-    def shaped(self, dims: int, inner: int = 0) -> Table:
+    def shaped(self, dims: int, inner: int = 0) -> Tensor:
         """The same columns in other dimensions. inner: only for three."""
         return replace(self, dims=dims, inner=inner if dims == 3 else 0)
 
-    def texts(self, index: int) -> Text:
+    def texts(self, index: int) -> TextColumn:
         """The i-th column of a table of text."""
-        return cast("Text", self.column(index))
+        return cast("TextColumn", self.column(index))
 
 
 @dataclass(frozen=True)
-class Scores:
+class TreeScores:
     """The scores of the trees after the operators applied to them.
 
     dtype: of the tensor. bias: (outputs,), added last. shown: see `Shown`. classifier: whether they are those of a
@@ -95,15 +95,15 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Predicted:
     """The decided class. judged: the scores that an ArgMax compared."""
 
     classes: tuple[Label, ...]
     decision: Decision
-    judged: Scores | None = None
+    judged: TreeScores | None = None
 
 
-Value: TypeAlias = Array | Table | Scores | Answer
+Value: TypeAlias = Array | Tensor | TreeScores | Predicted
 Fold: TypeAlias = "Callable[[Node, Value | None], Value | list[Value] | None]"
 
 

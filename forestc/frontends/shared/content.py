@@ -81,7 +81,7 @@ class Content:
         return b""
 
 
-def _inside(document: Any, path: list[str]) -> bool:
+def _inside(document: object, path: list[str]) -> bool:
     for key in path:
         if not isinstance(document, Mapping) or key not in document:
             return False

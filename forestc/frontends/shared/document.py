@@ -23,8 +23,8 @@ def read_document(data: bytes, where: str) -> Any:
 class Document:
     """A part of a parsed document and its path, which errors name. Its methods raise ModelError."""
 
-    def __init__(self, value: Any, path: str, where: str) -> None:
-        self.value = value
+    def __init__(self, value: object, path: str, where: str) -> None:
+        self.value: Any = value
         self.path = path
         self.where = where
 

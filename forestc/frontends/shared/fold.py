@@ -45,7 +45,7 @@ def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Column:
+class StepColumn:
     """A column that the forest reads, as a function of the raw column `source` (-1: a constant).
 
     function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs from the
@@ -66,7 +66,7 @@ class Column:
 
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
-    ) -> Column:
+    ) -> StepColumn:
         """The column after one more step. missing, points: the step's images of NaN and of single values. points need a
         column that no step has changed, so that they are raw values."""
         before = self.function
@@ -115,13 +115,13 @@ def _kept(image: float | None) -> float:
     return np.nan if image is None else image
 
 
-def constant(column: Column) -> bool:
+def constant(column: StepColumn) -> bool:
     """Whether all numbers, except the single points, have the same image."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 
 
-def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[str] | None, where: str) -> Forest:
+def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str) -> Forest:
     """The forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
 
     Raises ModelError if a condition can't be kept exactly. Time O(conditions * (64 + window)) evaluations of the
@@ -160,7 +160,7 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     return changed(forest, features=tuple(features), columns=width, trees=trees)
 
 
-def _with_one_vocabulary(images: list[Column], where: str) -> list[Column]:
+def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
     """The columns; all that read the same raw column of text know the same names, those that any of them knows."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
@@ -178,7 +178,7 @@ def _with_one_vocabulary(images: list[Column], where: str) -> list[Column]:
 
 
 def _raw_feature(
-    source: int, readers: list[tuple[Feature, Column]], names: Sequence[str] | None, where: str
+    source: int, readers: list[tuple[Feature, StepColumn]], names: Sequence[str] | None, where: str
 ) -> Feature:
     """The feature of a raw column in the folded forest."""
     missing = all(c.missing is not None and (c.missing == c.missing or f.missing) for f, c in readers)
@@ -197,7 +197,7 @@ def _raw_feature(
     return Feature(name, FLOAT64, source, missing, FLOAT64, named=names is not None)
 
 
-def _rewritten(forest: Forest, index: int, image: Column, where: str) -> list[Condition]:
+def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> list[Condition]:
     """The distinct conditions on a feature, in the order of the forest's table, as conditions on its raw column."""
     feature = forest.features[index]
     place = f"{where}, feature {feature.name!r}"
@@ -218,7 +218,7 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
     return condition.sends_left(rounded, absent)
 
 
-def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
+def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
     """The conditions, in order, as conditions on the raw column."""
     if image.texts is not None:
         known = np.array([*image.texts.values(), *image.function(np.zeros(1))])
@@ -244,13 +244,13 @@ def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], wh
             yield _with_points(feature, image, condition, moved)
 
 
-def _missing_left(feature: Feature, image: Column, condition: Condition) -> bool:
+def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> bool:
     if image.missing is None or (image.missing != image.missing and not feature.missing):
         return False
     return bool(_goes_left(feature, condition, np.array([image.missing]))[0])
 
 
-def _with_points(feature: Feature, image: Column, condition: Condition, cuts: Sequence[Member]) -> Condition:
+def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
     """The condition with these cuts on the raw column, in any order, corrected at the single points."""
     moved = toggled(cuts)
     corrections: list[Member] = []

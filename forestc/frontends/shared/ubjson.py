@@ -35,7 +35,7 @@ def parse_ubjson(data: bytes, where: str) -> Any:
 
     Raises ModelError with the byte offset for anything malformed, truncated or too deep.
     """
-    reader = _Reader(data, where)
+    reader = _UbjsonReader(data, where)
     value = reader.value(reader.marker(), 0)
     reader.at = reader.skip_noop(reader.at)
     if reader.at != len(data):
@@ -43,7 +43,7 @@ def parse_ubjson(data: bytes, where: str) -> Any:
     return value
 
 
-class _Reader:
+class _UbjsonReader:
     def __init__(self, data: bytes, where: str) -> None:
         self.data = data
         self.where = where

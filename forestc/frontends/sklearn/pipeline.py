@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.lightgbm.reader import ZERO
-from forestc.frontends.shared.fold import Column, constant, fold, identity
+from forestc.frontends.shared.fold import StepColumn, constant, fold, identity
 from forestc.frontends.sklearn.meta import chosen_note
 from forestc.frontends.sklearn.trees import width_of
 
@@ -54,14 +54,14 @@ def read_pipeline(model: Any, where: str) -> Forest:
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
     first = (fitted or [last])[0]  # steps before it do not change the rows
     width, names = width_of(first), getattr(first, "feature_names_in_", None)
-    columns = [Column(source) for source in range(width)]
+    columns = [StepColumn(source) for source in range(width)]
     for name, step in steps:
         columns = _stepped(step, columns, f"{where}, step {name!r}")
     columns = _received(last, columns, where)
     return fold(forest, columns, width, None if names is None else list(map(str, names)), where)
 
 
-def _received(last: Any, columns: list[Column], where: str) -> list[Column]:
+def _received(last: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """The columns as the model reads them. In a sparse matrix XGBoost reads a zero that is not stored as a missing
     value, and LightGBM does not read small values as zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
@@ -98,7 +98,7 @@ def _library(model: object) -> str:
     return type(model).__module__.partition(".")[0]
 
 
-def _stepped(step: object, columns: list[Column], where: str) -> list[Column]:
+def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """The columns after one more step. Raises ModelError naming a step that can't be folded."""
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
@@ -131,14 +131,14 @@ def _takes_missing(step: object) -> bool:
     return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
 
 
-def _promoted(columns: list[Column]) -> list[Column]:
+def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
     """Columns combined in one array: all get the common NumPy type, and are sparse if one of them is."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
-def _joined(step: object, columns: list[Column]) -> list[Column]:
+def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
     """The output of a step that concatenates or selects columns: an array, or a data frame, where columns keep their
     types."""
     from sklearn.utils._set_output import _get_output_config
@@ -147,13 +147,13 @@ def _joined(step: object, columns: list[Column]) -> list[Column]:
     return columns if framed and not any(column.sparse for column in columns) else _promoted(columns)
 
 
-def _refusing_missing(column: Column) -> Column:
+def _refusing_missing(column: StepColumn) -> StepColumn:
     """The column before a step that refuses NaN."""
     no_nan = column.missing is None or column.missing == column.missing or None in column.fills
     return column if no_nan else replace(column, missing=None)
 
 
-def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Column:
+def _monotone(step: Any, kind: str, j: int, column: StepColumn, where: str) -> StepColumn:
     """Column j after a monotone step: a copy of the step restricted to that column."""
     if kind == "KBinsDiscretizer" and step.encode != "ordinal":
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
@@ -168,7 +168,7 @@ def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Colum
     return _transformed(single, column, positive)
 
 
-def _transformed(single: Any, column: Column, positive: bool = False) -> Column:
+def _transformed(single: Any, column: StepColumn, positive: bool = False) -> StepColumn:
     """The column after a fitted step for one column, called with the type and layout that it gets in the pipeline. The
     step refuses rows with infinities (floats near the ends of the range may overflow in a conversion) and, if positive,
     with numbers up to 0: their images need only be monotone."""
@@ -210,7 +210,7 @@ def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
     return single
 
 
-def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _imputed(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """SimpleImputer, with or without indicator columns."""
     filled = []
     statistics = np.asarray(step.statistics_)
@@ -244,9 +244,9 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
     return filled
 
 
-def _filled_text(column: Column, marker: object, fill: str, where: str) -> Column:
+def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
     """A column of text after an imputer, whose marker of missing values may be a text."""
-    if column != Column(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
+    if column != StepColumn(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
     text_marker = marker if isinstance(marker, str) else None
     fills = {raw: fill if text == text_marker else text for raw, text in column.fills.items()}
@@ -257,7 +257,7 @@ def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.zeros(len(x))
 
 
-def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _encoded(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """OrdinalEncoder."""
     dtype = _number_type(step, where)
 
@@ -286,7 +286,7 @@ def _number_type(step: Any, where: str) -> np.dtype[Any]:
     return dtype
 
 
-def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _one_hot(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """OneHotEncoder: an indicator column for each category that is not dropped."""
     dtype = _number_type(step, where)
     result = []
@@ -300,8 +300,8 @@ def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 
 def _by_category(
-    column: Column, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
-) -> Column:
+    column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
+) -> StepColumn:
     """A column whose known categories become images; any other value becomes unknown. missing: the image of a missing
     value if it is a known category; None: that of its category."""
     # A missing value among the training rows is a separate category, the last.
@@ -322,7 +322,7 @@ def _by_category(
         of_missing = filled.get(None, of_missing)
         names |= {raw: image for raw, image in filled.items() if raw is not None}
         refused = column.missing is None
-        return Column(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
+        return StepColumn(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
     if column.fills:
         raise ModelError("text is imputed, but the encoder knows no text", where=where)
     try:
@@ -332,7 +332,7 @@ def _by_category(
     return column.then(lambda x: np.full(len(x), unknown), of_missing, points)
 
 
-def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _by_columns(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """ColumnTransformer: each transformer's columns, one transformer after another."""
     parts = []
     for name, transformer, _ in step.transformers_:
@@ -343,38 +343,38 @@ def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
     return _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
 
 
-def _united(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _united(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """FeatureUnion: each transformer takes all columns."""
     parts = [(name, transformer, columns) for name, transformer in step.transformer_list]
     return _joined(step, _side_by_side(step, parts, where))
 
 
-def _side_by_side(step: Any, parts: list[tuple[str, Any, list[Column]]], where: str) -> list[Column]:
+def _side_by_side(step: Any, parts: list[tuple[str, Any, list[StepColumn]]], where: str) -> list[StepColumn]:
     """The outputs of a step's transformers, each with its name and its columns, one after another."""
     if step.transformer_weights:
         raise ModelError(f"{type(step).__name__} with weights", where=where, do="scale the columns instead")
-    result: list[Column] = []
+    result: list[StepColumn] = []
     for name, transformer, columns in parts:
         if not (isinstance(transformer, str) and transformer == "drop"):
             result += _stepped(transformer, columns, f"{where}, transformer {name!r}")
     return result
 
 
-def _nested(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _nested(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """A Pipeline of steps only."""
     for name, inner in step.steps:
         columns = _stepped(inner, columns, f"{where}, step {name!r}")
     return columns
 
 
-def _unchanged(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _unchanged(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """FunctionTransformer without a function."""
     if step.func is not None:
         raise ModelError("FunctionTransformer with a function", where=where, do="transform the rows before")
     return columns
 
 
-STEPS: dict[str, Callable[[Any, list[Column], str], list[Column]]] = {
+STEPS: dict[str, Callable[[Any, list[StepColumn], str], list[StepColumn]]] = {
     "SimpleImputer": _imputed,
     "OrdinalEncoder": _encoded,
     "OneHotEncoder": _one_hot,

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed_tree, make_tree
-from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Draw, Feature, Forest, Link, Part, Provenance, Tree
+from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Feature, Forest, Link, Part, Provenance, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float
+from forestc.forest.tree import Draw
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.shared.assemble import Meaning, assembled
+from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import labels_of, least_score, next_above
 
 FARTHEST = 1e300  # a threshold in place of infinity, which no score reaches
@@ -34,7 +35,7 @@ def finished(
     missing: bool = True,
     number: Float = FLOAT32,
     categories: Mapping[int, tuple[str, ...]] | None = None,
-    **meaning: Unpack[Meaning],
+    **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
     """A Forest. trees: their `feature` holds columns of the rows. missing: whether missing values are accepted. number:
     the type of the columns. categories: the names of those columns' categories that are text instead."""
@@ -128,11 +129,6 @@ def read_forest(model: Any, where: str) -> Forest:
     if not classes:
         return finished(model, where, trees, n_outputs=targets, aggregate=aggregate)
     argmax = Decision("argmax")
-    if targets == 1:
-        (labels,) = classes
-        return finished(
-            model, where, trees, n_outputs=len(labels), aggregate=aggregate, decision=argmax, classes=labels
-        )
     ends = np.cumsum(widths).tolist()
     parts = [
         Part(end - len(labels), end, aggregate, Link(), argmax, labels)

@@ -22,8 +22,8 @@ from forestc.forest.builder import MAX_OUTPUTS, changed
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance
 from forestc.forest.numbers import FLOAT32, Category
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.shared.assemble import Meaning, assembled
-from forestc.frontends.shared.document import Document, read_document
+from forestc.frontends.shared.assemble import ScoreMeaning, assembled
+from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import expm1f, labels_of, logf
 from forestc.frontends.shared.iterations import BEST, Iterations, taken
 from forestc.frontends.shared.ubjson import parse_ubjson
@@ -57,16 +57,6 @@ MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
-def read_json(data: bytes, where: str) -> Forest:
-    """A Forest from the bytes of a model in JSON. Raises ModelError."""
-    return read_saved(read_document(data, where), where)
-
-
-def read_ubj(data: bytes, where: str, iterations: Iterations = None) -> Forest:
-    """A Forest from the bytes of a model in UBJSON. Raises ForestcError."""
-    return read_saved(parse_ubjson(data, where), where, iterations)
-
-
 def read_live(model: Any, iterations: Iterations = None) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
 
@@ -74,12 +64,13 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
     a Booster has all of its trees, as in their predictions. Raises ForestcError.
     """
     where = f"XGBoost {type(model).__name__}"
-    if not hasattr(model, "get_booster"):
-        return read_ubj(bytes(model.save_raw("ubj")), where, iterations)
-    if not model.__sklearn_is_fitted__():
+    estimator = hasattr(model, "get_booster")
+    if estimator and not model.__sklearn_is_fitted__():
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
-    data = bytes(model.get_booster().save_raw("ubj"))
-    forest = read_saved(parse_ubjson(data, where), where, iterations, estimator=True)
+    booster = model.get_booster() if estimator else model
+    forest = read_saved(parse_ubjson(bytes(booster.save_raw("ubj")), where), where, iterations, estimator)
+    if not estimator:
+        return forest
     absent = getattr(model, "missing", None)
     if absent is not None and not math.isnan(float(absent)):
         forest = marked_missing(forest, float(absent))
@@ -109,18 +100,10 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
     objective = learner.get("objective").get("name").text()
     if objective not in LINKS:
         raise learner.fail(f"objective {objective[:60]!r} is not known", "known: " + ", ".join(sorted(LINKS)))
-    link = LINKS[objective]
     params = learner.get("learner_model_param")
-    columns = params.get("num_feature").integer(1, MAX_COLUMNS)
-    classes = params.get("num_class").integer(0, MAX_OUTPUTS)
-    targets = params.get("num_target").integer(0, MAX_OUTPUTS) if params.has("num_target") else 1
-    outputs = max(1, classes, targets)
-    multi = objective.startswith("multi:")
-    if multi != (classes >= 2) or min(classes, targets) > 1:
-        raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
+    columns, outputs = params.get("num_feature").integer(1, MAX_COLUMNS), _outputs(params, objective)
     version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
-    if objective == "reg:expectileerror" and outputs > 1:
-        link = "rising"
+    link = "rising" if objective == "reg:expectileerror" and outputs > 1 else LINKS[objective]
     bias = _base_margin(params.get("base_score"), link, outputs, version)
     if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
         link = "sorted"
@@ -144,11 +127,11 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
     labels = _category_names(model, categories, columns)
     # Estimators use inplace_predict, which adds and subtracts the base score and so rounds the leaves.
     base = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
-    trees = []
-    for index, (doc, outputs_fed, right_codes) in enumerate(zip(docs, feeds, codes, strict=True)):
-        weight = None if weights is None else np.float32(weights[index])
-        place = f"{where}, tree {index}"
-        trees.append(read_tree(doc, place, outputs_fed, columns, right_codes, categories, weight, base))
+    scales = [None] * len(docs) if weights is None else list(weights[: len(docs)])
+    trees = [
+        read_tree(doc, f"{where}, tree {index}", fed, columns, right_codes, categories, scale, base)
+        for index, (doc, fed, right_codes, scale) in enumerate(zip(docs, feeds, codes, scales, strict=True))
+    ]
 
     def feature(column: int) -> Feature:
         name = names[column] if names else f"f{column}"
@@ -158,17 +141,24 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
         return Feature(name, FLOAT32, column, missing=True, named=bool(names))
 
     aggregate = Aggregate("sum", "float32")
-    decision, class_labels = _decision(objective, outputs)
-    meaning: Meaning = {"n_outputs": outputs, "bias": bias, "aggregate": aggregate}
-    if objective == "binary:logistic" and outputs > 1:
-        meaning["parts"] = [Part(k, k + 1, aggregate, Link(link), decision, class_labels) for k in range(outputs)]
-    else:
-        meaning["link"], meaning["decision"], meaning["classes"] = Link(link), decision, class_labels
+    width = 1 if objective == "binary:logistic" else outputs  # several outputs are several targets
+    decided = Link(link), *_decision(objective, outputs)
+    parts = [Part(start, start + width, aggregate, *decided) for start in range(0, outputs, width)]
+    meaning: ScoreMeaning = {"n_outputs": outputs, "bias": bias, "aggregate": aggregate, "parts": parts}
     provenance = Provenance("xgboost", ".".join(map(str, version)), notes=notes)
     forest = assembled(trees, columns, feature, provenance, where, **meaning)
     if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and forest.single and not forest.classes:
         return _labeled(forest, (0, 1), where)
     return forest
+
+
+def _outputs(params: Document, objective: str) -> int:
+    """The number of margins: classes or prediction targets."""
+    classes = params.get("num_class").integer(0, MAX_OUTPUTS)
+    targets = params.get("num_target").integer(0, MAX_OUTPUTS) if params.has("num_target") else 1
+    if objective.startswith("multi:") != (classes >= 2) or min(classes, targets) > 1:
+        raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
+    return max(1, classes, targets)
 
 
 def _best_iteration(attributes: Any, learner: Document, needed: bool) -> int | None:

@@ -22,7 +22,7 @@ NODE = ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
 
 
 @dataclass(frozen=True)
-class Sums:
+class TreeSums:
     """settings: parameters of `xgboost.train` that are written in the file. trees: for each tree its arrays of NODE,
     all (nodes,), indexed by the node numbers in `Tree.ids`; empty for vector leaves. feature_types: None without."""
 
@@ -31,7 +31,7 @@ class Sums:
     feature_types: tuple[str, ...] | None = None
 
 
-def read_sums(document: Any, where: str) -> Sums:
+def read_sums(document: Any, where: str) -> TreeSums:
     """Sums from a parsed document. Raises ModelError."""
     learner = Document(document, "", where).get("learner")
     objective, params, booster = (learner.get(key) for key in ("objective", "learner_model_param", "gradient_booster"))
@@ -59,4 +59,4 @@ def read_sums(document: Any, where: str) -> Sums:
     if settings["num_parallel_tree"] > len(model.get("trees").items()):
         raise model.fail(f"has fewer trees than num_parallel_tree={settings['num_parallel_tree']}", "save it again")
     kinds = learner.get("feature_types").items() if learner.has("feature_types") else []
-    return Sums(settings, tuple(trees), tuple(kind.text() for kind in kinds) or None)
+    return TreeSums(settings, tuple(trees), tuple(kind.text() for kind in kinds) or None)

@@ -17,7 +17,7 @@ from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
 from forestc.forest.ir import Tree
 from forestc.forest.node_text import node_figures
-from forestc.forest.summary import counted, forest_figures, shown
+from forestc.forest.summary import counted, shown
 from forestc.manifest.design import Design
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.report.page import design_charts
@@ -84,7 +84,7 @@ def design_page(design: Design, additions: Given = Given(), progress: Callable[[
 
 
 def _lead(design: Design) -> str:
-    figures, source = forest_figures(design.model), design.manifest["source"]
+    figures, source = design.model.figures(), design.manifest["source"]
     read, left = figures["features_used"], len(design.forest.features_used())
     reads = f"reads {read:,} of {counted(figures['features'], 'feature')}"
     reads += f", {left:,} after the passes" if left != read else ""
@@ -148,7 +148,7 @@ def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str,
 
 
 def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
-    before, after = forest_figures(design.model), forest_figures(design.forest)
+    before, after = design.model.figures(), design.forest.figures()
     keys = ("trees", "nodes", "leaves", "depth", "features_used", "distinct_conditions")
     rows = [(key.replace("_", " "), before[key], after[key]) for key in keys]
     same = {"aggregate": "trees are combined by", "link": "link", "decision": "decision", "classes": "classes",

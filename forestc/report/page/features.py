@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from forestc.forest.ir import Forest
+from forestc.forest.node_text import feature_figures
 from forestc.forest.numbers import Category, word_range, word_value
-from forestc.forest.summary import feature_figures
 from forestc.report.page.blocks import Cell, Table, cell, table
 from forestc.report.page.measured import Measured
 from forestc.report.page.svg import shortened, spark
