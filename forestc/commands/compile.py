@@ -22,6 +22,7 @@ from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, bench_words, few, raw_rows, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
+from forestc.commands.source import input_model_of
 from forestc.compilation.level_search import PlannedRun, planned_run
 from forestc.compilation.record import (
     accuracy_record,
@@ -45,8 +46,7 @@ from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.inputs.coverage import with_visits
-from forestc.inputs.model import InputModel
-from forestc.inputs.text import read_inputs, text_hash
+from forestc.inputs.text import text_hash
 from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import design_hash, manifest, sealed
@@ -306,7 +306,7 @@ def _run_passes(run: Compilation) -> None:
     run.notes += [step.report["note"] for step in steps if "note" in step.report]
     run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
     if (given := options.inputs) is not None:
-        inputs = given if isinstance(given, InputModel) else read_inputs(given)
+        inputs = input_model_of(given)
         run.forest = with_visits(run.forest, source, inputs)
         file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
         run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
