@@ -253,7 +253,7 @@ def compiled(name: str, folder: Path) -> None:
         warnings.simplefilter("ignore")
         if "device" in wanted.options:  # its files are written before tools run
             stack.enter_context(patch("forestc.compilation.request.need_tools"))
-            stack.enter_context(patch("forestc.commands.compile.synth", side_effect=Written))
+            stack.enter_context(patch("forestc.commands.compile.synthesis_figures", side_effect=Written))
         try:
             model, rows, label = wanted.make(Path(files))
             forestc.compile(model, rows, folder, label=label, **{"name": "corpus", **wanted.options})

@@ -210,7 +210,9 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
             for case in sorted(small, key=lambda case: hashlib.sha256(repr(case.name).encode()).digest())[:placed]:
                 if key(case, device) not in known and time.monotonic() < end:
                     try:
-                        with patch("forestc.commands.synth.estimated", lambda device: False):  # fitted.json may be old
+                        with patch(
+                            "forestc.compilation.synthesis.estimated", lambda device: False
+                        ):  # fitted.json may be old
                             figures = synth(written(case, family.name, Path(folder)), device, try_anyway=True)
                         known[key(case, device)] = {"fmax_mhz": figures["fmax_mhz"]}
                     except ToolError as error:  # too many pins or cells

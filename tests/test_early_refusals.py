@@ -13,7 +13,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 import forestc.commands.check as check_module
-import forestc.commands.synth as synth_module
 import forestc.compilation.level_search as level_search_module
 import forestc.compilation.synthesis as synthesis_module
 from forestc.costs import fitted as fitted_module
@@ -94,7 +93,7 @@ def test_a_proof_without_its_solver_or_yosys_ends_before_the_engines_run(tmp_pat
 def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     monkeypatch.setitem(DEVICES, "ice40-hx8k", replace(DEVICES["ice40-hx8k"], cells=20))
     ran = []
-    monkeypatch.setattr(synth_module, "synthesize", lambda *_, **__: ran.append(1) or 1 / 0)
+    monkeypatch.setattr(synthesis_module, "synthesize", lambda *_, **__: ran.append(1) or 1 / 0)
     what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*try_anyway=True"
     with pytest.raises(ForestcError, match=what) as caught:
         compile_iris(tmp_path / "out", device="ice40-hx8k")
@@ -116,7 +115,7 @@ def test_an_engine_is_no_design_to_synthesize(tmp_path):
 def test_synthesis_of_edited_verilog_says_so(tmp_path, monkeypatch):
     design = compile_iris(tmp_path / "out").design
     found = SimpleNamespace(lut=1, flip_flops=0, carry=0, memory=0, depth=1)
-    monkeypatch.setattr(synth_module, "synthesize", lambda *_, **__: found)
+    monkeypatch.setattr(synthesis_module, "synthesize", lambda *_, **__: found)
     assert not forestc.synth(design, "lut6", record=False)["notes"]
     design.path("verilog").write_text(design.path("verilog").read_text() + "// edited\n")
     (note,) = forestc.synth(design, "lut6", record=False)["notes"]

@@ -165,7 +165,7 @@ def test_a_synthesis_that_is_interrupted_leaves_the_rest_and_says_so(work, tmp_p
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("forestc.commands.compile.synth", interrupted)
+    monkeypatch.setattr("forestc.commands.compile.synthesis_figures", interrupted)
     monkeypatch.chdir(work)
     out = tmp_path / "out"
     command = ["compile", "ill.json", "--rows", "rows.csv", "--label", "target", "--device", "ecp5-25k", "-o", str(out)]

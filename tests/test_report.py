@@ -155,7 +155,7 @@ def test_what_synthesis_found_is_in_the_report_or_nothing_of_it(work, monkeypatc
     def failing(*_, **__):
         raise ToolError("yosys ended with exit status 1")
 
-    monkeypatch.setattr("forestc.commands.compile.synth", failing)
+    monkeypatch.setattr("forestc.commands.compile.synthesis_figures", failing)
     with pytest.raises(ToolError):
         forestc.compile(model, X, work / "lut6", label=y, targets="verilog", device="lut6", latency=1)
     design = forestc.open_design(work / "lut6")

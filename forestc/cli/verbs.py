@@ -209,7 +209,7 @@ def _learn_inputs(call: Call) -> None:
 def _activity(call: Call) -> None:
     """Shows how often comparators are 1 and change, and how likely leaves and labels are."""
     from forestc.commands.activity import activity
-    from forestc.commands.drawn import refuse_both
+    from forestc.commands.source import refuse_both
 
     refuse_both(call.given.get("rows"), call.given.get("inputs"))
     with progress(call.json) as say:

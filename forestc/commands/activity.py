@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from forestc.commands.source import design_of, input_model_of
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, Test
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import NumberType, word_value
 from forestc.inputs.activity import Activity, counted_activity
 from forestc.inputs.activity import activity as activity_under
-from forestc.inputs.model import InputModel
-from forestc.inputs.text import read_inputs
-from forestc.manifest.design import Design, open_design
 from forestc.options.commands import ActivityOptions
 from forestc.options.fields import takes
 from forestc.passes.extract_rules.rules_text import literal_text
@@ -47,12 +45,12 @@ def activity(options: ActivityOptions) -> Shown:
         raise OptionError(
             "rows and inputs are both given", do="remove inputs to count on the rows, or rows to ask the model"
         )
-    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    design = design_of(options.design)
     options.progress("asking the input model" if rows is None else "counting on the rows")
     if inputs is None:
         activity = counted_activity(design.forest, rows_from(rows, design.model, options.label))
     else:
-        inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
+        inputs = input_model_of(inputs)
         activity = activity_under(inputs, design.model, design.forest, options.count, options.seed)
     comparators, trees = _comparators(design.forest, activity), _trees(design.forest, activity)
     figures = {

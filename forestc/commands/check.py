@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,26 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from forestc.checks.agreement import Agreement, agreement
+from forestc.checks.agreement import agreement
 from forestc.checks.coverage import CoverageOfVectors
 from forestc.checks.engines import Difference, Engine
-from forestc.checks.proof import Proof, need_provers
+from forestc.checks.proof import need_provers
 from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
 from forestc.checks.table import ENGINES, ROLES
 from forestc.checks.vectors import Vectors, vectors
+from forestc.commands.source import design_of, input_model_of
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.inputs.model import InputModel
-from forestc.inputs.stimuli import stimuli
-from forestc.inputs.text import read_inputs, text_hash
-from forestc.manifest.design import Design, open_design
+from forestc.inputs.stimuli import Stimuli, stimuli
+from forestc.inputs.text import text_hash
+from forestc.manifest.design import Design
 from forestc.manifest.notebook import prints
 from forestc.options.commands import CheckOptions
 from forestc.options.fields import takes
 from forestc.report.tables import check_text
-from forestc.rows.batches import ArrayRows
+from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.files import rows_from
 from forestc.rows.fingerprint import fingerprint
 from forestc.rows.made_rows import made_rows
@@ -64,88 +65,118 @@ def check(options: CheckOptions) -> CheckResult:
     PATH. record: write the results, with the hashes of what was checked, to check.json in the folder;
     `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be read.
     """
-    design = options.design if isinstance(options.design, Design) else open_design(options.design)
-    rows, inputs, engines, progress = options.rows, options.inputs, options.engines, options.progress
-    for name in engines or ():
+    design = design_of(options.design)
+    _refuse(design, options)
+    given = _given(design, options)
+    digests = design.digests()
+    engines, counts, coverage = _run_engines(design, options, given)
+    agreed = None
+    if given.record is not None:
+        options.progress("agreement with the model")
+        agreed = agreement(design.model, design.forest, given.rows)
+    proof = prove_design(design, options.progress, native=options.native) if options.prove else None
+    options.progress("coverage")
+    covered = coverage.covered(given.drawn)
+    left_out = (
+        f"{name}: left out {engine.left_out} rows that the types of its inputs do not hold, as {engine.unfit}"
+        for name, engine in engines.items()
+        if engine.left_out
+    )
+    notes = [*left_out, *(agreed.notes if agreed else ()), *given.notes]
+    changed = design.changed_files()
+    result = CheckResult(engines, counts, agreed, covered, proof, changed, notes=tuple(notes))
+    if options.record and (note := _record(design, options, given, digests, result)):
+        notes.append(note)
+    return replace(result, figures=_figures(result) | {"notes": notes}, notes=tuple(notes))
+
+
+def _refuse(design: Design, options: CheckOptions) -> None:
+    """Raises OptionError for an unknown engine, ToolError if a prover is missing, ForestcError if there is nothing to
+    prove."""
+    for name in options.engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
     if options.prove:
         if design.has_hardware or "engine" not in design.targets:
             _ = design.netlist  # a design without one is refused here
         need_provers(design, options.native)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What vectors are made from. rows: those given, or generated in the ranges of a design that was compiled without
+    rows. record: check.json's, of the rows; None without any. drawn: rows of the input model. notes: for the user."""
+
+    rows: Rows
+    record: dict[str, Any] | None = None
+    inputs: InputModel | None = None
+    drawn: Stimuli | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _given(design: Design, options: CheckOptions) -> _Given:
+    """Opens, generates or draws the rows. Raises OptionError if there are none, and nothing is proved."""
+    given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
-    unseen = ranges if rows is None else None
-    if rows is None and unseen is None and inputs is None and not options.prove:
+    if options.rows is not None:
+        rows = rows_from(options.rows, design.model, options.label)
+        given = _Given(rows, fingerprint(options.rows, rows))
+    elif ranges is not None:
+        made = made_rows(design.model, ranges, (design.forest,))
+        given = _Given(made, fingerprint(made, made) | {"made": True})
+    elif options.inputs is None and not options.prove:
         raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
-    none = ArrayRows(np.empty((0, design.model.width)))
-    opened = none if rows is None else rows_from(rows, design.model, options.label)
-    if unseen is not None:
-        rows = opened = made_rows(design.model, unseen, (design.forest,))
-    coverage, drawn = CoverageOfVectors(design.forest), None
-    if inputs is not None:
-        progress("drawing rows")
-        inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
-        drawn = stimuli(inputs, design.model, design.forest, options.count, options.seed)
-    digests, rows_record = design.digests(), None if rows is None else fingerprint(rows, opened)
-    if rows_record is not None and unseen is not None:
-        rows_record |= {"made": True}
-    files = design.manifest["files"]
+    if ranges is not None and (beyond := outside(ranges, design.model, given.rows)):
+        given = replace(given, notes=(beyond,))
+    if options.inputs is None:
+        return given
+    options.progress("drawing rows")
+    inputs = input_model_of(options.inputs)
+    return replace(
+        given, inputs=inputs, drawn=stimuli(inputs, design.model, design.forest, options.count, options.seed)
+    )
+
+
+def _run_engines(
+    design: Design, options: CheckOptions, given: _Given
+) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
+    """Compares the engines with the evaluator. Returns their results, the number of vectors of each origin, and what
+    the vectors reached."""
+    files, forest = design.manifest["files"], design.forest
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
-    wanted = list(dict.fromkeys(engines or fitting))
-    all_of_it = options.every or bool(engines)
-    by_engine: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
-    counts: dict[str, int] = {}
+    results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting)}
+    all_of_it = options.every or bool(options.engines)
+    counts, coverage = dict[str, int](), CoverageOfVectors(forest)
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
-        build = _Build(design, Path(scratch), by_engine, strict=bool(engines) or options.require, progress=progress)
-        stand_ins = (
-            [] if all_of_it or options.require else [name for name in wanted if ENGINES[name].stands_in_for in wanted]
-        )
-        built = build.engines([name for name in wanted if name not in stand_ins])
-        built |= build.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
-        for name in stand_ins:
-            if name not in built and not by_engine[name].why:
-                by_engine[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
-        likely = None if drawn is None else ArrayRows(drawn.rows)
-        for chunk in _chunks(vectors(design.forest, opened, options.random_rows, options.seed, inputs=likely)):
+        strict = bool(options.engines) or options.require
+        build = _Build(design, Path(scratch), results, strict=strict, progress=options.progress)
+        built = build.engines([*results]) if all_of_it or options.require else build.one_for_each_file()
+        drawn = None if given.drawn is None else ArrayRows(given.drawn.rows)
+        for chunk in _chunks(vectors(forest, given.rows, options.random_rows, options.seed, inputs=drawn)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
-            truth = evaluate_words(design.forest, chunk.words)
+            truth = evaluate_words(forest, chunk.words)
             coverage.add(chunk.origin, truth.leaves)
-            progress(f"{', '.join(built)}: {sum(counts.values())} vectors")
+            options.progress(f"{', '.join(built)}: {sum(counts.values())} vectors")
             together(
                 [
-                    partial(_compare, engine, by_engine[name], chunk, truth, 0 if all_of_it else engine.sample)
+                    partial(_compare, engine, results[name], chunk, truth, 0 if all_of_it else engine.sample)
                     for name, engine in built.items()
                 ]
             )
-    agreed = None
-    if rows is not None:
-        progress("agreement with the model")
-        agreed = agreement(design.model, design.forest, opened)
-    proof = prove_design(design, progress, native=options.native) if options.prove else None
-    changed = design.changed_files()
-    left_out = (
-        f"{name}: left out {outcome.left_out} rows that the types of its inputs do not hold, as {outcome.unfit}"
-        for name, outcome in by_engine.items()
-        if outcome.left_out
-    )
-    beyond = "" if ranges is None or rows is None else outside(ranges, design.model, opened)
-    notes = (*left_out, *(agreed.notes if agreed else ()), *filter(None, [beyond]))
-    progress("coverage")
-    covered = coverage.covered(drawn)
-    figures = _figures(by_engine, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}
-    figures |= {"coverage": covered.by_origin, "inputs": covered.inputs}
-    result = CheckResult(by_engine, counts, agreed, covered, proof, changed, figures, notes)
-    if not options.record:
-        return result
-    asked = {"engines": list(engines or ()), "all": options.every, "random": options.random_rows}
-    asked |= {"seed": options.seed, "prove": options.prove}
-    if isinstance(inputs, InputModel):
-        asked |= {"count": options.count}
-    results = {"asked": asked, "rows": rows_record, **_recorded(result)}
-    if isinstance(inputs, InputModel):
-        results["inputs"] = {"sha256": text_hash(inputs), **(covered.inputs or {})}
-    note = write_record(design.folder, check_record(design, digests, results))
-    return replace(result, notes=(*notes, note), figures={**figures, "notes": [*notes, note]}) if note else result
+    return results, counts, coverage
+
+
+def _record(
+    design: Design, options: CheckOptions, given: _Given, digests: Mapping[str, str | None], result: CheckResult
+) -> str:
+    """Writes check.json. Returns why it could not be written, or ""."""
+    asked: dict[str, Any] = {"engines": list(options.engines or ()), "all": options.every}
+    asked |= {"random": options.random_rows, "seed": options.seed, "prove": options.prove}
+    results = {"asked": asked, "rows": given.record, **_recorded(result)}
+    if given.inputs is not None:
+        asked["count"] = options.count
+        results["inputs"] = {"sha256": text_hash(given.inputs), **(result.covered.inputs or {})}
+    return write_record(design.folder, check_record(design, digests, results))
 
 
 def _recorded(result: CheckResult) -> dict[str, Any]:
@@ -180,6 +211,16 @@ class _Build:
             _ = self.design.netlist  # lowered once, before several read it
         made = together([partial(self._engine, name) for name in names])
         return {name: engine for name, engine in zip(names, made, strict=True) if engine is not None}
+
+    def one_for_each_file(self) -> dict[str, Engine]:
+        """The engines that can run, and a stand-in for another engine of its file only if that one can't."""
+        stand_ins = [name for name in self.found if ENGINES[name].stands_in_for in self.found]
+        built = self.engines([name for name in self.found if name not in stand_ins])
+        built |= self.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
+        for name in stand_ins:
+            if name not in built and not self.found[name].why:
+                self.found[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
+        return built
 
     def _engine(self, name: str) -> Engine | None:
         folder, result = self.scratch / name, self.found[name]
@@ -239,20 +280,23 @@ def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
     result.unfit = result.unfit or difference.why
 
 
-def _figures(
-    by_engine: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement | None, proof: Proof | None
-) -> dict[str, Any]:
+def _figures(result: CheckResult) -> dict[str, Any]:
+    """The figures of `forestc check --json`, but for notes."""
+    engines, agreed, proof = result.engines, result.agreement, result.proof
     return {
         "rows": agreed.rows if agreed else 0,
-        "vectors": counts,
-        "compared": {name: result.vectors for name, result in by_engine.items()},
-        "differences": {name: result.differences for name, result in by_engine.items()},
+        "vectors": result.vectors,
+        "compared": {name: engine.vectors for name, engine in engines.items()},
+        "differences": {name: engine.differences for name, engine in engines.items()},
         "agreement": agreed.agreement if agreed else None,
         "accuracy": {"model": agreed.model if agreed else None, "compiled": agreed.compiled if agreed else None},
         "largest_error": agreed.largest_error if agreed else None,
-        "tools": {name: result.tool or f"not run: {result.why}" for name, result in by_engine.items()},
-        "seconds": {name: round(result.seconds, 3) for name, result in by_engine.items()},
+        "tools": {name: engine.tool or f"not run: {engine.why}" for name, engine in engines.items()},
+        "seconds": {name: round(engine.seconds, 3) for name, engine in engines.items()},
         "proved": None if proof is None else proof.proved,
         "verdict": None if proof is None else proof.verdict,
         "proof": [] if proof is None else [asdict(part) for part in proof.parts],
+        "changed": list(result.changed),
+        "coverage": result.covered.by_origin,
+        "inputs": result.covered.inputs,
     }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,14 +17,13 @@ from forestc.backends.c import types as c_types
 from forestc.backends.c.choice import SMALLER, budget_note
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine import engine_of
-from forestc.backends.names import identifier
+from forestc.backends.names import identifier, plain
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, bench_words, few, raw_rows, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
-from forestc.commands.synth import synth
-from forestc.compilation.figures import CompileFigures, Figures
-from forestc.compilation.level_search import Ground, ground_of
+from forestc.commands.source import input_model_of
+from forestc.compilation.level_search import PlannedRun, planned_run
 from forestc.compilation.record import (
     accuracy_record,
     command_line,
@@ -37,7 +35,7 @@ from forestc.compilation.record import (
     versions,
 )
 from forestc.compilation.request import Request
-from forestc.compilation.synthesis import check_fits
+from forestc.compilation.synthesis import Circuit, check_fits, synthesis_figures
 from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
@@ -48,8 +46,7 @@ from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.inputs.coverage import with_visits
-from forestc.inputs.model import InputModel
-from forestc.inputs.text import read_inputs, text_hash
+from forestc.inputs.text import text_hash
 from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import design_hash, manifest, sealed
@@ -61,14 +58,17 @@ from forestc.manifest.design import (
     Design,
     check_writable,
     open_design,
+    rewrite,
     write_folder,
 )
 from forestc.netlist.ir import Netlist
+from forestc.options.commands import SynthOptions
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import takes
 from forestc.options.stream import StreamOptions
 from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
+from forestc.passes.quantize.formats import comparator_bits
 from forestc.report.markdown import compile_report
 from forestc.report.page.notebook import design_html
 from forestc.report.tables import compile_tables
@@ -77,10 +77,18 @@ from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
 from forestc.rows.fingerprint import fingerprint
-from forestc.rows.given import rows_for_model, share_of, split_rows
+from forestc.rows.given import rows_for_model, share_of
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges
+
+
+class CompileFigures(dict[str, Any]):
+    """The figures of `forestc compile --json`, with a short repr."""
+
+    def __repr__(self) -> str:
+        head = f"{self['name']}: {self['distinct_conditions']:,} comparators, {self['comparator_bits']:,} bits"
+        return f"<{head}, agreement {self['agreement']:.4f} on {self['rows']:,} rows; keys: {', '.join(self)}>"
 
 
 @dataclass(frozen=True)
@@ -109,33 +117,59 @@ class Compiled:
         return html_figures(f"compiled: {self.figures['name']}", shown) + design_html(self.design)
 
 
-@dataclass(frozen=True)
-class _Read:
-    """The model and its rows as read. rows: the rows, or the ranges given instead. record: how the manifest describes
-    them. notes: what users should know about how they were read. c: the options of the C header, with its types by
-    position."""
+@dataclass
+class Compilation:
+    """A compilation under way. Each stage reads what earlier ones have set, and sets the fields under its name.
 
-    source: Forest
-    rows: Rows
-    record: Mapping[str, Any]
-    notes: tuple[str, ...]
-    c: COptions
+    wanted: the checked options. notes: what users should know. seconds: by stage.
+    """
+
+    wanted: Request
+    notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    # load. given: the rows, or the ranges in their place; record: the manifest's, of them; c: with types by position
+    source: Forest = field(init=False)
+    given: Rows = field(init=False)
+    record: dict[str, Any] = field(init=False)
+    c: COptions = field(init=False)
+    # passes. rows: the given ones, or rows generated around the thresholds; inputs: the manifest's, of an input model
+    planned: PlannedRun = field(init=False)
+    steps: tuple[Step, ...] = field(init=False)
+    forest: Forest = field(init=False)
+    rows: Rows = field(init=False)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    firmware: dict[str, Any] | None = None
+    # lower. netlist: None where only C and engines are written; lowering: with the latency that a wanted clock needs
+    netlist: Netlist | None = None
+    lowering: LoweringOptions = field(init=False)
+    # emit. content: the manifest, but for how the folder was made
+    capacity: Capacity | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    content: dict[str, Any] = field(init=False)
+    # check
+    agreed: Agreement = field(init=False)
+    held_out: Agreement | None = None
+    # estimate, write and synthesize: the figures of `--json`, and the manifest's record of how the folder was made
+    figures: dict[str, Any] = field(default_factory=dict)
+    made: dict[str, Any] = field(init=False)
 
     @property
-    def unseen(self) -> bool:
-        """Whether no rows were given."""
-        return isinstance(self.rows, Ranges)
+    def options(self) -> CompileOptions:
+        return self.wanted.options
 
+    @property
+    def folder(self) -> Path:
+        return Path(self.options.out)
 
-@dataclass(frozen=True)
-class _Passed:
-    """The result of the passes. rows: the rows given, or rows generated around the thresholds if there were none."""
+    @cached_property
+    def printed(self) -> str:
+        """The text of the quantized forest."""
+        return print_forest(self.forest)
 
-    forest: Forest
-    steps: tuple[Step, ...]
-    ground: Ground
-    rows: Rows
-    notes: tuple[str, ...]
+    @cached_property
+    def few(self) -> tuple[Vectors, ...]:
+        """The vectors of test benches."""
+        return tuple(few(self.forest, self.rows))
 
 
 def quantize(
@@ -162,8 +196,8 @@ def quantize(
         )
     )  # fmt: skip
     opened, source, _ = rows_for_model(rows, accept_missing(load(model), missing), truth, ranges)
-    ground = ground_of(source, opened, wanted)
-    return ground.run(source)[0]
+    planned = planned_run(source, opened, wanted)
+    return planned.run(source)[0]
 
 
 @takes(CompileOptions)
@@ -176,104 +210,52 @@ def compile(options: CompileOptions) -> Compiled:
     takes those of the rows, in their order; `figures["notes"]` holds this and other remarks on how the model was read.
     Raises ForestcError.
     """
-    model, progress = options.model, options.progress
-    wanted, folder, clock = Request.of(options), Path(options.out), _Clock(progress)
-    device = options.device
-    check_writable(folder)
-    with clock.measure("load"):
-        read = _read(wanted)
-    with clock.measure("passes"):
-        passed = _run_passes(read, wanted)
-        passed, inputs = _visited(read, passed, wanted)
-    c, firmware = _layout(passed, read.c, wanted) if "c" in wanted.targets else (read.c, None)
-    netlist, lowering = None, wanted.lowering
+    run = Compilation(Request.of(options))
+    check_writable(run.folder)
+    for name, stage in _stages(run.wanted):
+        options.progress(name)
+        start = time.perf_counter()
+        stage(run)
+        run.seconds[name] = round(time.perf_counter() - start, 3)
+    if options.device is not None and not options.no_synth:
+        _synthesize(run)
+    figures = CompileFigures({**run.figures, "seconds": run.seconds})
+    return Compiled(open_design(run.folder), run.steps, run.agreed, figures)
+
+
+def _stages(wanted: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
+    """The stages, each with its name for progress and in `seconds`."""
+    yield "load", _load
+    yield "passes", _run_passes
     if wanted.has_hardware:
-        with clock.measure("lower"):
-            netlist, lowering = _lower(passed.forest, wanted)
-    with clock.measure("emit"):
-        printed = print_forest(passed.forest)
-        some = cache(partial(few, passed.forest, passed.rows))
-        capacity = _capacity(passed.forest, wanted)
-        artifacts, content = _emit(passed, printed, netlist, replace(wanted, c=c), lowering, capacity, some)
-    with clock.measure("check"):
-        agreed = agreement(read.source, passed.forest, passed.rows)
-        held_out, held_agreed = _on_held_out(read, passed, wanted)
-        if netlist is not None:
-            simulate_some(passed.forest, netlist, some())
-    shared = share_of(passed.ground.given) is not None
-    measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
-    level, notes = passed.ground.plan.as_dict(), [*passed.notes, *agreed.notes]
-    if shared and held_agreed is not None:
-        aside = set_aside(passed.forest, agreed, held_agreed)
-        passed = replace(passed, steps=tuple(replace(step, aside=aside) for step in passed.steps))
-        notes.append(aside)
-        level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
-    notes += [] if capacity is None else [_engine_note(passed.forest, capacity)]
-    notes += [budget_note(passed.forest, c)] if c.limits else []
-    figures = Figures.of(
-        folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
-        notes=notes, level=level, measured=measured, firmware=firmware,
-    )  # fmt: skip
-    if netlist is not None and {"verilog", "vhdl"} & set(wanted.targets):
-        with clock.measure("estimate"):
-            figures = replace(figures, estimate=estimates(netlist, device))
-    made: dict[str, Any] = {
-        "command": command_line(wanted),
-        "options": wanted.as_dict(),
-        "level": level,
-        "versions": versions(read.source),
-        "model": model_record(model, read.source),
-        "rows": {**read.record, "rows": agreed.rows},
-        **({} if inputs is None else {"inputs": inputs}),
-        "held_out": held_out,
-        "accuracy": measured,
-        "steps": steps_record(passed.steps),
-    }
-    files = {artifact.path: artifact.text for artifact in artifacts}
-    files |= {MODEL: print_forest(read.source), QUANTIZED: printed}
-
-    def write(figures: Figures, made: Mapping[str, Any]) -> Design:
-        report = compile_report(read.source, passed.forest, passed.steps, figures.as_dict(), made, files)
-        whole = {**files, REPORT: report}
-        write_folder(folder, {**whole, MANIFEST: json.dumps(sealed({**content, "made": made}, whole), indent=1) + "\n"})
-        return open_design(folder)
-
-    with clock.measure("write"):
-        design = write(figures, made)
-    if device is not None and not options.no_synth:
-        # _lower has compared it with the estimate already
-        try:
-            synthesis = synth(design, device, native=options.native, try_anyway=True, record=False, progress=progress)
-        except BaseException as error:
-            error.add_note(f"{folder} is whole but for the synthesis: forestc synth {folder} --device {device}")
-            raise
-        figures = replace(figures, synthesis=synthesis)
-        design = write(figures, {**made, "synthesis": synthesis_record(synthesis)})
-        clock.seconds |= synthesis["seconds"]
-    return Compiled(design, passed.steps, agreed, CompileFigures(replace(figures, seconds=clock.seconds).as_dict()))
+        yield "lower", _lower
+    yield "emit", _emit
+    yield "check", _compare
+    if {"verilog", "vhdl"} & set(wanted.targets):
+        yield "estimate", _estimate
+    yield "write", _write
 
 
-def _read(wanted: Request) -> _Read:
+def _load(run: Compilation) -> None:
     """Reads the model and its rows. Raises ForestcError, also for what the backends would refuse after the passes."""
-    options = wanted.options
+    options = run.options
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     source = accept_missing(source, options.missing)
-    opened, source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
-    if isinstance(opened, Ranges):
-        record = ranges_record(options.ranges, opened, source)
+    run.given, run.source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
+    if isinstance(run.given, Ranges):
+        run.record = ranges_record(options.ranges, run.given, run.source)
     else:
-        record = fingerprint(options.rows, opened)
-    notes = (*source.provenance.notes, *row_notes, *_renamed(source.name))
-    for note in notes:
+        run.record = fingerprint(options.rows, run.given)
+    run.notes = [*run.source.provenance.notes, *row_notes, *_renamed(run.source.name)]
+    for note in run.notes:
         options.progress(note)
-    c = wanted.c
-    if "c" in wanted.targets and c.raw:
-        if c.c_inputs == "float":
-            c_types.float_inputs(source)
-        c = replace(c, c_types=by_position(source, c.c_types))
-        _refuse_unfit(source, opened, c)
-    return _Read(source, opened, record, notes, c)
+    run.c, run.lowering = run.wanted.c, run.wanted.lowering
+    if "c" in run.wanted.targets and run.c.raw:
+        if run.c.c_inputs == "float":
+            c_types.float_inputs(run.source)
+        run.c = replace(run.c, c_types=by_position(run.source, run.c.c_types))
+        _refuse_unfit(run.source, run.given, run.c)
 
 
 def _renamed(name: str) -> tuple[str, ...]:
@@ -307,75 +289,146 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
         start += len(batch.X)
 
 
-def _run_passes(read: _Read, wanted: Request) -> _Passed:
-    source, progress = read.source, wanted.options.progress
-    with on_cluster(read.rows, wanted.options.scheduler) as placed:
-        ground = ground_of(source, placed, wanted)
-        forest, steps = ground.run(source, progress, wanted.options.results)
-    if ground.plan.chosen is not None:  # its passes name their settings, which the judged rows chose
+def _run_passes(run: Compilation) -> None:
+    """Runs the passes, and chooses the layout of C."""
+    source, wanted, options = run.source, run.wanted, run.options
+    with on_cluster(run.given, options.scheduler) as placed:
+        run.planned = planned = planned_run(source, placed, wanted)
+        run.forest, steps = planned.run(source, options.progress, options.results)
+    plan = planned.plan
+    if plan.chosen is not None:  # its passes name their settings, which the judged rows chose
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
-    leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
-    noted = [step.report["note"] for step in steps if "note" in step.report]
-    instead = wanted.named is not None and wanted.level is not None
-    replaced = [f"the passes that were named run instead of those of -O{wanted.level}"] * instead
-    notes = (*read.notes, *replaced, *ground.plan.notes, *leaves, *noted)
-    rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
-    return _Passed(forest, tuple(steps), ground, rows, notes)
+    run.steps = tuple(steps)
+    if wanted.named is not None and wanted.level is not None:
+        run.notes.append(f"the passes that were named run instead of those of -O{wanted.level}")
+    run.notes += plan.notes
+    run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
+    run.notes += [step.report["note"] for step in steps if "note" in step.report]
+    run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
+    if (given := options.inputs) is not None:
+        inputs = input_model_of(given)
+        run.forest = with_visits(run.forest, source, inputs)
+        file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
+        run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
+    if "c" in wanted.targets:
+        # The manifest keeps the choice: costs that are fitted again must not change what a design was written as.
+        run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
+        run.firmware = layout_record(run.forest, run.c)
 
 
-def _visited(read: _Read, passed: _Passed, wanted: Request) -> tuple[_Passed, dict[str, Any] | None]:
-    """The forest with the visits of an input model's rows, and what the manifest records of the model; None without."""
-    given = wanted.options.inputs
-    if given is None:
-        return passed, None
-    inputs = given if isinstance(given, InputModel) else read_inputs(given)
-    forest = with_visits(passed.forest, read.source, inputs)
-    file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
-    return replace(passed, forest=forest), file | {"sha256": text_hash(inputs)}
-
-
-def _layout(passed: _Passed, c: COptions, wanted: Request) -> tuple[COptions, dict[str, Any] | None]:
-    """The options of the C header with the layout that `auto` chose, and what was estimated. The manifest keeps the
-    choice: costs that are fitted again must not change what a design was written as."""
-    chosen = replace(c, c_layout=chosen_layout(passed.forest, c, _smaller(passed, wanted)))
-    return chosen, layout_record(passed.forest, chosen)
-
-
-def _smaller(passed: _Passed, wanted: Request) -> str:
+def _smaller(run: Compilation) -> str:
     """Ways to a smaller forest than this level's, and what the level had to say of itself."""
-    level, named = wanted.level, wanted.named is not None
-    held_out = wanted.options.held_out is not None
-    larger = "a larger --tolerance" if held_out else "--held-out FILE and a larger --tolerance"
-    if named or level is None or level < 2:
+    level = run.wanted.level
+    larger = "a larger --tolerance" if run.options.held_out is not None else "--held-out FILE and a larger --tolerance"
+    if run.wanted.named is not None or level is None or level < 2:
         ways = SMALLER
     else:
         ways = f"-O3 with {larger}" if level == 2 else larger
-    notes = [note for note in passed.ground.plan.notes if " is -O" in note]  # why the level is another one
+    notes = [note for note in run.planned.plan.notes if " is -O" in note]  # why the level is another one
     return "; ".join((ways, *notes))
 
 
-def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:
-    """The netlist, and the options with the latency that the wanted clock needs. Raises OptionError if the device is
-    too small."""
-    options, lowering = wanted.options, wanted.lowering
-    if options.clock_mhz is not None and options.device is not None and wanted.has_estimate:
-        lowering = replace(
-            lowering, latency=latency_for(forest, lowering, options.clock_mhz, options.device, options.progress)
-        )
-    netlist = lower(forest, lowering)
+def _lower(run: Compilation) -> None:
+    """Makes the netlist, with the latency for the wanted clock. Raises ForestcError if the device is too small."""
+    options = run.options
+    if options.clock_mhz is not None and options.device is not None and run.wanted.has_estimate:
+        latency = latency_for(run.forest, run.lowering, options.clock_mhz, options.device, options.progress)
+        run.lowering = replace(run.lowering, latency=latency)
+    run.netlist = lower(run.forest, run.lowering)
     if options.device is not None and not options.try_anyway:
-        check_fits(netlist, options.device)
-    return netlist, lowering
+        check_fits(run.netlist, options.device)
 
 
-def _capacity(forest: Forest, wanted: Request) -> Capacity | None:
-    """The capacity of the engine that is wanted: of a folder, or one for this forest."""
-    if "engine" not in wanted.targets:
-        return None
-    given = wanted.options.engine
-    if given is not None:
-        return engine_of(given)
-    return capacity_of(forest, wanted.options.device, f"{identifier(forest.name)}_engine")
+def _emit(run: Compilation) -> None:
+    """Makes the files of the backends, and the manifest without the record of how they were made."""
+    wanted, forest, netlist, stream = run.wanted, run.forest, run.netlist, run.options.stream
+    if "engine" in wanted.targets:
+        given, name = run.options.engine, f"{identifier(forest.name)}_engine"
+        run.capacity = capacity_of(forest, run.options.device, name) if given is None else engine_of(given)
+    options = wanted.of_folder(run.c, run.lowering, run.capacity)
+    source = Source(
+        forest,
+        netlist,
+        design_hash(run.printed, options),
+        cache(lambda: bench_vectors(forest, source.netlist, run.few)),
+        lambda: raw_rows(forest, source.netlist),
+        run.c,
+        stream or StreamOptions(),
+        wanted.project,
+        partial(selftest_answers, forest, run.c, run.rows),
+        run.capacity,
+        lambda: bench_words(run.few),
+    )
+    run.artifacts = written(source, options)
+    roles = {artifact.role: artifact.path for artifact in run.artifacts}
+    guarantees = {step.name: step.promise for step in run.steps}
+    run.content = manifest(forest, netlist, roles, options, guarantees, run.printed)
+    if netlist is not None and stream is not None:
+        run.content["stream"] = axi_stream.stream_object(netlist, stream)
+
+
+def _compare(run: Compilation) -> None:
+    """Compares the forest with the model, on the rows and on those held out, and the netlist with the forest."""
+    run.agreed = agreement(run.source, run.forest, run.rows)
+    if run.planned.held_out is not None:
+        run.held_out = agreement(run.source, run.forest, run.planned.held_out)
+    if run.netlist is not None:
+        simulate_some(run.forest, run.netlist, run.few)
+    run.notes += run.agreed.notes
+
+
+def _estimate(run: Compilation) -> None:
+    assert run.netlist is not None
+    run.figures["estimate"] = estimates(run.netlist, run.options.device)
+
+
+def _write(run: Compilation) -> None:
+    """Writes the folder."""
+    forest, agreed, held_out, given = run.forest, run.agreed, run.held_out, run.options.held_out
+    level, share = run.planned.plan.as_dict(), None
+    held_out_record = None
+    if run.planned.held_out is not None and held_out is not None:
+        share = share_of(given)
+        file = given[0] if isinstance(given, tuple) else given
+        record = fingerprint(file, run.planned.held_out) if share is None else {"share": share}
+        held_out_record = {**record, "rows": held_out.rows}
+    if held_out is not None and share is not None:
+        aside = set_aside(forest, agreed, held_out)
+        run.steps = tuple(replace(step, aside=aside) for step in run.steps)
+        run.notes.append(aside)
+        level = None if level is None else level | {"keeps": f"{level['keeps']} ({aside})"}
+    run.notes += [] if run.capacity is None else [_engine_note(forest, run.capacity)]
+    run.notes += [budget_note(forest, run.c)] if run.c.limits else []
+    measured = accuracy_record(forest, agreed, held_out, share is not None, isinstance(run.given, Ranges))
+    run.figures = _figures(run, level, measured) | run.figures
+    run.figures |= {} if run.firmware is None else {"firmware": run.firmware}
+    run.made = {
+        "command": command_line(run.wanted),
+        "options": run.wanted.as_dict(),
+        "level": level,
+        "versions": versions(run.source),
+        "model": model_record(run.options.model, run.source),
+        "rows": {**run.record, "rows": agreed.rows},
+        **run.inputs,
+        "held_out": held_out_record,
+        "accuracy": measured,
+        "steps": steps_record(run.steps),
+    }
+    files = _written(run)
+    write_folder(run.folder, files | _described(run, files))
+
+
+def _written(run: Compilation) -> dict[str, str]:
+    """By path the files of the folder, but for the report and the manifest."""
+    files = {artifact.path: artifact.text for artifact in run.artifacts}
+    return files | {MODEL: print_forest(run.source), QUANTIZED: run.printed}
+
+
+def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:
+    """The report and the manifest of the files."""
+    report = {REPORT: compile_report(run.source, run.forest, run.steps, run.figures, run.made, files)}
+    whole = sealed({**run.content, "made": run.made}, {**files, **report})
+    return report | {MANIFEST: json.dumps(whole, indent=1) + "\n"}
 
 
 def _engine_note(forest: Forest, capacity: Capacity) -> str:
@@ -386,64 +439,51 @@ def _engine_note(forest: Forest, capacity: Capacity) -> str:
     return f"the engine has {capacity.walkers} walkers; a row takes {clocks} clocks, and {size}"
 
 
-def _emit(
-    passed: _Passed,
-    printed: str,
-    netlist: Netlist | None,
-    wanted: Request,
-    lowering: LoweringOptions,
-    capacity: Capacity | None,
-    some: Callable[[], Sequence[Vectors]],
-) -> tuple[tuple[Artifact, ...], dict[str, Any]]:
-    """The files of the backends, and the manifest without the record of how they were made. some: returns `few`."""
-    forest, options = passed.forest, wanted.of_folder(lowering, capacity)
-    source = Source(
-        forest,
-        netlist,
-        design_hash(printed, options),
-        cache(lambda: bench_vectors(forest, source.netlist, some())),
-        lambda: raw_rows(forest, source.netlist),
-        wanted.c,
-        wanted.options.stream or StreamOptions(),
-        wanted.project,
-        partial(selftest_answers, forest, wanted.c, passed.rows),
-        capacity,
-        lambda: bench_words(some()),
-    )
-    artifacts = written(source, options)
-    roles = {artifact.role: artifact.path for artifact in artifacts}
-    guarantees = {step.name: step.promise for step in passed.steps}
-    content = manifest(forest, netlist, roles, options, guarantees, printed)
-    if netlist is not None and wanted.options.stream is not None:
-        content["stream"] = axi_stream.stream_object(netlist, wanted.options.stream)
-    return artifacts, content
+def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of `--json`, whose keys do not change between versions; those of a device, of a processor and of time
+    are added where they are known.
+
+    passes: the figures of each pass. conditions: inner nodes of the model. distinct_conditions: comparators.
+    comparator_bits: input bits that comparators read. cells, latency_cycles: of the netlist; None where only C is
+    written. accuracy, agreement: on the rows. level: the level and its passes; None if the user named the passes.
+    measured: accuracies, and the rows they were measured on.
+    """
+    forest, netlist, agreed = run.forest, run.netlist, run.agreed
+    table = forest.conditions
+    numbers = (feature.number for feature in forest.features)
+    return {
+        "out": str(run.folder),
+        "name": plain(forest.name),
+        "targets": sorted(set(run.wanted.targets)),
+        "passes": [step.figures() for step in run.steps],
+        "trees": len(forest.trees),
+        "nodes": forest.n_nodes,
+        "conditions": sum(len(tree.inner) for tree in run.source.trees),
+        "distinct_conditions": len(table.comparators),
+        "comparator_bits": sum(comparator_bits(n, table.thresholds(index)) for index, n in enumerate(numbers)),
+        "cells": None if netlist is None else len(netlist.cells),
+        "latency_cycles": None if netlist is None else netlist.latency,
+        "rows": agreed.rows,
+        "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
+        "agreement": agreed.agreement,
+        "notes": run.notes,
+        "level": level,
+        "measured": measured,
+    }
 
 
-def _on_held_out(read: _Read, passed: _Passed, wanted: Request) -> tuple[dict[str, Any] | None, Agreement | None]:
-    """A record of the held-out rows, and how far the forest agrees with the model on them; None without such rows."""
-    held_out = passed.ground.given
-    _, rows = split_rows(passed.rows, held_out, read.source, wanted.options.label)
-    if rows is None:
-        return None, None
-    agreed = agreement(read.source, passed.forest, rows)
-    given = held_out[0] if isinstance(held_out, tuple) else held_out
-    share = share_of(held_out)
-    record = fingerprint(given, rows) if share is None else {"share": share}
-    return {**record, "rows": agreed.rows}, agreed
-
-
-class _Clock:
-    """Measures the seconds of each stage."""
-
-    def __init__(self, progress: Callable[[str], None]) -> None:
-        self.seconds: dict[str, float] = {}
-        self.progress = progress
-
-    @contextmanager
-    def measure(self, stage: str) -> Iterator[None]:
-        self.progress(stage)
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = round(time.perf_counter() - start, 3)
+def _synthesize(run: Compilation) -> None:
+    """Synthesizes the design, and adds the figures to its report and manifest."""
+    assert run.netlist is not None
+    folder, device = run.folder, str(run.options.device)
+    files = {artifact.role: (Path(artifact.path).name, artifact.text) for artifact in run.artifacts}
+    asked = SynthOptions(folder, device, native=run.options.native, progress=run.options.progress)
+    try:
+        synthesis = synthesis_figures(Circuit(run.content, run.netlist, files.__getitem__), asked)
+    except BaseException as error:
+        error.add_note(f"{folder} is whole but for the synthesis: forestc synth {folder} --device {device}")
+        raise
+    run.seconds |= synthesis["seconds"]
+    run.figures["synthesis"] = synthesis
+    run.made["synthesis"] = synthesis_record(synthesis)
+    rewrite(folder, _described(run, _written(run)))

@@ -6,7 +6,7 @@ import importlib.metadata
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,7 @@ from forestc.backends.c.choice import LAYOUTS, entry_of
 from forestc.backends.c.inputs import fits, inputs_of
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
-from forestc.commands.drawn import rows_or_drawn
+from forestc.commands.source import design_of, rows_or_drawn
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import MissingToolError, OptionError, known_names
@@ -31,7 +31,7 @@ from forestc.firmware.entries import Entry, entry_names, made_entry
 from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
-from forestc.manifest.design import Design, open_design
+from forestc.manifest.design import Design
 from forestc.options.commands import MeasureOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, measure_tables, table
@@ -65,93 +65,125 @@ def measure(options: MeasureOptions) -> Shown:
     OptionError for unknown names, MissingToolError for tools that are missing, CheckError if the firmware fails in the
     emulator.
     """
-    compiler, optimize, most, progress = options.compiler, options.optimize, options.most, options.progress
-    cpu = stands_for(options.cpu, "cpu", CPUS)
-    known: dict[str, tuple[str, Sequence[str]]] = {
-        "compiler": (compiler, COMPILERS),
-        "optimization": (optimize, OPTIMIZE),
-    }
-    for what, (name, names) in known.items():
-        if name not in names:
-            raise OptionError(f"unknown {what} {name!r}", do=known_names(name, names))
-    processor = CPUS[cpu]
-    need_libraries(processor)
-    tool, simavr = find_compiler(processor, compiler), find("simavr")
-    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    options = replace(options, cpu=stands_for(options.cpu, "cpu", CPUS))
+    _refuse(options)
+    cpu = CPUS[options.cpu]
+    tool, simavr = find_compiler(cpu, options.compiler), find("simavr")
+    design = design_of(options.design)
     drawn = options.drawn if options.inputs is None else rows_or_drawn(None, options, design)
-    rows = drawn if options.rows is None and options.inputs is not None else options.rows
     header = design.path("c")
-    names = options.entries or [name for name in entry_names(design, processor) if name != "values"]
-    wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
-    opened = None if rows is None else rows_from(rows, design.model, options.label)
-    sample, total = (None, 0) if opened is None else spread(opened, most)
-    notes = []
-    types = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types).types
-    if sample is not None and types and (first := unfit(design.forest, sample, types, None)):
-        kept = fits(design.forest, types, sample).all(axis=1)
-        notes.append(
-            f"left out {(~kept).sum()} of {len(sample)} rows that the types of the inputs do not hold: {first}"
-        )
-        sample = sample[kept]
-    empty = np.empty((0, design.model.width))
-    inputs = list(measured_inputs(design.forest, empty if sample is None else sample))
-    if drawn is not None:
-        likely, _ = spread(rows_from(drawn, design.model), most)
-        likely = likely[fits(design.forest, types, likely).all(axis=1)] if types else likely
-        inputs.append(Vectors(encode(design.forest, likely), likely, DRAWN))
+    names = options.entries or [name for name in entry_names(design, cpu) if name != "values"]
+    entries = [made_entry(design, cpu, name) for name in dict.fromkeys(names)]
+    given = _inputs(design, options, drawn)
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
-        work = _Work(design, processor, tool, simavr, optimize, Path(scratch))
+        work = _Work(design, cpu, tool, simavr, options.optimize, Path(scratch))
         (work.folder / header.name).write_bytes(header.read_bytes())
-        progress(f"{tool.kind} for {cpu}")
-        built = together([partial(work.built, entry) for entry in wanted])
-        progress(f"{', '.join(entry.name for entry in wanted)}: {sum(len(batch.words) for batch in inputs)} inputs")
-        measured = {entry.name: work.measured(entry, made, inputs) for entry, made in zip(wanted, built, strict=True)}
-    main = measured[wanted[0].name]
-    edited = [path for path in design.changed_files() if path == design.manifest["files"]["c"]]
-    notes += [f"{path} changed after forestc wrote it" for path in edited]
-    for name, figures in measured.items():
-        if figures["stack_why"]:
-            seen = "not known" if figures["stack_seen"] is None else "the deepest seen in the emulator"
-            notes.append(f"{name}: the stack is {seen}, as {figures['stack_why']}")
-    if processor.machine:
+        options.progress(f"{tool.kind} for {options.cpu}")
+        built = together([partial(work.built, entry) for entry in entries])
+        counted = sum(len(batch.words) for batch in given.inputs)
+        options.progress(f"{', '.join(entry.name for entry in entries)}: {counted} inputs")
+        measured = {
+            entry.name: work.measured(entry, made, given.inputs) for entry, made in zip(entries, built, strict=True)
+        }
+    bound = _bound(design, options.cpu, tool, options.optimize)
+    for name in {"predict", "scores"} & measured.keys():
+        measured[name]["worst_case"] = bound
+    if cpu.machine:
         emulator = f"unicorn {importlib.metadata.version('unicorn')}"
     else:
         emulator = version(simavr) if simavr else ""
-    if not emulator:
-        notes.append(f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}")
-    counts = [figures["differences"] for figures in measured.values() if figures["differences"] is not None]
-    bound = _bound(design, cpu, tool, optimize)
-    for name in {"predict", "scores"} & measured.keys():
-        taken = measured[name]["cycles"] or measured[name]["instructions"]
-        measured[name]["worst_case"] = bound
-        if bound is not None and taken is not None and taken["max_of_all"] > bound:
-            notes.append(
-                f"{name}: {taken['max_of_all']} instructions are above the worst case of {bound}, which is "
-                "fitted on other builds and no proof: report the model"
-            )
-    budget, counted = _budget(design, cpu, measured), entry_of(design.forest)
-    if design.c_options.limits and design.c_options.cpu == cpu and not budget:
-        notes.append(f"the budgets count {counted}, which was not measured: add it to --entry")
-    over = [f"{name} of {counted}, {used:,} of {most:,}" for name, (used, most) in budget.items() if used > most]
+    budget, main = _budget(design, options.cpu, measured), measured[entries[0].name]
+    differences = [figures["differences"] for figures in measured.values() if figures["differences"] is not None]
+    over = [
+        f"{name} of {entry_of(design.forest)}, {used:,} of {most:,}"
+        for name, (used, most) in budget.items()
+        if used > most
+    ]
     figures = {
-        "cpu": cpu,
-        "entry": wanted[0].name,
+        "cpu": options.cpu,
+        "entry": entries[0].name,
         **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles", "expected")},
         "worst_case": bound,
         "budget": budget,
         "over_budget": ", ".join(over),
-        "differences": sum(counts) if counts else None,
+        "differences": sum(differences) if differences else None,
         "first_difference": next((figures["first"] for figures in measured.values() if figures["first"]), ""),
         "entries": measured,
-        "rows": 0 if sample is None else len(sample),
-        "rows_given": total,
-        "vectors": sum(len(batch.words) for batch in inputs if batch.origin not in ("rows", DRAWN)),
-        "optimize": optimize,
+        "rows": given.rows,
+        "rows_given": given.total,
+        "vectors": sum(len(batch.words) for batch in given.inputs if batch.origin not in ("rows", DRAWN)),
+        "optimize": options.optimize,
         "tools": [tool.version, *([emulator] if emulator else [])],
     }
+    notes = [*given.notes, *_notes(design, figures)]
     note = design.record("measure", figures) if options.record else ""
     made = partial(measure_tables, str(design.manifest["name"]), made=table)
     return Shown(figures | {"notes": notes + [note] * bool(note)}, made)
+
+
+def _refuse(options: MeasureOptions) -> None:
+    """Raises OptionError for a compiler or a level that is not known, MissingToolError for a missing library."""
+    for what, name, names in (
+        ("compiler", options.compiler, COMPILERS),
+        ("optimization", options.optimize, OPTIMIZE),
+    ):
+        if name not in names:
+            raise OptionError(f"unknown {what} {name!r}", do=known_names(name, names))
+    need_libraries(CPUS[options.cpu])
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What entries are run on. rows: number of those that are run, of `total` given ones. notes: for the user."""
+
+    inputs: Sequence[Vectors]
+    rows: int
+    total: int
+    notes: Sequence[str]
+
+
+def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
+    """Rows, vectors made from them, and the rows drawn, without those that the header's types of inputs do not hold."""
+    forest, c = design.forest, design.c_options
+    types = inputs_of(forest, c.c_inputs, c.c_types).types
+    rows = drawn if options.rows is None and options.inputs is not None else options.rows
+    sample, total, notes = np.empty((0, design.model.width)), 0, []
+    if rows is not None:
+        sample, total = spread(rows_from(rows, design.model, options.label), options.most)
+        if types and (first := unfit(forest, sample, types, None)):
+            kept = fits(forest, types, sample).all(axis=1)
+            out = (~kept).sum()
+            notes.append(f"left out {out} of {len(sample)} rows that the types of the inputs do not hold: {first}")
+            sample = sample[kept]
+    inputs = list(measured_inputs(forest, sample))
+    if drawn is not None:
+        likely, _ = spread(rows_from(drawn, design.model), options.most)
+        likely = likely[fits(forest, types, likely).all(axis=1)] if types else likely
+        inputs.append(Vectors(encode(forest, likely), likely, DRAWN))
+    return _Inputs(inputs, len(sample), total, notes)
+
+
+def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
+    """What users should know about the figures."""
+    measured, bound, c = figures["entries"], figures["worst_case"], design.c_options
+    for path in design.changed_files():
+        if path == design.manifest["files"]["c"]:
+            yield f"{path} changed after forestc wrote it"
+    for name, entry in measured.items():
+        if entry["stack_why"]:
+            seen = "not known" if entry["stack_seen"] is None else "the deepest seen in the emulator"
+            yield f"{name}: the stack is {seen}, as {entry['stack_why']}"
+    if len(figures["tools"]) == 1:
+        yield f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}"
+    for name in {"predict", "scores"} & measured.keys():
+        taken = measured[name]["cycles"] or measured[name]["instructions"]
+        if bound is not None and taken is not None and taken["max_of_all"] > bound:
+            yield (
+                f"{name}: {taken['max_of_all']} instructions are above the worst case of {bound}, which is fitted on "
+                "other builds and no proof: report the model"
+            )
+    if c.limits and c.cpu == figures["cpu"] and not figures["budget"]:
+        yield f"the budgets count {entry_of(design.forest)}, which was not measured: add it to --entry"
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:

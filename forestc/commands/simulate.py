@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from forestc.backends.saif import saif as activity_text
 from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
-from forestc.commands.drawn import rows_or_drawn
+from forestc.commands.source import design_of, rows_or_drawn
 from forestc.errors import ForestcError, OptionError
-from forestc.manifest.design import Design, open_design
+from forestc.manifest.design import Design
 from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
@@ -32,7 +32,7 @@ def simulate(options: SimulateOptions) -> Shown:
     nets, with rows in their order and no idle cycles. gaps: insert idle cycles with invalid inputs between
     some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
-    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    design = design_of(options.design)
     _ = design.netlist  # a design without one is refused here
     rows = rows_or_drawn(options.rows, options, design)
     if rows is None:

@@ -1,12 +1,17 @@
-"""What `MODEL|DIR` stands for: a model, or a compiled folder."""
+"""What commands are given: a model or a compiled folder, an input model, rows or draws of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.frontends import load
+from forestc.inputs.model import InputModel
+from forestc.inputs.text import read_inputs
 from forestc.manifest.design import MANIFEST, Design, open_design
+from forestc.options.shared import DrawnRows
 
 
 def open_source(source: object, *, trust_pickle: bool, iterations: int | str | None) -> Forest | Design:
@@ -17,3 +22,31 @@ def open_source(source: object, *, trust_pickle: bool, iterations: int | str | N
         load(source.forest, iterations=iterations)  # refuses a number of iterations
         return source
     return load(source, trust_pickle=trust_pickle, iterations=iterations)
+
+
+def design_of(given: Design | str | Path) -> Design:
+    """The design, read from its folder unless it is given itself. Raises ForestcError."""
+    return given if isinstance(given, Design) else open_design(given)
+
+
+def input_model_of(given: InputModel | str | Path) -> InputModel:
+    """The input model, read from its file unless it is given itself. Raises ModelError."""
+    return given if isinstance(given, InputModel) else read_inputs(given)
+
+
+def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
+    """The given rows, or rows drawn for a design from an input model. Raises OptionError where both are given."""
+    if options.inputs is None:
+        return rows
+    refuse_both(rows, options.inputs)
+    model = input_model_of(options.inputs)
+    return model.drawn_for(design.model, options.count, options.seed, (design.forest,))
+
+
+def refuse_both(rows: object, inputs: object) -> None:
+    """Raises OptionError if both are given."""
+    if rows is not None and inputs is not None:
+        raise OptionError(
+            "--rows and --inputs are both given",
+            do="remove --inputs to take the rows of the file, or --rows to take those of the input model",
+        )

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.algorithms.deadline import LateError, before
 from forestc.compilation.request import Request
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
+from forestc.options.compile import CompileOptions
+from forestc.options.shared import Progress, quiet
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.pipeline import Step, run_passes
@@ -27,20 +30,21 @@ from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 
+if TYPE_CHECKING:
+    from forestc.search.folds import Folds
+
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What the passes of a plan run on. fit: the rows that they see. held_out: rows that they are judged on; None where
-    there are none, or folds are judged. given: held-out rows as the user gave them, or the share set aside. evidence:
-    the losses of the model itself and of what the plan makes, where folds were judged. results: what the passes make;
-    done: that, checked; None where it is not known yet."""
+class PlannedRun:
+    """A plan and the rows that its passes run on. fit: rows that passes see. held_out: rows that score them; None
+    without such rows, and under cross-validation. evidence: the losses of the model and of the plan's forest under
+    cross-validation. results: of the passes, and done: the checked run, where they are known already."""
 
     plan: Plan
     fit: Rows
-    held_out: Rows | None
-    given: Any
+    held_out: Rows | None = None
     evidence: tuple[Loss, Loss] | None = None
     results: Sequence[PassResult] | None = None
     done: tuple[Forest, list[Step]] | None = None
@@ -48,11 +52,11 @@ class Ground:
     def run(
         self,
         source: Forest,
-        progress: Callable[[str], None] = lambda _: None,
+        progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """`run_passes` with the passes of the plan. given: what they make, if the caller knows. Raises OptionError
-        if it is of other passes."""
+        """Runs the passes of the plan, as `run_passes` does. given: their results, if the caller knows them. Raises
+        OptionError if these are results of other passes."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
@@ -62,93 +66,104 @@ class Ground:
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
 
 
-def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
-    """The plan of the wanted level, or of the passes that the user named. source: the forest of the wanted model.
-    Raises ForestcError."""
-    stop = wanted.stop
-    if stop is None or stop.seconds == math.inf or not have_rows(rows):
-        return _ground(source, rows, wanted, stop)
-    begin, options = time.monotonic(), wanted.options
+def planned_run(source: Forest, rows: Rows, wanted: Request) -> PlannedRun:
+    """Plans the wanted level, or the passes that the user named. source: the forest of the wanted model. Raises
+    ForestcError."""
+    stop, options = wanted.stop, wanted.options
     fit, held_out = split_rows(rows, options.held_out, source, options.label)
-    planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
-    results = _made(source, planned.passes, fit, None)
+    if stop is None or stop.seconds == math.inf or not have_rows(rows):
+        return _planned(source, rows, fit, held_out, wanted, stop)
+    begin = time.monotonic()
+    default = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
+    results = _results(source, default.passes, fit, None)
     made = time.monotonic()
-    done = run_passes(source, planned.passes, fit, held_out, options.progress, None, results)
+    done = run_passes(source, default.passes, fit, held_out, options.progress, None, results)
     until = begin + stop.seconds - (time.monotonic() - made)  # what is found is to be checked, too
     try:
         if time.monotonic() < until:
-            return _ground(source, rows, wanted, replace(stop, until=until), results)
+            return _planned(source, rows, fit, held_out, wanted, replace(stop, until=until), results)
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
         why = "that was over before any smaller design was judged"
     note = f"-O{wanted.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
-    return Ground(replace(planned, notes=(note,)), fit, held_out, options.held_out, None, results, done)
+    return PlannedRun(replace(default, notes=(note,)), fit, held_out, results=results, done=done)
 
 
-def _made(source: Forest, passes: Sequence[Pass], rows: Rows, judge: Judge | None) -> list[PassResult]:
-    """What each of the passes makes."""
+def _results(source: Forest, passes: Sequence[Pass], rows: Rows, judge: Judge | None) -> list[PassResult]:
+    """Runs the passes, unchecked, and returns the result of each."""
     results: list[PassResult] = []
     for step in passes:
         results.append(settled(step, results[-1].forest if results else source, rows, judge))
     return results
 
 
-def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, first: Sequence[PassResult] = ()) -> Ground:
-    """The same, without the seconds of an effort. first: what the passes of -O1 make, if it is known. Raises LateError
-    if the time of `stop` is over before anything is judged."""
+def _planned(
+    source: Forest,
+    rows: Rows,
+    fit: Rows,
+    held_out: Rows | None,
+    wanted: Request,
+    stop: Stop | None,
+    first: Sequence[PassResult] = (),
+) -> PlannedRun:
+    """Plans as `planned_run` does. first: the results of the passes of -O1, if they are known. Raises LateError if the
+    time of `stop` is over before anything is judged."""
     until = math.inf if stop is None else stop.until
-    options, progress = wanted.options, wanted.options.progress
-    named, level, label, given = wanted.named, wanted.level, options.label, options.held_out
-    fit, held_out = split_rows(rows, given, source, label)
+    options, named, level = wanted.options, wanted.named, wanted.level
+    share = share_of(options.held_out)
     if named is not None or not searches(level, rows, options.scores):
         planned = plan(named, level, fit, scores=options.scores)
-        if named is None and share_of(given) is not None:
-            note = _NONE_ASIDE.format(level=planned.level, share=given)
-            return Ground(replace(planned, notes=(*planned.notes, note)), rows, None, None)
+        if named is None and share is not None:
+            note = _NONE_ASIDE.format(level=planned.level, share=options.held_out)
+            return PlannedRun(replace(planned, notes=(*planned.notes, note)), rows)
         results = None
         if until < math.inf:
             judge = None if held_out is None else Judge(source, held_out)
-            results = before(until, lambda: _made(source, planned.passes, fit, judge))
-        return Ground(planned, fit, held_out, given, results=results)
-    notes = []
+            results = before(until, lambda: _results(source, planned.passes, fit, judge))
+        return PlannedRun(planned, fit, held_out, results=results)
+    folds: tuple[Fold, ...]
+    notes: list[str] = []
+    repeated = None
     if held_out is not None:
-        progress("looking for held-out rows among the given ones")
-        notes = _known(fit, held_out) if share_of(given) is None else [_SET_ASIDE]
-        folds: tuple[Fold, ...] = (Fold(source, fit, Judge(source, held_out)),)
-        how, repeated = "held-out rows", None
+        options.progress("looking for held-out rows among the given ones")
+        notes = _known(fit, held_out) if share is None else [_SET_ASIDE]
+        folds, how = (Fold(source, fit, Judge(source, held_out)),), "held-out rows"
     else:
-        from forestc.search.folds import folds_of  # trainers, which no other level needs
-
-        progress("training the model again on parts of the rows, to judge on the others")
         try:
-            trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
+            trained = before(until, lambda: _trained(source, rows, options))
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
-            return Ground(replace(planned, notes=(note,)), fit, None, None)
+            return PlannedRun(replace(planned, notes=(note,)), fit)
         folds, how, repeated = trained.folds, f"cross-validation: {trained.how}", trained.repeated
-    size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
-    best_plan = searched(
-        level, source, fit, folds, size,
+    found = searched(
+        level, source, fit, folds, size_of(wanted.targets, options.device, options.cpu, wanted.lowering),
         how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, repeated=repeated,
-        progress=progress,
+        progress=options.progress,
     )  # fmt: skip
-    device = options.device if not options.no_synth and until == math.inf else None  # synthesis takes minutes
-    if device is not None:
+    if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
         from forestc.search.finalists import synthesized
 
-        best_plan = synthesized(best_plan, device, wanted.lowering, native=options.native, progress=progress)
-    assert best_plan.chosen is not None
-    loss = best_plan.chosen.loss
-    loss = replace(loss, measure=f"{loss.measure}, cross-validated")
+        found = synthesized(found, options.device, wanted.lowering, native=options.native, progress=options.progress)
+    assert found.chosen is not None
     evidence = None
     if held_out is None:
+        loss = found.chosen.loss
+        loss = replace(loss, measure=f"{loss.measure}, cross-validated")
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
     if level == SEARCHING[0] and options.keep is None:
-        notes = [*notes, _KEPT_BEFORE]
-    if held_out is not None and tuple(best_plan.passes) != tuple(best_plan.trials[0].passes):
-        notes = [*notes, _CHOSEN.format(settings=len(best_plan.trials))]
-    return Ground(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, given, evidence)
+        notes.append(_KEPT_BEFORE)
+    if held_out is not None and found.passes != found.trials[0].passes:
+        notes.append(_CHOSEN.format(settings=len(found.trials)))
+    return PlannedRun(replace(found, notes=(*notes, *found.notes)), fit, held_out, evidence)
+
+
+def _trained(source: Forest, rows: Rows, options: CompileOptions) -> Folds:
+    """Trains the model again on parts of the rows. Raises ForestcError where that can't be."""
+    from forestc.search.folds import folds_of  # trainers, which no other level needs
+
+    options.progress("training the model again on parts of the rows, to judge on the others")
+    return folds_of(options.model, source, rows, trust_pickle=options.trust_pickle)
 
 
 _KEPT_BEFORE = "-O2 keeps accuracy on other rows; with --keep decisions also every decision of the given rows"
@@ -173,7 +188,7 @@ def _known(fit: Rows, held_out: Rows) -> list[str]:
     ]
 
 
-def _some(rows: Rows) -> np.ndarray[Any, Any]:
+def _some(rows: Rows) -> NDArray[np.float64]:
     parts, room = [], MOST_COMPARED
     for batch in rows.batches():
         parts.append(batch.X[: max(0, room)])

@@ -118,14 +118,15 @@ class Request:
     def project(self) -> ProjectOptions:
         return ProjectOptions(self.options.device or "", self.options.clock_mhz)
 
-    def of_folder(self, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
-        """The options on which the files of the folder depend: `options` in the manifest. capacity: of the engine."""
+    def of_folder(self, c: COptions, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
+        """The options on which the files of the folder depend: `options` in the manifest. c, lowering: with what was
+        chosen for the forest. capacity: of the engine."""
         given = self.options
         options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}
         options["outputs"] = given.outputs
         if lowering.family != DEFAULT_FAMILY:
             options["target"] = lowering.family
-        options["c"] = self.c.c_record()
+        options["c"] = c.c_record()
         if given.stream is not None:
             options["stream"] = vars(given.stream)
         if given.device is not None:

@@ -1,28 +1,55 @@
-"""synth: area and clock rate of a compiled design on a device, by synthesis and place and route."""
+"""Synthesis of a design: devices and tools, area and clock rate, and where place and route puts cells."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from forestc.backends.axi_stream import stream_of, stream_ports
+from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.project import ProjectOptions
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, Device
 from forestc.costs.estimate import estimate, estimated
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
+from forestc.options.commands import SynthOptions
+from forestc.options.shared import Progress, quiet
 from forestc.options.stream import StreamOptions
 from forestc.toolchain.nextpnr import Placed, PlacedCell, need_nextpnr, place, placed_cells
-from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor
-from forestc.toolchain.yosys import need_yosys, synthesize
+from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
+from forestc.toolchain.yosys import find_yosys, need_yosys, synthesize, yosys_version
 from hdl_templates import render
 
 STREAM_CLOCKS = 3  # from a row's last beat to its result, beside the core's latency
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """The hardware of a design, for synthesis. manifest: as far as it describes hardware. file: returns the name and
+    the text of a role's file; raises ForestcError if there is none."""
+
+    manifest: Mapping[str, Any]
+    netlist: Netlist
+    file: Callable[[str], tuple[str, str]]
+
+    @staticmethod
+    def of(design: Design) -> Circuit:
+        def file(role: str) -> tuple[str, str]:
+            path = design.path(role)
+            return path.name, path.read_text(encoding="utf-8")
+
+        return Circuit(design.manifest, design.netlist, file)
+
+    def bits(self, side: Literal["inputs", "outputs"]) -> int:
+        """The width of the port of the inputs, or of the outputs."""
+        return max(1, width_of((input_fields if side == "inputs" else output_fields)(self.netlist)))
 
 
 @dataclass(frozen=True)
@@ -49,7 +76,7 @@ def placement(
     device: str | None = None,
     *,
     native: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = quiet,
 ) -> Placement:
     """Where place and route puts the cells of a design. device: one that nextpnr supports; by default that of the
     folder. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
@@ -63,17 +90,18 @@ def placement(
     if device not in supported:
         raise OptionError(f"designs are not placed for {device!r}", do=f"add --device, of {', '.join(supported)}")
     need_tools(device, native)
-    check_fits(design.netlist, device)
+    circuit = Circuit.of(design)
+    check_fits(circuit.netlist, device)
     wanted = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
-        _, files = sources(design, Path(name), stream=False)
-        top = registered(design, Path(name), files, wanted, native, stream=False)
+        _, files = _sources(circuit, Path(name), stream=False)
+        top = _registered(circuit, Path(name), files, wanted, native, stream=False)
         progress(f"nextpnr for {device}")
         family, written = wanted.family, "placed.json"
         placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
-    count = len(design.netlist.cells)
+    count = len(circuit.netlist.cells)
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
         device,
@@ -87,38 +115,38 @@ def _synthesized_for(design: Design, supported: Sequence[str]) -> Iterator[str]:
     return (result.on for result in design.results() if result.command == "synth" and result.on in supported)
 
 
-def sources(design: Design, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """The top module, and its files copied to a folder. stream: with the wrapper. Raises ForestcError if the design has
-    none."""
+def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
+    """Writes the Verilog to a folder; returns the top module and the files. stream: with the wrapper. Raises
+    ForestcError if the design has none."""
     roles = ["verilog", *(["axi_stream"] if stream else [])]
-    roles += ["axi_lite"] if stream and "axi_lite" in design.manifest["files"] else []
+    roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
     paths = []
     for role in roles:
         paths.append(folder / f"{role}.v")
-        paths[-1].write_text(design.path(role).read_text(encoding="utf-8"), encoding="utf-8")
-    return str(design.manifest["stream"]["module"] if stream else design.manifest["core"]), paths
+        paths[-1].write_text(circuit.file(role)[1], encoding="utf-8")
+    return str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"]), paths
 
 
-def registered(
-    design: Design, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
+def _registered(
+    circuit: Circuit, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
 ) -> Path:
-    """Synthesizes the files of `sources` with registers on all ports; returns the netlist for nextpnr."""
+    """Synthesizes the files of `_sources` with registers on all ports; returns the netlist for nextpnr."""
     top, family = "forestc_registered", device.family
     wrapper = folder / "top.v"
-    view = _stream_view(design) if stream else _core_view(design)
+    view = _stream_view(circuit) if stream else _core_view(circuit)
     wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **view))
     synthesize([*files, wrapper], top, family.synthesis, netlist="top.json", native=native)
     return folder / "top.json"
 
 
-def _core_view(design: Design) -> dict[str, Any]:
-    bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
-    return {"module": str(design.manifest["core"]), "clocked": bool(design.manifest["latency_cycles"]), **bits}
+def _core_view(circuit: Circuit) -> dict[str, Any]:
+    bits = {"x_bits": circuit.bits("inputs"), "y_bits": circuit.bits("outputs")}
+    return {"module": str(circuit.manifest["core"]), "clocked": bool(circuit.manifest["latency_cycles"]), **bits}
 
 
-def _stream_view(design: Design) -> dict[str, Any]:
+def _stream_view(circuit: Circuit) -> dict[str, Any]:
     """The wrapper's ports, but for its clock, as parts of one input and of one output."""
-    stream = stream_of(design.netlist, StreamOptions(**design.manifest["options"]["stream"]))
+    stream = stream_of(circuit.netlist, StreamOptions(**circuit.manifest["options"]["stream"]))
     ports = [("aresetn", False, 1)]
     for bus, channel in stream_ports(stream).items():
         ports += [(f"{bus}_{name}", output, bits) for name, output, bits in channel]
@@ -166,8 +194,77 @@ def check_fits(netlist: Netlist, device: str) -> None:
         )
 
 
-def _width(design: Design, side: str) -> int:
-    from forestc.backends.ports import input_fields, output_fields, width_of
+def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
+    """Synthesizes a design; returns the figures of `forestc synth --json`, but for notes."""
+    device, native, progress, stream = options.device, options.native, options.progress, options.stream
+    tool, _, part = device.partition(":")
+    if tool in PROGRAMS:
+        return _vendor_figures(circuit, device, tool, part, progress)
+    wanted = DEVICES[device]
+    family = wanted.family
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as name:
+        module, files = _sources(circuit, Path(name), stream=stream)
+        start = time.perf_counter()
+        progress(f"yosys for {device}")
+        cells = synthesize(files, module, family.synthesis, native=native)
+        seconds["synthesis"] = round(time.perf_counter() - start, 3)
+        command = find_yosys(native)
+        assert command is not None
+        figures: dict[str, Any] = {
+            "device": device,
+            "lut": cells.lut,
+            "ff": cells.flip_flops,
+            "carry": cells.carry,
+            "bram": cells.memory,
+            "depth": cells.depth,
+            "fmax_mhz": None,
+            "tools": [yosys_version(command, Path(name))],
+        }
+        if wanted.nextpnr and options.route:
+            start = time.perf_counter()
+            progress(f"nextpnr for {device}")
+            top = _registered(circuit, Path(name), files, wanted, native, stream=stream)
+            try:
+                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=options.seed)
+            except ToolError as error:
+                what = error.what
+                if "does not fit" in what:
+                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {wanted.cells:,} logic cells"
+                    what += f" on {device}, where it takes {used}"
+                raise ToolError(what, where=error.where, do=error.do) from None
+            seconds["place and route"] = round(time.perf_counter() - start, 3)
+            figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
+            figures["placed"] = {"used": placed.used, "available": placed.available}
+            figures["tools"].append(placed.version)
+    figures["estimate"] = estimate(circuit.netlist, device) if estimated(device) and not stream else None
+    latency = int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if stream else 0)
+    return figures | {"latency_cycles": latency, "stream": stream, "seconds": seconds}
 
-    fields = input_fields(design.netlist) if side == "inputs" else output_fields(design.netlist)
-    return max(1, width_of(fields))
+
+def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
+    """The figures by the design's vendor script, at its clock rate."""
+    period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
+    with tempfile.TemporaryDirectory() as name:
+        files = {role: circuit.file(role) for role in (tool, "verilog", "registered", "xdc")}
+        for file, text in files.values():
+            (Path(name) / file).write_text(text, encoding="utf-8", newline="\n")
+        start = time.perf_counter()
+        progress(f"{tool} for {part}")
+        reported = run_vendor(
+            tool, part, Path(name) / files[tool][0], Path(files["registered"][0]).stem, period_ns=period
+        )
+        seconds = round(time.perf_counter() - start, 3)
+    return {
+        "device": device,
+        "lut": reported.lut,
+        "ff": reported.flip_flops,
+        "carry": reported.carry,
+        "bram": reported.memory,
+        "depth": reported.depth,
+        "fmax_mhz": round(reported.fmax_mhz, 2),
+        "tools": [reported.version],
+        "placed": {"used": reported.used, "available": reported.available},
+        "latency_cycles": circuit.manifest["latency_cycles"],
+        "seconds": {"synthesis, place and route": seconds},
+    }

@@ -384,6 +384,13 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
                 path.write_text(text, encoding="utf-8", newline="\n")
 
 
+def rewrite(folder: Path, files: Mapping[str, str]) -> None:
+    """Replaces files of a folder that `write_folder` wrote. Raises ForestcError."""
+    with writing(folder, AGAIN), replacing(*(folder / name for name in files)) as new:
+        for path, text in zip(new, files.values(), strict=True):
+            path.write_text(text, encoding="utf-8", newline="\n")
+
+
 # What tells a manifest of any format.
 _ANY_FORMAT: Schema = {
     "type": "object",

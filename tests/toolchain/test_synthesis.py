@@ -87,7 +87,7 @@ def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, mon
     need_tool("nextpnr-ice40")
     packaged = yosys.find_yosys(False)
     monkeypatch.setattr(yosys, "find_yosys", lambda native=False: packaged)
-    monkeypatch.setattr("forestc.commands.synth.find_yosys", lambda native=False: packaged)
+    monkeypatch.setattr("forestc.compilation.synthesis.find_yosys", lambda native=False: packaged)
     figures = synth(designs[2], "ice40-hx8k", native=True)
     assert "(pip)" in figures["tools"][0] and figures["tools"][1].startswith("nextpnr-ice40 0.")
     assert figures["fmax_mhz"] > 0
@@ -125,7 +125,7 @@ def test_compile_to_a_placed_design(tmp_path, capfd, monkeypatch):
     assert output["synthesis"]["device"] == "ecp5-25k" and output["synthesis"]["fmax_mhz"] > 0
     stages = ["load", "passes", "lower", "emit", "check", "estimate", "write", "synthesis", "place and route"]
     assert list(output["seconds"]) == stages and min(output["seconds"].values()) >= 0
-    monkeypatch.setattr("forestc.commands.compile.synth", lambda *_, **__: output["synthesis"])
+    monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: output["synthesis"])
     with pytest.raises(SystemExit):
         main(command)
     shown = capfd.readouterr().out
