@@ -3,7 +3,6 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import onnx
 import onnx_models
 import pytest
 from onnx import helper
@@ -197,17 +196,6 @@ def test_probit_is_onnxruntime_s_approximation():
     rows = np.tile(np.linspace(-4, 4, 200, dtype=np.float32), (3, 1)).T
     found, output = evaluate(load(source), rows).decision, answers(source, rows)["scores"][:, 0]
     assert np.allclose(found, output, rtol=1e-6, atol=1e-6, equal_nan=True)
-
-
-def test_file_and_live_model_are_the_same_forest(tmp_path):
-    source = classifier([STUMP], ["n", "y"])
-    source.producer_name, source.producer_version = "somebody", "1.2"
-    onnx.save(source, tmp_path / "m.onnx")
-    file, live = load(tmp_path / "m.onnx"), load(source)
-    assert file.provenance.model_hash and file.provenance.version == live.provenance.version
-    assert (file.provenance.source, file.provenance.version) == ("onnx", "somebody 1.2")
-    assert file.name == "m"
-    assert np.array_equal(evaluate(file, ROWS).scores, evaluate(live, ROWS).scores)
 
 
 def test_the_library_s_absence_is_one_clear_error(monkeypatch):

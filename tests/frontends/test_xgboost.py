@@ -28,29 +28,12 @@ def test_models_of_every_version_say_what_their_library_said(path, suffix):
     assert forest.provenance.version.startswith(path.stem.split("_")[0])
 
 
-def test_file_and_live_model_are_the_same_forest(tmp_path):
-    model, X, _ = trained("xgboost-multi")
-    for suffix in (".json", ".ubj"):
-        model.save_model(tmp_path / f"m{suffix}")
-        found = evaluate(load(tmp_path / f"m{suffix}"), X)
-        for live in (model, model.get_booster()):
-            assert np.array_equal(found.scores, evaluate(load(live), X).scores)
-
-
 def test_class_1_starts_at_the_library_s_own_margin():
     booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix([[0.0], [1.0]], label=[0, 1]), 0)
     at = np.array([np.nextafter(np.float32(CLASS_1_MARGIN), np.float32(0)), CLASS_1_MARGIN], dtype=np.float32)
     data = xgboost.DMatrix(np.zeros((2, 1), dtype=np.float32), base_margin=at)
     assert np.array_equal(booster.predict(data, output_margin=True), at)
     assert (booster.predict(data) > 0.5).tolist() == [False, True]
-
-
-def test_early_stopping_predicts_with_the_best_iteration():
-    X, y = BINARY(return_X_y=True)
-    model = xgboost.XGBClassifier(n_estimators=60, early_stopping_rounds=3, learning_rate=0.8)
-    model.fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])], verbose=False)
-    assert len(load(model).trees) == model.best_iteration + 1 < model.get_booster().num_boosted_rounds()
-    assert np.array_equal(evaluate(load(model), X).decision, model.predict(X))
 
 
 @pytest.mark.parametrize("objective", ["count:poisson", "reg:gamma", "reg:tweedie", "reg:absoluteerror"])
@@ -60,17 +43,6 @@ def test_links_of_regression(objective):
     found = evaluate(load(model), X)
     assert np.array_equal(found.scores[:, 0], model.get_booster().predict(xgboost.DMatrix(X), output_margin=True))
     assert np.allclose(found.decision, model.predict(X), rtol=2e-7, atol=0)
-
-
-def test_feature_names_and_labels_come_along():
-    import pandas as pd
-
-    X, y = BINARY(return_X_y=True, as_frame=True)
-    forest = load(xgboost.XGBClassifier(n_estimators=2).fit(X, y))
-    assert forest.features and all(feature.name == X.columns[feature.column] for feature in forest.features)
-    assert forest.columns == 30
-    assert forest.classes == (0, 1)
-    assert isinstance(X, pd.DataFrame)
 
 
 def document():
