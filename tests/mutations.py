@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -17,6 +18,7 @@ from forestc.rows.encode import evaluate
 
 INTERESTING = [0, -1, 1, 2, 255, 2**31 - 1, 2**31, -(2**31), 2**63, 1e308, -1e308, 0.5, None, True, "", "nan", "0"]
 INTERESTING += [[], {}, [[]], float("nan"), float("inf"), "-1", "1e9", "[1,2]", [1, "a"], {"a": 1}]
+WORDS = [b"9" * 30, b"-1", b"2147483648", b"nan", b" ", b"1e999", b"\n"]
 
 
 def read_json(data, where):
@@ -67,7 +69,7 @@ def mutated_bytes(data, source, pieces=(), characters=range(256)):
     data = bytearray(data)
     for _ in range(source.randint(1, 4)):
         place = source.randrange(len(data))
-        match source.randrange(6 if pieces else 5):
+        match source.randrange(6):
             case 0:
                 data[place] ^= 1 << source.randrange(8)
             case 1:
@@ -77,12 +79,26 @@ def mutated_bytes(data, source, pieces=(), characters=range(256)):
             case 3:
                 data[place:place] = data[source.randrange(len(data)) :][: source.randint(1, 20)]
             case 4:
+                data[place:place] = source.choice(WORDS)
+            case 5:
                 del data[place:]
             case 5:
                 data[place:place] = source.choice(pieces)
         if not data:
             return b""
     return bytes(data)
+
+
+def changed(document, path, value):
+    """A copy of a JSON document, as bytes, with the value at a path replaced; KeyError drops it."""
+    root = place = copy.deepcopy(document)
+    for step in path[:-1]:
+        place = place[step]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value(place[path[-1]]) if callable(value) else value
+    return json.dumps(root).encode()
 
 
 def mutated_document(document, source):
@@ -101,11 +117,9 @@ def mutated_document(document, source):
             match source.randrange(3):
                 case 0:
                     del place[key]
-                case 1:
-                    place[key] = source.choice(INTERESTING)
                 case 2 if isinstance(place, list):
                     place.append(place[key])
                 case _:
-                    place[key] = source.choice(INTERESTING)
+                    place[key] = json.loads(json.dumps(source.choice(INTERESTING)))
             break
     return json.dumps(document).encode()

@@ -192,11 +192,6 @@ def graph5(nodes: list[Any], outputs: list[Any], constants: dict[str, Any], targ
     return build
 
 
-def older(make: Any, trees: dict[str, Any], **more: Any) -> Any:
-    return lambda random: make(random_trees(random, **trees), **more)
-
-
-ALL = MODES[:6]
 LINK_ULPS = 8  # exp and softmax: onnxruntime's polynomial for exp, and float32 sums in another order
 
 KINDS: dict[str, Callable[[], Trained]] = {
@@ -255,47 +250,6 @@ KINDS: dict[str, Callable[[], Trained]] = {
         categories(),
         {"categorical_feature": [0, 2]},
     ),
-    "onnx-modes": by_hand(
-        older(onnx_models.classifier, {"count": 20, "outputs": 3, "modes": ALL}, labels=["a", "b", "c"])
-    ),
-    "onnx-modes-double": by_hand(
-        older(
-            onnx_models.classifier,
-            {"count": 20, "outputs": 3, "modes": ALL, "precise": True},
-            labels=[3, 1, 2],
-            kind=DOUBLE,
-            tensors=True,
-            base=[0.1, 0.2, 0.3],
-        ),
-        np.float64,
-    ),
-    "onnx-two-classes": by_hand(
-        older(onnx_models.classifier, {"count": 9, "outputs": 2, "modes": ALL}, labels=["n", "y"])
-    ),
-    "onnx-average": by_hand(
-        older(
-            onnx_models.regressor,
-            {"count": 9, "outputs": 2, "modes": ALL},
-            targets=2,
-            base=[0.5, -7],
-            aggregate="AVERAGE",
-        )
-    ),
-    "onnx-minimum": by_hand(
-        older(onnx_models.regressor, {"count": 9, "outputs": 1, "modes": ALL}, base=[0.5], aggregate="MIN")
-    ),
-    "onnx-maximum": by_hand(
-        older(
-            onnx_models.regressor,
-            {"count": 9, "outputs": 3, "modes": ALL, "votes": "tree"},
-            targets=3,
-            aggregate="MAX",
-            post="SOFTMAX",
-        ),
-        value_ulps=LINK_ULPS,
-    ),
-    "onnx-5-sets": by_hand(graph5([], [("sums", FLOAT)], {}, 3)),
-    "onnx-5-double": by_hand(graph5([], [("sums", DOUBLE)], {}, 1, DOUBLE), np.float64),
     "onnx-5-labels": by_hand(
         graph5(
             [

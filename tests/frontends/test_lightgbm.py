@@ -11,15 +11,13 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-from mutations import assert_refused, judged, mutated_bytes, with_value
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from steps import calls_of
 
 from forestc import load
 from forestc.errors import ModelError, RowsError
 from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.numbers import FLOAT64, Category
-from forestc.forest.text import print_forest
 from forestc.frontends import read_bytes
 from forestc.frontends.lightgbm.reader import PAST_ZERO, ZERO, read_text
 from forestc.rows.encode import evaluate
@@ -73,17 +71,6 @@ def test_models_of_every_version_say_what_their_library_said(path):
     assert np.array_equal(found.scores, output["scores"] / forest.aggregate.divisor)
     assert np.allclose(found.values, output["values"], rtol=1e-15, atol=0)
     assert forest.provenance.source == "lightgbm"
-
-
-def test_text_dump_and_live_are_the_same_forest(tmp_path):
-    X, y = load_iris(return_X_y=True)
-    model = lightgbm.train({**QUIET, "objective": "multiclass", "num_class": 3}, lightgbm.Dataset(X, label=y), 4)
-    for suffix in (".txt", ".model", ".lgb"):
-        model.save_model(tmp_path / f"m{suffix}")
-    (tmp_path / "m.json").write_text(json.dumps(model.dump_model()))
-    texts = {print_forest(load(path)).split("\n", 2)[2] for path in tmp_path.iterdir()}
-    assert texts == {print_forest(load(model)).split("\n", 2)[2]}
-    assert load(tmp_path / "m.txt").name == "m"
 
 
 HARD = [0.0, 5e-324, 1e-37, ZERO_BOUND, np.nextafter(ZERO_BOUND, 0), np.nextafter(ZERO_BOUND, 1), 1.0, 1e300]
@@ -153,15 +140,6 @@ def test_a_sigmoid_s_parameter_is_read_as_the_library_reads_it():
         data = one_split(leaves="0.3 -0.7", objective=f"binary sigmoid:{text}")
         slope = read_text(data, "").link.slope
         assert library(data).predict(rows).tolist() == [1 / (1 + math.exp(-slope * s)) for s in (0.3, -0.7)]
-
-
-def test_numbers_of_17_digits_come_back_exactly():
-    digits = np.random.default_rng(0)
-    for _ in range(20):
-        values = digits.integers(0, 2**63, 2, dtype=np.uint64).view(np.float64)
-        values = np.where(np.isfinite(values), values, 1.0)
-        data = one_split(leaves=" ".join(f"{v:.17g}" for v in values))
-        assert read_text(data, "").trees[0].values[:, 0].tolist() == values.tolist()
 
 
 def test_a_booster_in_training_knows_more_digits_of_its_sigmoid_than_its_text():
@@ -299,13 +277,6 @@ def test_a_named_column_that_nothing_reads_leaves_rows_to_codes():
     assert np.array_equal(evaluate(load(model), codes).decision, model.predict(frame))
     auto = lightgbm.LGBMClassifier(**GROUPS).fit(frame[["a", "b"]], y)  # no other column may have had the categories
     assert np.array_equal(evaluate(load(auto), frame).decision, auto.predict(frame[["a", "b"]]))
-
-
-def test_feature_names_come_along():
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    forest = load(lightgbm.LGBMClassifier(n_estimators=2, **QUIET).fit(X, y))
-    assert all(feature.name == X.columns[feature.column].replace(" ", "_") for feature in forest.features)
-    assert forest.columns == 30 and forest.classes == (0, 1)
 
 
 def test_own_objectives_give_scores():
@@ -505,32 +476,6 @@ def test_a_deep_dump_is_refused():
     text = '{"tree_info":[{"tree_structure":' + '{"left_child":' * 100_000
     with pytest.raises(ModelError, match="not readable JSON"):
         read_bytes(text.encode(), "m.json")
-
-
-@pytest.mark.parametrize("name", ["4.7_zero", "4.7_multi", "2.0_binary"])
-def test_mutated_bytes(name):
-    text = (CASES / f"{name}.txt").read_bytes()
-    source, read = random.Random(4), 0
-    pieces = [*(line + b"\n" for line in text.split(b"\n")), b"9" * 30, b"-1", b"2147483648", b"nan", b" ", b"1e999"]
-    for _ in range(700):
-        data = mutated_bytes(text, source, pieces, b" 0123456789-.e=\n\r\0xnaif")
-        # as often as not with sizes that are right again, so that the rest is looked at
-        read += judged(read_text, re.sub(rb"tree_sizes=[^\n]*\n", b"", data) if source.random() < 0.6 else data)
-    assert 0 < read < 700
-
-
-def test_truncation_at_every_place():
-    text = (CASES / "4.7_zero.txt").read_bytes()
-    end = text.index(b"end of trees")
-    whole = print_forest(read_text(text, "")).split("\n", 2)[2]
-    for cut in range(len(text)):
-        try:
-            forest = read_text(text[:cut], "m.txt")
-        except ModelError as error:
-            assert "\n" not in str(error)
-        else:  # what comes after the trees is not predicted with
-            assert cut > end
-            assert print_forest(forest).split("\n", 2)[2] == whole
 
 
 def test_promises_take_neither_memory_nor_steps():

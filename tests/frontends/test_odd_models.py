@@ -7,8 +7,10 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 import xgboost
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -229,3 +231,28 @@ def test_targets_have_their_own_scale(tmp_path):
     header = done.design.path("c").read_text()
     assert all(f"SCALE_{k} {scale!r}" in header for k, scale in enumerate(scales))
     assert forestc.check(done.design, X, engines=("netlist", "c")).ok
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        xgboost.XGBClassifier(n_estimators=2),
+        lightgbm.LGBMClassifier(n_estimators=2, verbose=-1),
+        catboost.CatBoostClassifier(iterations=2, depth=2, verbose=0, allow_writing_files=False),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_names_of_columns_and_classes_come_along(model):
+    frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = load(model.fit(frame, y))
+    names = {feature.column: feature.name.replace(" ", "_") for feature in forest.features}
+    assert names == {column: frame.columns[column].replace(" ", "_") for column in names}
+    assert forest.columns == 30 and forest.classes == (0, 1)
+
+
+def test_a_width_beyond_all_bounds_is_refused(tmp_path):
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X, CLASSES)
+    model.steps[0][1].n_features_in_ = 10**15
+    skops.io.dump(model, tmp_path / "m.skops")
+    with pytest.raises(ModelError, match="columns"):
+        load(tmp_path / "m.skops")

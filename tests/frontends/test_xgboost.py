@@ -37,15 +37,13 @@ def test_class_1_starts_at_the_library_s_own_margin():
     assert (booster.predict(data) > 0.5).tolist() == [False, True]
 
 
-def test_feature_names_and_labels_come_along():
-    import pandas as pd
-
-    X, y = BINARY(return_X_y=True, as_frame=True)
-    forest = load(xgboost.XGBClassifier(n_estimators=2).fit(X, y))
-    assert forest.features and all(feature.name == X.columns[feature.column] for feature in forest.features)
-    assert forest.columns == 30
-    assert forest.classes == (0, 1)
-    assert isinstance(X, pd.DataFrame)
+@pytest.mark.parametrize("objective", ["count:poisson", "reg:gamma", "reg:tweedie", "reg:absoluteerror"])
+def test_links_of_regression(objective):
+    X, y = REGRESSION(return_X_y=True)
+    model = xgboost.XGBRegressor(objective=objective, n_estimators=8).fit(X, y)
+    found = evaluate(load(model), X)
+    assert np.array_equal(found.scores[:, 0], model.get_booster().predict(xgboost.DMatrix(X), output_margin=True))
+    assert np.allclose(found.decision, model.predict(X), rtol=2e-7, atol=0)
 
 
 def document():
