@@ -6,6 +6,7 @@ import tracemalloc
 import catboost
 import numpy as np
 import pytest
+from mutations import assert_refused, with_value
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
@@ -195,4 +196,4 @@ def test_deep_nesting_is_refused(documents):
     for _ in range(400):
         tree = {"split": tree["split"], "left": tree, "right": {"value": [1, 2, 3], "weight": 1}}
     root["trees"][0] = tree
-    assert read_json(json.dumps(root).encode(), "m.json").depth > 400
+    assert read_bytes(json.dumps(root).encode(), "m.json").depth > 400

@@ -11,6 +11,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+from mutations import assert_refused, with_value
 from sklearn.datasets import load_breast_cancer
 from steps import calls_of
 

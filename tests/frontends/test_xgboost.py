@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xgboost
-from models import BINARY, trained
+from models import BINARY, REGRESSION, trained
 from mutations import assert_refused, read_json, with_value
 
 from forestc import load
