@@ -49,14 +49,6 @@ def test_every_mode_at_every_kind_of_threshold(mode, value, missing):
     agree(ensemble5([tree]), rows)
 
 
-def test_modes_mix_and_missing_values_go_where_each_node_says():
-    leaves = iter(range(100))
-    tree = [(0, float(next(leaves)))]
-    for feature, mode in enumerate([*MODES[:6]] * 2):
-        tree = (feature % 3, mode, 0.5 * feature - 1, tree, [(0, float(next(leaves)))], feature % 2)
-    agree(regressor([tree]))
-
-
 @pytest.mark.parametrize("kind", [FLOAT, DOUBLE])
 def test_sets_of_members(kind):
     for members in ([1.0, 2.0], [0.5, 30.0], [0.0], [-1.0, 0.0, 1.0], [33.0, 34.0], list(map(float, range(31)))):
