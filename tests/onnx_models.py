@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper
 
 from forestc import load
+from forestc.errors import ModelError
 from forestc.rows.encode import evaluate
 
 FLOAT, DOUBLE, INT32, INT64, STRING = (
@@ -374,3 +376,11 @@ def node(operator, inputs, outputs, **attributes):
     own |= {"OneHotEncoder", "StringNormalizer"}
     domain = ML if operator in own else ""
     return helper.make_node(operator, inputs, outputs, name=f"{operator} {outputs[0]}", domain=domain, **attributes)
+
+
+def refused(source, message):
+    """Loads a model that one line must refuse, with this message."""
+    with pytest.raises(ModelError) as caught:
+        load(source)
+    assert message in str(caught.value), caught.value
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 700

@@ -200,11 +200,6 @@ def make_forest(
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
-    combine = combine or Combine()
-    if len(parts) == 1 and combine.kind == "each":
-        (part,) = parts
-        aggregate, link, decision, classes = part.aggregate, part.link, part.decision, part.classes
-        scale = None if scale is None else part.scale
     forest = Forest(
         name=name,
         features=tuple(features),
@@ -219,21 +214,28 @@ def make_forest(
         scale=scale,
         provenance=provenance or Provenance(),
         parts=tuple(parts),
-        combine=combine,
+        combine=combine or Combine(),
         carried=tuple(carried),
     )
     try:
-        verify(forest)
+        return changed(forest, parts=tuple(parts))
     except ModelError as error:
         place = ", ".join(part for part in (where, error.where) if part)
         raise ModelError(error.what, where=place, do=error.do) from None
-    return forest
 
 
 def changed(forest: Forest, **fields: Any) -> Forest:
-    """The forest with some fields replaced, verified again. What passes end with."""
+    """The forest with some fields replaced, verified again. What passes end with. A single part that is given replaces
+    the fields that it repeats."""
     if "bias" in fields:
         fields["bias"] = _frozen(np.asarray(fields["bias"]))
+    if len(fields.get("parts", ())) == 1 and fields.get("combine", forest.combine).kind == "each":
+        (part,) = fields["parts"]
+        outputs = fields.get("n_outputs", forest.n_outputs)
+        if (part.start, part.stop) != (0, outputs):
+            raise ModelError(f"the part holds outputs {part.start} to {part.stop} of {outputs}")
+        fields |= {name: getattr(part, name) for name in ("aggregate", "link", "decision", "classes")}
+        fields["scale"] = None if fields.get("scale", forest.scale) is None else part.scale
     result = replace(forest, **fields)
     verify(result)
     return result

@@ -134,9 +134,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     weights = np.array(forest.weights)
     if forest.quantized and forest.combine.kind == "average":
         values = [quantized_values(answer.part, answer.scores, forest.steps) for answer in answers]
-        return np.asarray(
-            sum(weight * part_values for weight, part_values in zip(weights.astype(np.int64), values, strict=True))
-        )
+        return np.asarray(sum(w * part_values for w, part_values in zip(forest.integer_weights, values, strict=True)))
     if forest.combine.kind == "vote":
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):

@@ -219,8 +219,8 @@ class Forest:
     scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
     classes: the source's labels by index; empty for regression.
     parts: never empty, and combined as `combine` says. If there is one (`single`), it repeats the fields `aggregate`,
-    `link`, `decision`, `classes` and `scale`: change those. If several are combined, the last four belong to the scores
-    after the combination; if each is a target of its own, nothing uses them.
+    `link`, `decision`, `classes` and `scale`: change those. If parts are combined, the last four belong to the scores
+    after the combination; if each of several is a target, nothing uses them.
     """
 
     name: str
@@ -351,7 +351,7 @@ class Forest:
         return table_of(self.trees, categories, self.quantized)
 
     def figures(self) -> dict[str, Any]:
-        """The keys of `forestc inspect --json`, without the features one by one."""
+        """Returns the figures of `forestc inspect --json`, without those of single features."""
 
         def kinds(each: Iterable[str]) -> str:  # the distinct ones, in order of appearance
             return ", ".join(dict.fromkeys(each))

@@ -24,7 +24,6 @@ from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.xgboost import reader as xgboost
 
 SAVE_XGBOOST = "save it with Booster.save_model('model.json')"
-SAVE_LIGHTGBM = "save it with Booster.save_model('model.txt')"
 SAVE_CATBOOST = "load it with CatBoost and save it as JSON: model.save_model('model.json', format='json')"
 TRAINED = "give forestc the model that it was made from, as the library that trained it saves it"
 RETRAIN = "train the trees with scikit-learn, XGBoost, LightGBM or CatBoost"

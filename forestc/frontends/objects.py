@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends import catboost, treelite
 from forestc.frontends.lightgbm import reader as lightgbm
 from forestc.frontends.onnx import reader as onnx
-from forestc.frontends.shared.iterations import Iterations, refuse_cut, whole
+from forestc.frontends.shared.iterations import Iterations, refuse_cut
 from forestc.frontends.sklearn import meta as sklearn_meta
 from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.xgboost import reader as xgboost
 
-# Top-level package of a fitted model -> reader.
-OBJECTS: dict[str, Callable[[Any, Iterations], Forest]] = {
+# Top-level package of a fitted model -> reader. Readers of `CUT` also take the iterations to read.
+CUT = ("xgboost", "lightgbm", "catboost")
+OBJECTS: dict[str, Callable[..., Forest]] = {
     "xgboost": xgboost.read_live,
     "lightgbm": lightgbm.read_live,
     "catboost": catboost.read_live,
-    "sklearn": whole(sklearn.read_live),
-    "treelite": whole(treelite.read_live),
-    "onnx": whole(onnx.read_live),
+    "sklearn": sklearn.read_live,
+    "treelite": treelite.read_live,
+    "onnx": onnx.read_live,
 }
 
 
@@ -39,7 +39,10 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
                     f"{type(model).__name__} is a subclass of {base.__name__}",
                     do=f"pass the {base.__name__} itself: a subclass may predict differently",
                 )
-            return OBJECTS[package](model, iterations)
+            if package in CUT:
+                return OBJECTS[package](model, iterations)
+            refuse_cut(iterations)
+            return OBJECTS[package](model)
     raise ModelError(
         f"objects of type {type(model).__name__} are not read",
         do=f"known: models of {', '.join(OBJECTS)}, and paths of model files",

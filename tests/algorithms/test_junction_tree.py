@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf, log
-
 import numpy as np
 import pyagrum
 import pytest
@@ -18,10 +16,10 @@ from forestc.errors import ModelError, OptionError
 SMALL = range(examples(60))
 
 
-def without(joint, kept):
-    """The marginal of these variables, with axes in their order."""
-    table = joint.sum(axis=tuple(axis for axis in range(joint.ndim) if axis not in kept))
-    return table.transpose([sorted(kept).index(v) for v in kept])
+def marginals(tree):
+    """The distribution of each variable."""
+    states = tree.network.states
+    return [tree.probabilities_of([{i: k} for k in range(r)]) for i, r in enumerate(states)]
 
 
 def any_order(network, seed):
@@ -31,25 +29,17 @@ def any_order(network, seed):
 
 
 @pytest.mark.parametrize("seed", SMALL)
-def test_events_marginals_and_joints_given_evidence(seed):
+def test_events_and_marginals_given_evidence(seed):
     random = np.random.default_rng(seed)
     network = any_order(random_network(seed, ess=[1.0, 0.01][seed % 2]), seed)
     joint, tree = enumerated(network), JunctionTree(network)
-    n = len(network.states)
     events, masks = zip(*[random_event(network.states, random) for _ in range(30)], strict=True)
     assert np.allclose(tree.probabilities_of(events), [joint[mask].sum() for mask in masks], rtol=1e-12)
     evidence, possible = random_event(network.states, random)
-    assert tree.log_probability(evidence) == pytest.approx(log(joint[possible].sum()), rel=1e-12, abs=1e-14)
-    posterior = joint * possible / joint[possible].sum()
-    for i, found in enumerate(tree.marginals(evidence)):
-        assert np.allclose(found, without(posterior, [i]), rtol=1e-12, atol=1e-15)
-    for size in range(min(n, 5) + 1):
-        variables = random.permutation(n)[:size].tolist()
-        found = tree.joint(variables, evidence)
-        assert found.shape == tuple(network.states[v] for v in variables)
-        assert np.allclose(found, without(posterior, variables), rtol=1e-12, atol=1e-15)
-    given = tree.given(evidence)
-    assert given.log_evidence == pytest.approx(log(joint[possible].sum()), rel=1e-12, abs=1e-14)
+    posterior, given = joint * possible / joint[possible].sum(), tree.given(evidence)
+    for i, found in enumerate(marginals(given)):
+        others = tuple(axis for axis in range(joint.ndim) if axis != i)
+        assert np.allclose(found, posterior.sum(axis=others), rtol=1e-12, atol=1e-15)
     assert np.allclose(given.probabilities_of(events), [posterior[mask].sum() for mask in masks], rtol=1e-12)
 
 
@@ -62,23 +52,10 @@ def test_evidence_in_steps_is_the_evidence_together(seed):
     items = list(evidence.items())
     whole = tree.given(evidence)
     steps = tree.given(dict(items[::2])).given(dict(items[1::2]))
-    assert steps.log_evidence == pytest.approx(whole.log_evidence, rel=1e-12, abs=1e-14)
-    for a, b in zip(steps.marginals(), whole.marginals(), strict=True):
+    for a, b in zip(marginals(steps), marginals(whole), strict=True):
         assert np.allclose(a, b, rtol=1e-12, atol=1e-15)
-    for a, b in zip(tree.marginals(), JunctionTree(network).marginals(), strict=True):
+    for a, b in zip(marginals(tree), marginals(JunctionTree(network)), strict=True):
         assert np.array_equal(a, b)  # the tree itself is as it was
-
-
-@pytest.mark.parametrize("seed", SMALL)
-def test_most_probable_configuration(seed):
-    random = np.random.default_rng(seed)
-    network = any_order(random_network(seed), seed)
-    joint = enumerated(network)
-    evidence, possible = random_event(network.states, random)
-    found, log_probability = JunctionTree(network).most_probable(evidence)
-    assert possible[tuple(found)]
-    assert joint[tuple(found)] == pytest.approx(joint[possible].max(), rel=1e-12)
-    assert log_probability == pytest.approx(log(joint[possible].max()), rel=1e-12, abs=1e-14)
 
 
 def chi_square_excess(observed, expected):
@@ -112,27 +89,10 @@ def test_samples_are_drawn_in_batches_and_repeat_with_the_seed(monkeypatch):
     monkeypatch.setattr(junction_tree, "_DRAWS", 30 * 1500)
     parts = tree.sample(4000, np.random.default_rng(7))
     assert parts.shape == whole.shape
-    exact = np.array([marginal[1] for marginal in tree.marginals()])
+    exact = np.array([marginal[1] for marginal in marginals(tree)])
     for rows in (whole, parts):
         assert np.all(np.abs(rows.mean(axis=0) - exact) < 6 * np.sqrt(exact * (1 - exact) / 4000))
     assert tree.sample(0, np.random.default_rng(7)).shape == (0, 30)
-
-
-@pytest.mark.parametrize("seed", range(examples(30)))
-def test_expected_log_likelihood(seed):
-    random = np.random.default_rng(seed)
-    drawn_from = random_network(seed)
-    joint, n = enumerated(drawn_from), len(drawn_from.states)
-    rows = np.array([random.integers(0, drawn_from.states) for _ in range(9)], dtype=np.uint8)
-    judge = counted(rows, [range(max(0, i - 2), i) for i in range(n)], drawn_from.states)
-    logs = np.log(enumerated(judge))
-    found = JunctionTree(judge).expected_log_likelihood(drawn_from)
-    assert found == pytest.approx((joint * logs).sum(), rel=1e-12, abs=1e-14)
-    evidence, possible = random_event(drawn_from.states, random)
-    posterior = joint * possible / joint[possible].sum()
-    found = JunctionTree(judge).expected_log_likelihood(JunctionTree(drawn_from).given(evidence))
-    assert found == pytest.approx((posterior * logs).sum(), rel=1e-12, abs=1e-14)
-    assert np.array_equal(JunctionTree(judge).log_likelihood(rows), judge.log_likelihood(rows))
 
 
 def agrum(network):
@@ -168,9 +128,8 @@ def test_larger_networks_against_pyagrum(n, width, states):
             reference.setEvidence(likely)
             reference.makeInference()
             probability = reference.evidenceProbability()
-            assert tree.probability(given) == pytest.approx(probability, rel=1e-9)
-            assert tree.log_probability(given) == pytest.approx(log(probability), rel=1e-9, abs=1e-12)
-            for i, found in enumerate(tree.marginals(given)):
+            assert tree.probabilities_of([given])[0] == pytest.approx(probability, rel=1e-9)
+            for i, found in enumerate(marginals(tree.given(given))):
                 assert np.allclose(found, reference.posterior(f"v{i}").tolist(), rtol=1e-9, atol=1e-12)
 
 
@@ -181,7 +140,7 @@ def test_many_events_of_a_large_network():
     rows = tree.sample(300, random)
     events = [{int(i): int(row[i]) for i in random.permutation(400)[:20]} for row in rows]
     found = tree.probabilities_of(events)
-    assert np.allclose(np.log(found), [tree.log_probability(event) for event in events], rtol=1e-9)
+    assert np.allclose(found, [tree.probabilities_of([event])[0] for event in events], rtol=1e-9)
     assert np.array_equal(found[::-1], tree.probabilities_of(events[::-1]))
     assert len(tree.probabilities_of([])) == 0
 
@@ -192,42 +151,29 @@ def test_thousands_of_variables_do_not_underflow():
     tables = (np.array([[50, 50]]), *[np.array([[80, 20], [20, 80]])] * n)
     tree = JunctionTree(BayesianNetwork((2,) * (n + 1), ((), *[(0,)] * n), tables, ess=1e-20))
     agreeing = {i: int(i > 1501) for i in range(1, n + 1)}  # 1501 speak for class 0, 1499 for class 1
-    assert np.allclose(tree.marginals(agreeing)[0], [16 / 17, 1 / 17], rtol=1e-9)
-    expected = log(0.5) + 1499 * (log(0.8) + log(0.2)) + log(0.8**2 + 0.2**2)
-    assert tree.log_probability(agreeing) == pytest.approx(expected, rel=1e-12)
-    assert tree.probability(agreeing) == 0.0
-    configuration, log_probability = tree.most_probable(agreeing)
-    assert configuration[0] == 0 and log_probability == pytest.approx(expected + log(16 / 17), rel=1e-12)
-    surely = tree.given(dict.fromkeys(range(1, n), 0))
-    assert surely.given({0: 1}).log_evidence == pytest.approx(log(0.5) + (n - 1) * log(0.2), rel=1e-12)
+    given = tree.given(agreeing)
+    assert np.allclose(given.probabilities_of([{0: 0}, {0: 1}]), [16 / 17, 1 / 17], rtol=1e-9)
+    assert tree.probabilities_of([agreeing])[0] == 0.0
 
 
 def test_variables_that_are_not_connected():
     network = BayesianNetwork((2, 3, 1), ((), (), ()), (np.array([[3, 1]]), np.array([[1, 2, 3]]), np.array([[4]])))
     tree = JunctionTree(network)
     p, q = network.probabilities(0)[0], network.probabilities(1)[0]
-    assert tree.probability({0: 1, 1: {0, 2}, 2: 0}) == pytest.approx(p[1] * (q[0] + q[2]), rel=1e-12)
-    assert np.allclose(tree.joint([1, 0]), np.outer(q, p), rtol=1e-12)
+    found = tree.probabilities_of([{0: 1, 1: {0, 2}, 2: 0}, {0: 0, 1: 2}])
+    assert np.allclose(found, [p[1] * (q[0] + q[2]), p[0] * q[2]], rtol=1e-12)
 
 
 def test_events_that_are_certain_or_impossible():
     tree = JunctionTree(random_network(4))
     assert tree.probabilities_of([{}, {0: ()}, {0: range(tree.network.states[0])}]).tolist() == pytest.approx([1, 0, 1])
-    assert tree.log_probability({0: ()}) == -inf
     text = "the evidence has probability 0; allow more states of its variables"
-    asks = [
-        lambda: tree.given({0: ()}),
-        lambda: tree.marginals({0: []}),
-        lambda: tree.joint([0], {0: []}),
-        lambda: tree.sample(3, np.random.default_rng(0), {0: set()}),
-        lambda: tree.most_probable({0: set()}),
-    ]
-    for ask in asks:
+    for ask in (lambda: tree.given({0: ()}), lambda: tree.sample(3, np.random.default_rng(0), {0: set()})):
         with pytest.raises(OptionError) as error:
             ask()
         assert str(error.value) == text
     pair = JunctionTree(counted(np.array([[0, 0], [1, 1]], dtype=np.uint8), [(), (0,)], [2, 2])).given({0: 1})
-    assert pair.probability({0: 0}) == 0.0
+    assert pair.probabilities_of([{0: 0}])[0] == 0.0
     with pytest.raises(OptionError, match="the evidence has probability 0"):
         pair.given({0: 0})
 
@@ -247,14 +193,8 @@ def test_a_sampled_state_is_possible_whatever_the_random_number():
     [
         (lambda tree: tree.probabilities_of([{0: 1}, {0: 1, 2: 0}]), "there is no variable 2; event 1"),
         (lambda tree: tree.probabilities_of([{-1: 1}]), "there is no variable -1; event 0"),
-        (lambda tree: tree.probability({1: 3}), "there is no state 3 of variable 1, which has 3; event 0"),
-        (lambda tree: tree.marginals({1: {0, -1}}), "there is no state -1 of variable 1, which has 3; event 0"),
-        (lambda tree: tree.joint([0, 5]), "there is no variable 5"),
-        (lambda tree: tree.joint([0, 1, 0]), "the variables [0, 1, 0] are not different"),
-        (
-            lambda tree: tree.expected_log_likelihood(random_network(2)),
-            "the two networks are not over the same variables",
-        ),
+        (lambda tree: tree.probabilities_of([{1: 3}]), "there is no state 3 of variable 1, which has 3; event 0"),
+        (lambda tree: tree.given({1: {0, -1}}), "there is no state -1 of variable 1, which has 3; event 0"),
     ],
 )
 def test_questions_that_are_refused(ask, text):
@@ -265,10 +205,6 @@ def test_questions_that_are_refused(ask, text):
 
 
 def test_sizes_that_are_refused():
-    independent = JunctionTree(counted(np.zeros((1, 21), dtype=np.uint8), [()] * 21, [2] * 21))
-    with pytest.raises(OptionError) as error:
-        independent.joint(range(21))
-    assert str(error.value) == "a joint distribution of 2097152 cells, possible are 1048576"
     # each table is small, but the one parent of all, eliminated first, makes one clique of them
     wide = counted(np.zeros((1, 4), dtype=np.uint8), [(), (0,), (0,), (0,)], [256] * 4, order=(0, 1, 2, 3))
     with pytest.raises(ModelError) as error:

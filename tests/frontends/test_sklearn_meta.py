@@ -125,12 +125,3 @@ def test_members_of_a_soft_vote_may_have_thresholds(base):
     said = evaluate(load(vote), X)
     assert np.allclose(said.values, vote.predict_proba(X), rtol=0, atol=1e-12)
     assert np.array_equal(said.decision, vote.predict(X))
-
-
-def test_a_threshold_moves_the_decision():
-    X, y = BINARY
-    plain = BASES["forest"]().fit(X, y)
-    model = FixedThresholdClassifier(BASES["forest"](), threshold=0.9).fit(X, y)
-    said = evaluate(load(model), X).decision
-    assert np.array_equal(said, (plain.predict_proba(X)[:, 1] >= 0.9).astype(int))
-    assert not np.array_equal(said, plain.predict(X))

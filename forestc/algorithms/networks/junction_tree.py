@@ -1,4 +1,4 @@
-"""Exact answers from a Bayesian network: probabilities of events, marginals, samples, the most probable configuration.
+"""Exact answers from a Bayesian network: probabilities of events, and samples, given evidence or not.
 
 A junction tree (Lauritzen and Spiegelhalter 1988) with a clique for each variable, in the network's elimination order.
 Calibrated, it holds P(variable | separator) of each clique: a network again, in which a variable's parents are
@@ -60,10 +60,10 @@ class Events(NamedTuple):
 
 
 @compiled()
-def collect(cliques: Any, logs: Any, largest: bool) -> Any:
+def collect(cliques: Any, logs: Any) -> Any:
     """Sends messages from the leaves to the root. Adds to each table of logs those from below, in place, and returns
-    the messages: the logarithm of the sum over the eliminated variable, or the largest. In logs, so that nothing
-    underflows however many factors meet in a clique."""
+    the messages: the logarithm of the sum over the eliminated variable. In logs, so that nothing underflows however
+    many factors meet in a clique."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
     for place in range(n):
@@ -73,7 +73,7 @@ def collect(cliques: Any, logs: Any, largest: bool) -> Any:
             best = logs[row]
             for k in range(1, r):
                 best = max(best, logs[row + k])
-            if not largest and best > -np.inf:
+            if best > -np.inf:
                 total = 0.0
                 for k in range(r):
                     total += np.exp(logs[row + k] - best)
@@ -224,7 +224,6 @@ def event_probabilities(
 
 Event: TypeAlias = Mapping[int, int | Collection[int]]  # of each variable named, its state or the states allowed
 
-MOST_JOINT = 2**20  # cells of a joint distribution
 _DRAWS = 2**22  # random numbers at a time
 _FEW = 64  # rows or events that one thread answers before others have started
 
@@ -238,80 +237,38 @@ class JunctionTree:
     """
 
     network: BayesianNetwork
-    log_evidence: float  # the logarithm of the probability of all evidence given
 
     def __init__(self, network: BayesianNetwork) -> None:
         self.network = network
         self._place = np.empty(len(network.order), dtype=np.int64)
         self._place[list(network.order)] = np.arange(len(network.order))
         self._cliques = _cliques(network)
-        self.log_evidence = 0.0
         self._logs = self._potentials()
-        normalize(self._cliques, self._logs, collect(self._cliques, self._logs, False))
+        normalize(self._cliques, self._logs, collect(self._cliques, self._logs))
 
     def given(self, evidence: Event) -> JunctionTree:
         """The tree of the distribution given this evidence, besides any given before."""
         if not evidence:
             return self
         logs = self._restricted(evidence)
-        messages = collect(self._cliques, logs, False)
+        messages = collect(self._cliques, logs)
         if messages[-1] == -np.inf:
-            raise _impossible()
+            raise OptionError("the evidence has probability 0", do="allow more states of its variables")
         normalize(self._cliques, logs, messages)
         tree = copy.copy(self)
         for name in ("_conditional", "_joint"):
             tree.__dict__.pop(name, None)
         tree._logs = logs
-        tree.log_evidence = self.log_evidence + float(messages[-1])
         return tree
-
-    def probability(self, event: Event) -> float:
-        """The probability of the event, given the evidence of this tree."""
-        return float(self.probabilities_of([event])[0])
-
-    def log_probability(self, event: Event) -> float:
-        """The natural logarithm of `probability`, also where that underflows; -inf if the event is impossible."""
-        return float(collect(self._cliques, self._restricted(event), False)[-1])
 
     def probabilities_of(self, events: Sequence[Event]) -> NDArray[np.float64]:
         """The probability of each event, (events,). Takes time in proportion to the cells of the cliques on the paths
         between an event's variables: for thousands of events, as of the leaves of a forest."""
-        return self._answer(self._encoded(events))
-
-    def marginals(self, evidence: Event | None = None) -> tuple[NDArray[np.float64], ...]:
-        """The distribution of each variable given the evidence, (states,) each."""
-        tree = self.given(evidence or {})
-        tables = (tree._table(tree._joint, place) for place in self._place.tolist())
-        return tuple(table.reshape(-1, table.shape[-1]).sum(axis=0) for table in tables)
-
-    def joint(self, variables: Sequence[int], evidence: Event | None = None) -> NDArray[np.float64]:
-        """The joint distribution of a few variables given the evidence, with an axis for each, in their order.
-
-        Where no clique holds them all, each cell is answered as an event. Raises OptionError for a variable named twice
-        and for more than 2^20 cells.
-        """
-        states = self.network.states
-        for i in variables:
-            if not 0 <= i < len(states):
-                raise OptionError(f"there is no variable {i}")
-        if len(set(variables)) < len(variables):
-            raise OptionError(f"the variables {list(variables)} are not different")
-        shape = tuple(states[i] for i in variables)
-        if prod(shape) > MOST_JOINT:
-            raise OptionError(f"a joint distribution of {prod(shape)} cells, possible are {MOST_JOINT}")
-        tree, places = self.given(evidence or {}), self._place[list(variables)].tolist()
-        members = self._members(min(places)) if places else []
-        if set(places) <= set(members):  # in one clique
-            table = tree._table(tree._joint, min(places)) if places else np.ones(())
-            kept = [place for place in members if place in places]
-            within: NDArray[np.float64] = table.sum(
-                axis=tuple(axis for axis, place in enumerate(members) if place not in places)
-            )
-            return within.transpose([kept.index(place) for place in places])
-        state = np.indices(shape).reshape(len(shape), -1).T.ravel()
-        start = np.arange(0, len(state) + 1, len(shape))
-        events = Events(start, np.tile(np.array(places), prod(shape)), state, np.eye(max(shape), dtype=np.bool_))
-        return tree._answer(events).reshape(shape)
+        encoded, probability = self._encoded(events), np.empty(len(events))
+        if len(probability):
+            answer = partial(event_probabilities, self._cliques, self._conditional, self._joint, encoded, probability)
+            share_out(len(probability), answer, few=_FEW)
+        return probability
 
     def sample(self, count: int, rng: np.random.Generator, evidence: Event | None = None) -> NDArray[np.uint8]:
         """Independent rows given the evidence, (count, variables)."""
@@ -325,35 +282,6 @@ class JunctionTree:
             share_out(uniform.shape[1], partial(draw, self._cliques, sums, uniform, drawn), few=_FEW)
             rows[begin : begin + size] = drawn[self._place].T
         return rows
-
-    def most_probable(self, evidence: Event | None = None) -> tuple[NDArray[np.uint8], float]:
-        """A most probable configuration of all variables that agrees with the evidence, (variables,), and the natural
-        logarithm of its probability (of the configuration, not given the evidence passed here)."""
-        logs, cliques = self._restricted(evidence or {}), self._cliques
-        best = float(collect(cliques, logs, True)[-1])
-        if best == -np.inf:
-            raise _impossible()
-        state = np.zeros(len(cliques.parent), dtype=np.int64)
-        for place in range(len(state) - 1, -1, -1):
-            state[place] = np.argmax(self._table(logs, place)[tuple(state[self._members(place)[:-1]])])
-        return state[self._place].astype(np.uint8), best
-
-    def log_likelihood(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """See `BayesianNetwork.log_likelihood`: of the network, whatever the evidence."""
-        return self.network.log_likelihood(rows)
-
-    def expected_log_likelihood(self, other: BayesianNetwork | JunctionTree) -> float:
-        """The expected log-likelihood, under this tree's network, of a row drawn from another network, or tree given
-        evidence, over the same variables. From its own tree: minus the entropy. Fast where each family of this network
-        lies in a clique of the other tree; any other family takes as many events as its table has cells. Raises
-        OptionError if the variables' states differ."""
-        tree = JunctionTree(other) if isinstance(other, BayesianNetwork) else other
-        if tree.network.states != self.network.states:
-            raise OptionError("the two networks are not over the same variables")
-        families = [(*parents, i) for i, parents in enumerate(self.network.parents)]
-        joints = [tree.joint(family) for family in families]
-        logs = [np.log(self.network.probabilities(i)) for i in range(len(families))]
-        return float(sum(np.vdot(joint.reshape(log.shape), log) for joint, log in zip(joints, logs, strict=True)))
 
     @cached_property
     def _conditional(self) -> NDArray[np.float64]:
@@ -415,20 +343,6 @@ class JunctionTree:
         allowed = np.zeros((len(options), max(states)), dtype=np.bool_)
         allowed[literal, state] = True
         return Events(start, self._place[variable], np.arange(len(options)), allowed)
-
-    def _answer(self, events: Events) -> NDArray[np.float64]:
-        probability = np.empty(len(events.start) - 1)
-        if len(probability):
-            share_out(
-                len(probability),
-                partial(event_probabilities, self._cliques, self._conditional, self._joint, events, probability),
-                few=_FEW,
-            )
-        return probability
-
-
-def _impossible() -> OptionError:
-    return OptionError("the evidence has probability 0", do="allow more states of its variables")
 
 
 def _event(start: NDArray[np.int64], literal: int) -> str:

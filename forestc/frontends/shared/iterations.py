@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from forestc.errors import ModelError, OptionError
-from forestc.forest.ir import Forest
 
 BEST: Literal["best"] = "best"
 # A number of iterations from the first on; BEST: those up to the best one; None: those that the library predicts with.
@@ -47,16 +45,6 @@ def taken(
         what = f"all {total} boosting iterations are read, as for the model's own predictions"
         return count, (f"{what}; it says that the first {best} are the best: --iterations best reads those",)
     return count, ()
-
-
-def whole(read: Callable[[Any], Forest]) -> Callable[[Any, Iterations], Forest]:
-    """A reader of models that are not cut to a number of iterations. It raises OptionError if a number is asked for."""
-
-    def read_all(model: Any, iterations: Iterations) -> Forest:
-        refuse_cut(iterations)
-        return read(model)
-
-    return read_all
 
 
 def refuse_cut(iterations: Iterations) -> None:

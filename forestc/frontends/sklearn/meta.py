@@ -45,7 +45,10 @@ def _members(models: Any, where: str) -> list[Forest]:
     """The forests of the members; a mean of one part becomes that part."""
     forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
     return [
-        _alone(forest) if len(forest.parts) == 1 and forest.combine.kind == "average" else forest for forest in forests
+        changed(forest, parts=forest.parts, combine=Combine())
+        if len(forest.parts) == 1 and forest.combine.kind == "average"
+        else forest
+        for forest in forests
     ]
 
 
@@ -160,13 +163,6 @@ def _above(link: str, least: float, where: str) -> Decision:
     if link != "identity" and least != np.nextafter(0.0, 1.0):
         raise ModelError(f"a decision on values after a {link}", where=where, do="use the members one by one")
     return Decision("threshold", float(least))
-
-
-def _alone(forest: Forest) -> Forest:
-    """The forest without a mean over its single part."""
-    (part,) = forest.parts
-    meaning = {name: getattr(part, name) for name in ("aggregate", "link", "decision", "classes")}
-    return changed(forest, combine=Combine(), **meaning)
 
 
 def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
