@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import chosen_layout, estimated
-from forestc.backends.c.choice import LAYOUTS, entry_of
+from forestc.backends.c.choice import entry_of
 from forestc.backends.c.inputs import fits, inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.drawn import rows_or_drawn

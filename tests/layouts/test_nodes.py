@@ -16,6 +16,7 @@ from thinned import only
 
 import forestc
 from forestc import load
+from forestc.backends.c.mixed import unrolled
 from forestc.checks.vectors import random_words
 from forestc.commands.check import check
 from forestc.errors import OptionError
@@ -26,7 +27,6 @@ from forestc.forest.numbers import Fixed, word_range
 from forestc.layouts import nodes as nodes_module
 from forestc.layouts.leaves import leaves_of
 from forestc.layouts.masks import hashed, masks_of
-from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
 from forestc.layouts.subtrees import subtrees_of

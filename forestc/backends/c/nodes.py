@@ -7,11 +7,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from forestc.backends.c.demands import (
+    Demand,
+    additions,
+    along,
+    common_amounts,
+    slot_amounts,
+    slot_bytes,
+    slot_flash,
+    stack_amounts,
+)
+from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import int_type
-from forestc.layouts.nodes import Nodes
+from forestc.forest.ir import LEAF
+from forestc.layouts.nodes import Nodes, nodes_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +38,7 @@ class NodesInC:
     leaves: LeafSums
     nodes: Nodes
 
-    def lines(self) -> list[str]:
+    def declarations(self) -> list[str]:
         """Declarations before the function of scores."""
         nodes, flash = self.nodes, self.flash
         places = nodes.conditions
@@ -36,6 +51,10 @@ class NodesInC:
         self.leaves.add_tables()
         self.slots.add_tables()
         return [*flash.text, "", *self.slots.lines(), *self._walk(), ""]
+
+    def functions(self) -> list[TreeText]:
+        """None: one loop walks all trees."""
+        return []
 
     def sums(self, into: str) -> list[str]:
         """Statements of the function of scores."""
@@ -102,3 +121,38 @@ class NodesInC:
             *(f"    {line}" for line in body),
             "}",
         ]
+
+
+def nodes(context: TreeContext) -> NodesInC | None:
+    """The layout `nodes`; None for trees without a split that decides anything."""
+    made = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return NodesInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+
+
+def nodes_demand(inputs: Inputs) -> Demand:
+    """The demand of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
+    forest = inputs.forest
+    laid = nodes_of(forest, float_bytes=inputs.float_bytes)
+    leaves, many = laid.leaves, len(laid.leaves.trees)
+    common, width = common_amounts(forest, many), float(slot_bytes(laid.slots, forest))
+    far, long = float(laid.jumps > 0), float(laid.single < leaves.count + laid.jumps)
+    trees = {}
+    for index in leaves.trees:
+        tree = forest.trees[index]
+        splits = along(tree, (tree.left != LEAF).astype(np.float64))
+        trees[index] = {f"by_{laid.code}": splits, "width": width * splits, **additions(forest, index, leaves)}
+    return Demand(
+        flash={
+            "table": float(laid.bytes),
+            f"by_{laid.code}": 1.0,
+            leaves.kind: 1.0,
+            "far": far,
+            "long": long,
+            "width": width,
+            **slot_flash(inputs, laid.slots),
+            **{name: amount for name, amount in common.items() if name != "tree"},
+        },
+        stack=stack_amounts(inputs, laid.slots),
+        row={**common, **slot_amounts(inputs, laid.slots), "far": far * many, "long": long * many},
+        trees=trees,
+    )
