@@ -29,7 +29,7 @@ from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, made_entry
-from forestc.firmware.image import Image, StackUse, read_image, static_stack
+from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design, open_design
@@ -222,7 +222,7 @@ class _Built:
     """A compiled entry, and how long it took."""
 
     files: Build
-    image: Image
+    image: FirmwareImage
     stack: StackUse
     seconds: float
 

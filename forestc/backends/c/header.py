@@ -129,7 +129,7 @@ class _Header:
         context = TreeContext(self.prefix, self.inputs, self.score)
         made, separate = trees_in_c(self.layout, context), LAYOUTS[self.layout].separate
         return {
-            "helpers": context.conditions.helpers() if any(len(tree.inner) for tree in self.forest.trees) else [],
+            "compared_floats": self.inputs.floats if any(len(tree.inner) for tree in self.forest.trees) else [],
             "tables": made.declarations(),
             "trees": made.functions(),
             "separate": separate,

@@ -23,6 +23,7 @@ from forestc.backends.c.types import int_type
 from forestc.forest.ir import LEAF
 from forestc.layouts.masks import HASHES, Masks, masks_of
 from forestc.layouts.slots import width_of
+from hdl_templates import render
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,25 @@ class MasksInC:
         flash.add("reached", masks.reached.ravel().tolist())
         self.leaves.add_tables()
         self.slots.add_tables()
-        return [*flash.text, "", *self.slots.lines(), *self._narrow(), "", *self._leaf(), ""]
+        multiplier, shift = HASHES[masks.width]
+        text = render(
+            "c/masks.h.j2",
+            prefix=flash.prefix,
+            kinds=flash.kinds,
+            read=flash.read,
+            masks=masks,
+            mask=self._mask,
+            last=self._last,
+            slot=self.slots.kind,
+            slot_index=int_type(0, len(masks.ends)),
+            entry=int_type(0, len(masks.trees)),
+            leaf_index=self.leaves.index,
+            product="uint32_t" if masks.width == 32 else self._mask,
+            factor=f"UINT{max(16, masks.width)}_C({multiplier})",
+            cut="" if masks.width == 32 else f" & {(1 << masks.width) - 1}u",
+            shift=shift,
+        )
+        return [*flash.text, "", *self.slots.lines(), *text.splitlines(), ""]
 
     def functions(self) -> list[TreeText]:
         """None: one loop adds all trees."""
@@ -79,50 +98,6 @@ class MasksInC:
             f"{p}_narrow({self.slots.name}, masks);",
         ]
         return self.leaves.sums(into, f"{p}_leaf(tree, masks)", declared, first)
-
-    def _narrow(self) -> list[str]:
-        flash, masks = self.flash, self.masks
-        slot, place, entry = int_type(0, len(masks.ends)), flash.kinds["ends"], flash.kinds["firsts"]
-        target = f"masks[tree & {self._last - 1}u]"
-        return [
-            "/* Clears the leaves that a row does not reach. */",
-            f"static inline void {flash.prefix}_narrow(const {self.slots.kind} *slots, volatile {self._mask} *masks)",
-            "{",
-            f"    {slot} slot;",
-            f"    {place} place = 0;",
-            f"    for (slot = 0; slot < {len(masks.ends)}u; slot++) {{",
-            f"        {self.slots.kind} value = slots[slot];",
-            f"        {place} end = {flash.read('ends', 'slot')};",
-            f"        {entry} entry = {flash.read('firsts', 'slot')};",
-            f"        for (; place < end && value >= {flash.read('thresholds', 'place')}; place++) {{",
-            f"            {flash.kinds['trees']} tree;",
-            "            do {",
-            f"                tree = {flash.read('trees', 'entry')};",
-            f"                {target} = ({self._mask})({target} & {flash.read('kept', 'entry')});",
-            "                entry++;",
-            f"            }} while (tree < {self._last}u);",
-            "        }",
-            "        place = end;",
-            "    }",
-            "}",
-        ]
-
-    def _leaf(self) -> list[str]:
-        flash, width = self.flash, self.masks.width
-        multiplier, shift = HASHES[width]
-        kind = "uint32_t" if width == 32 else self._mask
-        cut = "" if width == 32 else f" & {(1 << width) - 1}u"
-        return [
-            "/* The number of the leaf of a tree's lowest bit: products with single bits differ in their top bits. */",
-            f"static inline {flash.kinds['reached']} {flash.prefix}_leaf({self.leaves.index} tree, "
-            f"const volatile {self._mask} *masks)",
-            "{",
-            f"    {kind} mask = masks[tree];",
-            f"    {kind} bit = ({kind})(mask & (~(uint32_t)mask + 1u));",
-            f"    bit = ({kind})((bit * UINT{max(16, width)}_C({multiplier}){cut}) >> {shift});",
-            f"    return {flash.read('reached', f'(uint16_t)tree * {width}u + bit')};",
-            "}",
-        ]
 
 
 def masks(context: TreeContext) -> MasksInC | None:

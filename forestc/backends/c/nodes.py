@@ -26,7 +26,8 @@ from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import int_type
 from forestc.forest.ir import LEAF
-from forestc.layouts.nodes import Nodes, nodes_of
+from forestc.layouts.nodes import NodeTables, nodes_of
+from hdl_templates import render
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class NodesInC:
     flash: FlashTables
     slots: SlotsInC
     leaves: LeafSums
-    nodes: Nodes
+    nodes: NodeTables
 
     def declarations(self) -> list[str]:
         """Declarations before the function of scores."""
@@ -62,12 +63,9 @@ class NodesInC:
         return self.leaves.sums(into, leaf, self.slots.declared, self.slots.filled)
 
     def _walk(self) -> list[str]:
-        nodes, p, macro = self.nodes, self.flash.prefix, self.flash.prefix.upper()
-        leaves, wide = nodes.leaves, nodes.code == "wide"
-        unit = "uint16_t" if wide else "uint8_t"
-        read = f"{macro}_READ16" if wide else f"{macro}_READ8"
-        number = int_type(0, leaves.count + nodes.jumps)
-        tree = int_type(0, max(1, len(nodes.starts)))
+        nodes, flash = self.nodes, self.flash
+        wide, count = nodes.code == "wide", nodes.leaves.count
+        read = f"{flash.prefix.upper()}_READ{16 if wide else 8}"
         if nodes.code == "split":
             threshold = f"{read}(node + 1)"
             if nodes.threshold_bytes == 2:
@@ -76,51 +74,24 @@ class NodesInC:
                 threshold = f"({self.slots.kind}){threshold}"
             test = f"slots[symbol] < {threshold}"
         else:
-            test = f"slots[{self.flash.read('slots', 'symbol')}] < {self.flash.read('thresholds', 'symbol')}"
-        skip = f"{nodes.head}u + {read}(node + {nodes.head - 1})"
-        body = [
-            f"symbol = {read}(node);",
-            f"while (symbol < {nodes.symbols}u) {{",
-            f"    node += {test} ? {nodes.head}u : {skip};",
-            f"    symbol = {read}(node);",
-            "}",
-            f"number = ({number})(symbol - {nodes.symbols}u);",
-        ]
-        if nodes.single < leaves.count + nodes.jumps:
-            high = "(uint32_t)number" if wide else "(unsigned)number"
-            further = f"({high} - {nodes.single}u) << {8 * nodes.unit} | {read}(node + 1)"
-            body += [
-                f"if (number >= {nodes.single}u) {{",
-                f"    number = ({number})({nodes.single}u + ({further}));",
-                "}",
-            ]
-        if nodes.jumps:
-            far = len(nodes.starts) - nodes.jumps
-            at = self.flash.read(
-                "starts",
-                f"number + {far - leaves.count}u" if far >= leaves.count else f"number - {leaves.count - far}u",
-            )
-            body = [
-                "for (;;) {",
-                *(f"    {line}" for line in body),
-                f"    if (number < {leaves.count}u) {{",
-                "        return number;",
-                "    }",
-                f"    node = {p}_nodes + {at};",
-                "}",
-            ]
-        else:
-            body.append("return number;")
-        return [
-            "/* The number of the leaf that a row reaches in a tree. */",
-            f"static inline {number} {p}_leaf({tree} tree, const {self.slots.kind} *slots)",
-            "{",
-            f"    const {unit} *node = {p}_nodes + {self.flash.read('starts', 'tree')};",
-            f"    {unit} symbol;",
-            f"    {number} number;",
-            *(f"    {line}" for line in body),
-            "}",
-        ]
+            test = f"slots[{flash.read('slots', 'symbol')}] < {flash.read('thresholds', 'symbol')}"
+        far = len(nodes.starts) - nodes.jumps - count  # of the first subtree that is jumped to, less its number
+        text = render(
+            "c/nodes.h.j2",
+            prefix=flash.prefix,
+            nodes=nodes,
+            test=test,
+            read=read,
+            number=int_type(0, count + nodes.jumps),
+            tree=int_type(0, max(1, len(nodes.starts))),
+            slot=self.slots.kind,
+            unit=f"uint{8 * nodes.unit}_t",
+            high="(uint32_t)number" if wide else "(unsigned)number",
+            longer=nodes.single < count + nodes.jumps,
+            start=flash.read("starts", "tree"),
+            far=flash.read("starts", f"number {'+' if far >= 0 else '-'} {abs(far)}u"),
+        )
+        return text.splitlines()
 
 
 def nodes(context: TreeContext) -> NodesInC | None:

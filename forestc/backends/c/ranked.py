@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +29,7 @@ from forestc.backends.c.types import constant, int_type, score_type, size_of
 from forestc.forest.ir import LEAF
 from forestc.layouts.ranks import Ranks, ranks_of
 from forestc.layouts.slots import ALWAYS, APART, NEVER
+from hdl_templates import render
 
 REACH = 32  # slots that a load of Thumb reaches from one pointer
 
@@ -49,20 +49,18 @@ class RankedInC:
         if self._numbered:
             self.leaves.add_tables()
         self.slots.add_tables()
-        made = [*self.flash.text, "", *self.slots.lines()]
-        if self._far:
-            names = {"PREFIX": self._macro(""), "KIND": self.slots.kind, "REACH": str(REACH)}
-            made += [*re.sub("|".join(names), lambda name: names[name[0]], _FAR).splitlines(), ""]
-        if self._numbered:
-            made += [
-                "/* Adds a leaf. */",
-                f"static inline void {self.flash.prefix}_add({self._number} leaf, {self.leaves.score} *scores)",
-                "{",
-                *(f"    {line}" for line in self.leaves.added("scores", "leaf")),
-                "}",
-                "",
-            ]
-        return made
+        text = render(
+            "c/ranked.h.j2",
+            prefix=self.flash.prefix,
+            macro=self._macro(""),
+            slot=self.slots.kind,
+            far=self._far,
+            reach=REACH,
+            number=self._number,
+            score=self.leaves.score,
+            added=self.leaves.added("scores", "leaf") if self._numbered else [],
+        )
+        return [*self.flash.text, "", *self.slots.lines(), *text.splitlines()]
 
     def functions(self) -> list[TreeText]:
         """The functions of trees."""
@@ -162,18 +160,6 @@ def ranked(context: TreeContext) -> RankedInC | None:
     """The layout `ranked`; None for trees without a split that decides anything."""
     made = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return RankedInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
-
-
-_FAR = """/* The slots; in Thumb by two pointers, as a load of 2 bytes reaches REACH from one. */
-#if defined(__thumb__)
-#define PREFIXSLOTS const KIND *slots, const KIND *far_slots
-#define PREFIXFAR(k) far_slots[(k) - REACH]
-#define PREFIXGIVEN slots, slots + REACH
-#else
-#define PREFIXSLOTS const KIND *slots
-#define PREFIXFAR(k) slots[k]
-#define PREFIXGIVEN slots
-#endif"""
 
 
 def ranked_demand(inputs: Inputs) -> Demand:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from forestc.backends.c.conditions import Conditions
+from forestc.backends.c.conditions import ConditionsInC
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
@@ -39,9 +39,9 @@ class TreeContext:
         return self.inputs.forest
 
     @cached_property
-    def conditions(self) -> Conditions:
+    def conditions(self) -> ConditionsInC:
         """The C of the forest's conditions."""
-        return Conditions(self.prefix, self.inputs)
+        return ConditionsInC(self.prefix, self.inputs)
 
     @property
     def x(self) -> str:
