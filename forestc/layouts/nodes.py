@@ -87,31 +87,10 @@ class NodeTables:
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
         return self.unit * len(self.stream) + tables + self.slots.rank_bytes
 
-    def walk(self, tree: int, values: NDArray[np.int64]) -> int:
-        """The number of the leaf that a row reaches in the tree-th tree. values: (slots,)."""
-        stream, at, far = self.stream, int(self.starts[tree]), len(self.starts) - self.jumps
-        while True:
-            while (symbol := int(stream[at])) < self.symbols:
-                left = self._holds(symbol, at, values)
-                at += self.head + (0 if left else int(stream[at + self.head - 1]))
-            number = symbol - self.symbols
-            if number >= self.single:
-                number = self.single + ((number - self.single) << 8 * self.unit | int(stream[at + 1]))
-            if number < self.leaves.count:
-                return number
-            at = int(self.starts[far + number - self.leaves.count])
-
     @property
     def jumps(self) -> int:
         """How many subtrees are jumped to."""
         return len(self.starts) - len(self.leaves.trees)
-
-    def _holds(self, symbol: int, at: int, values: NDArray[np.int64]) -> bool:
-        if self.code != "split":
-            place = self.conditions[symbol]
-            return bool(values[self.slots.slot[place]] < self.slots.threshold[place])
-        threshold = self.stream[at + 1] + (self.stream[at + 2] << 8 if self.threshold_bytes == 2 else 0)
-        return bool(values[symbol] < threshold)
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
