@@ -34,8 +34,9 @@ from tools import arguments, show
 
 import forestc
 from forestc.backends.c import COptions, chosen_layout
-from forestc.backends.c.choice import LAYOUTS, estimates
+from forestc.backends.c.choice import estimates
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.vectors import Vectors
 from forestc.commands.measure import measured_inputs
 from forestc.errors import CheckError, OptionError
@@ -213,7 +214,7 @@ def figures(draw: Draw, known: dict[str, Any]) -> dict[str, dict[str, int]]:
     cpu, found = CPUS[draw.cpu], dict[str, dict[str, int]]()
     compiler, form = find_compiler(cpu, draw.kind), taken(draw)
     known_of = estimates(subject.forest, form["c_inputs"], form["c_types"], draw.cpu)
-    layouts = list(known_of) if subject.forest.adds else [*LAYOUTS[:1]]
+    layouts = list(known_of) if subject.forest.adds else [next(iter(LAYOUTS))]
     jobs = [
         partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN, **form), cpu, compiler, known)
         for layout in layouts

@@ -23,16 +23,16 @@ from dataclasses import replace
 from itertools import islice, product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import a_single_thread  # noqa: F401
 import numpy as np
 from tools import ROOT, arguments, show
 
 import forestc
-from forestc.backends.c import VALUES, COptions, chosen_layout, emit
-from forestc.backends.c.choice import LAYOUTS
+from forestc.backends.c import COptions, chosen_layout, emit
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.engines import CEngine
 from forestc.checks.vectors import Vectors, disturbed, vectors
 from forestc.errors import ForestcError, OptionError
@@ -41,6 +41,7 @@ from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
+from forestc.options.c import CValues
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode, evaluate
 
@@ -63,7 +64,7 @@ def designs(forest: Forest, number: int, folder: Path) -> Iterator[Design]:
     netlist, pairs = lower(forest, LoweringOptions(outputs="scores")), list(product(LAYOUTS, FORMS))
     for turn in range(len(pairs)):
         layout, form = pairs[(number + turn) * STRIDE % len(pairs)]
-        chosen = COptions(**form, c_layout=layout, c_values=VALUES[1 + number % 3])  # type: ignore[arg-type]
+        chosen = COptions(**form, c_layout=layout, c_values=get_args(CValues)[1 + number % 3])  # type: ignore[arg-type]
         try:
             inputs_of(forest, chosen.c_inputs, chosen.c_types)
             chosen_layout(forest, chosen)

@@ -31,8 +31,9 @@ from scipy.optimize import linprog
 from tools import arguments, show
 
 from forestc.backends.c import COptions, emit
-from forestc.backends.c.demands import DEMANDS, Demand
+from forestc.backends.c.demands import Demand
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.vectors import Vectors, vectors, with_raw
 from forestc.costs.firmware import EXACT, FIGURES, parsed
 from forestc.errors import ForestcError, MissingToolError, OptionError
@@ -285,7 +286,7 @@ def sampled(
     if layout != "branches" and (not subject.forest.adds or not any(len(t.inner) for t in subject.forest.trees)):
         return
     try:
-        demand = DEMANDS[layout](taken)
+        demand = LAYOUTS[layout].demand(taken)
     except OptionError:
         return  # a forest that the layout does not hold
     words = encode(taken.forest, taken.fitted(given.raw)) if taken.raw else given.words
@@ -320,7 +321,7 @@ def main() -> None:
     for subject, inputs, types in islice(builds(), 2 if options.small else None):
         if time.monotonic() > end:
             break
-        for layout in DEMANDS:
+        for layout in LAYOUTS:
             for key, sample in sampled(subject, inputs, types, layout, cpus, cache):
                 samples.setdefault(key, []).append(sample)
         print(f"{subject.name}, {inputs}: {len(cache)} builds", flush=True)

@@ -111,11 +111,11 @@ class Waveform:
         self._writer = VCDWriter(self._file, timescale="1 ns", date="", version="forestc hw_sim")
         scope = (legal(top),)
         self._clock = self._writer.register_var(scope, CLOCK, "wire", 1) if clock else None
-        self._variables = [
-            self._writer.register_var((*scope, signal.scope) if signal.scope else scope, signal.name, signal.kind,
-                                      signal.width)
-            for signal in signals
-        ]  # fmt: skip
+        self._variables = []
+        for signal in signals:
+            inside = (*scope, signal.scope) if signal.scope else scope
+            variable = self._writer.register_var(inside, signal.name, signal.kind, signal.width)
+            self._variables.append((variable, signal.width))
         self._last: NDArray[np.int64] | None = None
         self._cycles = 0
 
@@ -136,8 +136,8 @@ class Waveform:
         if self._clock is not None:
             self._writer.change(self._clock, start, 1)
         for place, word in zip(changed.tolist(), words[changed].tolist(), strict=True):
-            variable = self._variables[place]
-            self._writer.change(variable, start, word % (1 << variable.size))
+            variable, width = self._variables[place]
+            self._writer.change(variable, start, word % (1 << width))
         if self._clock is not None:
             self._writer.change(self._clock, start + PERIOD // 2, 0)
         self._cycles += 1

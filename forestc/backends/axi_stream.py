@@ -9,7 +9,7 @@ from typing import Any
 
 from forestc.backends import quantizer
 from forestc.backends.hdl import module_name
-from forestc.backends.lanes import Layout, layout_of
+from forestc.backends.lanes import LaneLayout, layout_of
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.project import LANGUAGES
 from forestc.forest.ir import Forest
@@ -38,8 +38,8 @@ class Stream:
     user_bits: int
     depth: int
     registers: bool
-    row: Layout
-    result: Layout
+    row: LaneLayout
+    result: LaneLayout
 
     @property
     def result_bits(self) -> int:
@@ -256,7 +256,7 @@ _SPELLINGS: Mapping[str, _Spelling] = {
 _REGISTERED = ("s_axis_tready", "m_axis_tlast", "m_axis_tuser", "m_axis_tvalid")
 
 
-def _lanes(layout: Layout) -> list[dict[str, Any]]:
+def _lanes(layout: LaneLayout) -> list[dict[str, Any]]:
     return [{"name": lane.field.name, "offset": lane.offset, "bits": lane.bits} for lane in layout.lanes]
 
 

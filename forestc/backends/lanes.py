@@ -35,7 +35,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LaneLayout:
     """lanes: of a port's fields, in its order. bits: of the struct of all lanes. align: 0 for packed fields, else as in
     `layout_of`. total: bits in the stream, padding included."""
 
@@ -57,7 +57,7 @@ class Layout:
         return [*gaps, *([(at, self.bits - at)] if self.bits > at else [])]
 
 
-def layout_of(fields: Sequence[Field], align: int) -> Layout:
+def layout_of(fields: Sequence[Field], align: int) -> LaneLayout:
     """The lanes of a port's fields.
 
     align: 0, or the least bits of a lane: 8, 16, 32 or 64. A lane is then the smallest integer of C that holds the
@@ -67,7 +67,7 @@ def layout_of(fields: Sequence[Field], align: int) -> Layout:
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]
         bits = max(1, width_of(list(fields)))
-        return Layout(tuple(packed), bits, 0, -(-bits // 8) * 8)
+        return LaneLayout(tuple(packed), bits, 0, -(-bits // 8) * 8)
     lanes: list[Lane] = []
     at = 0
     for field in fields:
@@ -77,4 +77,4 @@ def layout_of(fields: Sequence[Field], align: int) -> Layout:
         at += bits
     largest = max((lane.bits for lane in lanes), default=align)
     bits = max(largest, -(-at // largest) * largest)
-    return Layout(tuple(lanes), bits, align, 1 << (bits - 1).bit_length())
+    return LaneLayout(tuple(lanes), bits, align, 1 << (bits - 1).bit_length())

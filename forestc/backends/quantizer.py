@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.backends.hdl import module_name
-from forestc.backends.lanes import Lane, Layout
+from forestc.backends.lanes import Lane, LaneLayout
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Ordered, word_range
 from forestc.netlist.ir import Netlist
@@ -17,7 +17,7 @@ def file_name(netlist: Netlist) -> str:
     return f"{module_name(netlist)}_words"
 
 
-def emit(forest: Forest, netlist: Netlist, row: Layout, result: Layout) -> str:
+def emit(forest: Forest, netlist: Netlist, row: LaneLayout, result: LaneLayout) -> str:
     """The text of the module. row, result: their layouts in a stream. Same input, same bytes."""
     features = zip(forest.features, row.lanes, strict=True)
     view = {
@@ -40,7 +40,7 @@ def _place(lane: Lane) -> dict[str, Any]:
     return {**place, "lane": lane.offset}
 
 
-def _numpy(layout: Layout, names: list[str]) -> str:
+def _numpy(layout: LaneLayout, names: list[str]) -> str:
     """The argument of `numpy.dtype`; "" if fields begin within bytes."""
     if not layout.align:
         return ""

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import chosen_layout, estimated
-from forestc.backends.c.choice import LAYOUTS, entry_of
+from forestc.backends.c.choice import entry_of
 from forestc.backends.c.inputs import fits, inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.source import design_of, rows_or_drawn
@@ -28,7 +29,7 @@ from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, made_entry
-from forestc.firmware.image import Image, StackUse, read_image, static_stack
+from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -253,7 +254,7 @@ class _Built:
     """A compiled entry, and how long it took."""
 
     files: Build
-    image: Image
+    image: FirmwareImage
     stack: StackUse
     seconds: float
 

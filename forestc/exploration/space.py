@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from forestc.costs.prices import DEFAULT_COST
 from forestc.errors import ForestcError
 from forestc.exploration.asked import Asked
 from forestc.forest.ir import Forest
+from forestc.options.c import Layout
 from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
@@ -32,7 +33,7 @@ LEVEL = "level"
 PASSES_TAKEN = "passes"  # beside a level: what its search took
 LATENCIES = 6  # clock cycles up to which the latency is searched
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
-LAYOUTS = ("nodes", "branches", "calls", "ranked", "masks", "mixed")
+LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))  # a search begins with the smallest
 # Leaves that prune-splits fits again need no more bits than this before.
 BITS_BEFORE_FITTING = 6
 # Bits of the leaves that prune-trees keeps, in the first designs.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError, ToolError
-from forestc.firmware.image import Image
+from forestc.firmware.image import FirmwareImage
 from forestc.toolchain.firmware import Cpu
 
 MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
@@ -77,7 +77,7 @@ class Emulator(Machine):
 
     aligned = True
 
-    def __init__(self, cpu: Cpu, image: Image) -> None:
+    def __init__(self, cpu: Cpu, image: FirmwareImage) -> None:
         import unicorn
         from unicorn import arm_const, riscv_const
 

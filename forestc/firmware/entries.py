@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c.quantizer import row_type
-from forestc.backends.c.values import Shown, shown
+from forestc.backends.c.values import ValuesInC, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
 from forestc.checks.vectors import Vectors, taken
@@ -45,7 +45,7 @@ class Entry:
     count: int
     returned: bool
     what: str
-    shown: Shown | None = None
+    shown: ValuesInC | None = None
 
     def taken(self, vectors: Vectors, forest: Forest) -> Vectors:
         """The vectors as the function takes them: of given rows those that fit its types."""

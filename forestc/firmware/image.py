@@ -17,7 +17,7 @@ _WRITE, _ALLOC = 1, 2  # flags of sections
 
 
 @dataclass(frozen=True)
-class Image:
+class FirmwareImage:
     """entry: the address where it starts. segments: (address, bytes) to load. flash: bytes of code, constants and the
     start values of variables. ram: bytes of variables."""
 
@@ -27,7 +27,7 @@ class Image:
     ram: int
 
 
-def read_image(path: Path) -> Image:
+def read_image(path: Path) -> FirmwareImage:
     """The image in a linked ELF file."""
     from elftools.elf.elffile import ELFFile
 
@@ -38,7 +38,7 @@ def read_image(path: Path) -> Image:
         segments = tuple((int(s["p_vaddr"]), s.data().ljust(s["p_memsz"], b"\0")) for s in loaded)
         flash = sum(size for size, flags, empty in sections if flags & _ALLOC and not empty)
         ram = sum(size for size, flags, _ in sections if flags & _ALLOC and flags & _WRITE)
-        return Image(int(elf.header["e_entry"]), segments, flash, ram)
+        return FirmwareImage(int(elf.header["e_entry"]), segments, flash, ram)
 
 
 @contextmanager

@@ -50,21 +50,6 @@ class Masks:
         """Whether there are any."""
         return len(self.trees) > 0
 
-    def walk(self, tree: int, values: NDArray[np.int64]) -> int:
-        """The number of the leaf that a row reaches in the tree-th tree. values: (slots,)."""
-        mask, start = (1 << self.width) - 1, 0
-        for value, end, entry in zip(values.tolist(), self.ends.tolist(), self.firsts.tolist(), strict=True):
-            for threshold in self.thresholds[start:end].tolist():
-                if value < threshold:
-                    break
-                more = True
-                while more:
-                    mask &= int(self.kept[entry]) if self.trees[entry] == tree else mask
-                    more = not self.last[entry]
-                    entry += 1
-            start = end
-        return int(self.reached[tree, hashed(mask & -mask, self.width)])
-
 
 def hashed(bit: int, width: int) -> int:
     """A number below the width, another one for each mask of one bit."""

@@ -36,7 +36,7 @@ MOST_TURNS = 4  # until the number of jumps is settled
 
 
 @dataclass(frozen=True)
-class Nodes:
+class NodeTables:
     """A forest as tables.
 
     slots: what the splits compare. code: of the stream. conditions: (places among the forest's conditions) that symbols
@@ -87,40 +87,19 @@ class Nodes:
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
         return self.unit * len(self.stream) + tables + self.slots.rank_bytes
 
-    def walk(self, tree: int, values: NDArray[np.int64]) -> int:
-        """The number of the leaf that a row reaches in the tree-th tree. values: (slots,)."""
-        stream, at, far = self.stream, int(self.starts[tree]), len(self.starts) - self.jumps
-        while True:
-            while (symbol := int(stream[at])) < self.symbols:
-                left = self._holds(symbol, at, values)
-                at += self.head + (0 if left else int(stream[at + self.head - 1]))
-            number = symbol - self.symbols
-            if number >= self.single:
-                number = self.single + ((number - self.single) << 8 * self.unit | int(stream[at + 1]))
-            if number < self.leaves.count:
-                return number
-            at = int(self.starts[far + number - self.leaves.count])
-
     @property
     def jumps(self) -> int:
         """How many subtrees are jumped to."""
         return len(self.starts) - len(self.leaves.trees)
 
-    def _holds(self, symbol: int, at: int, values: NDArray[np.int64]) -> bool:
-        if self.code != "split":
-            place = self.conditions[symbol]
-            return bool(values[self.slots.slot[place]] < self.slots.threshold[place])
-        threshold = self.stream[at + 1] + (self.stream[at + 2] << 8 if self.threshold_bytes == 2 else 0)
-        return bool(values[symbol] < threshold)
 
-
-def nodes_of(forest: Forest, *, float_bytes: int = 0) -> Nodes:
+def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
     """The smallest tables of a forest whose trees are added. float_bytes: of raw floats, which are compared by their
     ranks; 0 for words, which are where that is much smaller, as to rank them takes time.
 
     Raises OptionError for a forest that no code holds. Time and memory O(nodes * depth).
     """
-    leaves, made = leaves_of(forest), list[tuple[Nodes, Subtrees]]()
+    leaves, made = leaves_of(forest), list[tuple[NodeTables, Subtrees]]()
     codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
     for ranked, tried in codes.items():  # in the other codes a threshold is stored once, so that no rank is shorter
         slots = slots_of(forest, ranked=ranked, float_bytes=float_bytes)
@@ -134,13 +113,13 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> Nodes:
     return best if shared is None else min(best, shared, key=_cost)
 
 
-def _cost(nodes: Nodes) -> float:
+def _cost(nodes: NodeTables) -> float:
     """Bytes, more for ranks and for jumps, which take code and time."""
     size = (nodes.bytes + JUMPING) / JUMPED if nodes.jumps else nodes.bytes
     return (size + RANKING) / RANKED if nodes.slots.ranked else size
 
 
-def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> Nodes | None:
+def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
     """The forest in one code; None if it does not fit. shares: whether equal subtrees are jumped to."""
     used = np.unique(subtrees.condition).astype(np.int64)
     threshold_bytes = 0
@@ -165,7 +144,7 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
         coder = _Coder(slots, leaves, code, used, threshold_bytes, symbols, single, units)
         stream, starts = coder.forest(subtrees, shared)
         if len(coder.far) <= jumps:
-            return Nodes(slots, code, used, threshold_bytes, single, stream, starts, leaves)
+            return NodeTables(slots, code, used, threshold_bytes, single, stream, starts, leaves)
         jumps = len(coder.far)
     return None
 

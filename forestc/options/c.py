@@ -13,7 +13,8 @@ from forestc.options.fields import option
 CInputs = Literal["words", "struct", "float", "raw"]
 CQuantizer = Literal["auto", "none", "float", "double"]
 CValues = Literal["none", "q15", "q31", "float"]
-CLayout = Literal["auto", "smallest", "fastest", "balanced", "branches", "calls", "ranked", "nodes", "masks", "mixed"]
+Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
+CLayout = Literal["auto", "smallest", "fastest", "balanced", Layout]
 
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # of the budgets
 

@@ -17,8 +17,9 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 import forestc
 from forestc.backends.c import COptions, check, chosen_layout, emit, estimated
 from forestc.backends.c import choice as c_choice
-from forestc.backends.c.demands import DEMANDS, reaching
+from forestc.backends.c.demands import reaching
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.costs.firmware import FILE, firmware_costs, parsed
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import leaf_nodes, missing_words
@@ -36,20 +37,20 @@ def forest():
 def test_every_processor_and_layout_has_costs():
     known = firmware_costs()
     assert set(known) == set(CPUS)
-    assert all(costs.layouts == set(c_choice.LAYOUTS) == set(DEMANDS) for costs in known.values())
+    assert all(costs.layouts == set(LAYOUTS) for costs in known.values())
     assert all(
         set(costs.compilers) == ({"gcc"} if cpu == "avr" else {"gcc", "ziglang"}) for cpu, costs in known.items()
     )
 
 
 @settings(deadline=None, max_examples=examples(12))
-@given(st.integers(0, 10**6), st.sampled_from(sorted(DEMANDS)))
+@given(st.integers(0, 10**6), st.sampled_from(sorted(LAYOUTS)))
 def test_no_row_is_dearer_than_the_worst_case(seed, layout):
     forest = random_forest(seed, True)
     if not forest.adds:
         return
     try:
-        demand = DEMANDS[layout](inputs_of(forest, "words"))
+        demand = LAYOUTS[layout].demand(inputs_of(forest, "words"))
     except OptionError:
         return  # a tree of too many leaves
     words, missing = encode(forest, troublesome_rows(forest, seed, 60)), missing_words(forest)
@@ -71,8 +72,10 @@ def test_the_counts_of_a_row_are_those_of_its_paths(forest):
     """Counted on the paths themselves."""
     words, missing = encode(forest, load_digits().data[:5]), missing_words(forest)
     reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
-    found = DEMANDS["branches"](inputs_of(forest, "words")).of_rows(
-        reached, np.zeros((5, len(forest.conditions)), dtype=bool)
+    found = (
+        LAYOUTS["branches"]
+        .demand(inputs_of(forest, "words"))
+        .of_rows(reached, np.zeros((5, len(forest.conditions)), dtype=bool))
     )
     for row in range(5):
         splits = adds = 0
@@ -147,7 +150,7 @@ def test_the_upper_end_over_compilers_counts(forest, monkeypatch):
 def test_a_forest_whose_like_was_never_built_has_no_estimates(forest, monkeypatch):
     """What costs are not known of costs more than nothing: the layout is left out, and a budget of it is refused."""
     table = json.loads(FILE.read_text(encoding="utf-8"))
-    for layout in c_choice.LAYOUTS:
+    for layout in LAYOUTS:
         if layout != "nodes":
             for kind in table["cortex-m0plus"]["compilers"].values():
                 kind["layouts"][layout]["flash"]["costs"].pop("tree", None)

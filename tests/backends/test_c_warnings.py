@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from thinned import only
 
 import forestc
 from forestc.backends import c
-from forestc.backends.c import VALUES, COptions
+from forestc.backends.c import COptions
 from forestc.backends.c import selftest as c_selftest
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of
@@ -29,6 +30,7 @@ from forestc.backends.c.values import shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, word_range
 from forestc.layouts import ranks
+from forestc.options.c import CValues
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 
@@ -53,7 +55,7 @@ def cases():
             for layout in ("branches",) if extreme else ("branches", "ranked", *tables):
                 quantizer = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
                 options = COptions(
-                    c_inputs=inputs, c_quantizer=quantizer, c_values=VALUES[seed % len(VALUES)], c_layout=layout
+                    c_inputs=inputs, c_quantizer=quantizer, c_values=get_args(CValues)[seed % 4], c_layout=layout
                 )
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
     for seed, types in enumerate(("*=int16", "1=int8,2=float,*=uint32", "1=double,2=int32,*=uint8")):

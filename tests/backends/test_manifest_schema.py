@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import get_args
 
 import jsonschema
 import pytest
@@ -13,8 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 from thinned import only
 
 import forestc
-from forestc.backends.c import LAYOUTS
 from forestc.manifest.content import FORMAT, schema
+from forestc.options.c import CLayout
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import recorded
 
@@ -98,7 +99,9 @@ def test_it_describes_every_field_and_lets_no_other_in():
 
 
 def test_it_knows_the_layouts_of_c():
-    assert any(part["properties"].get("layout", {}).get("enum") == [*LAYOUTS] for _, part in objects(schema()))
+    assert any(
+        part["properties"].get("layout", {}).get("enum") == [*get_args(CLayout)] for _, part in objects(schema())
+    )
 
 
 def test_it_knows_the_options_of_compile():

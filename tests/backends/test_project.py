@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from models import trained
 from random_forests import random_forest
 from thinned import only
+from tools_of_fusesoc import fusesoc
+from vhdl_tools import STANDARDS, analyzed, ghdl
 
 import forestc
 from forestc.backends import project
 from forestc.backends.names import identifier
+from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.nextpnr import find_nextpnr
 from forestc.toolchain.run import run_tool
@@ -23,13 +26,10 @@ from forestc.toolchain.yosys import need_yosys
 HOSTILE = '"]; exec rm -rf / ; # [quit] $x {'
 
 
-def written(folder, latency, name="m"):
+def written(folder, latency, name="m", language="verilog"):
     """The folder of a small design, as compile writes it."""
-    from models import trained
-
     model, X, y = trained("tree-binary")
-    made = forestc.compile(model, X, folder / "out", label=y, latency=latency, targets=["verilog"], name=name)
-    return made.design
+    return forestc.compile(model, X, folder / "out", label=y, latency=latency, targets=language, name=name).design
 
 
 @pytest.mark.parametrize("latency", [0, 2])
@@ -43,10 +43,14 @@ def test_output_is_pure_and_no_name_gets_in(latency):
         assert (path, text) == tuple(part.replace("harmless", identifier(HOSTILE)) for part in harmless[role])
 
 
+PREFIXES = {"verilog": "", "vhdl": "vhdl_"}  # of the roles of a language's scripts
+
+
+@pytest.mark.parametrize("language", PREFIXES)
 @pytest.mark.parametrize("latency", [0, 2])
-def test_tcl_is_clean_under_a_linter(need_tool, tmp_path, latency):
+def test_tcl_is_clean_under_a_linter(need_tool, tmp_path, latency, language):
     need_tool("tclint")
-    folder = written(tmp_path, latency, HOSTILE).path("vivado").parent
+    folder = written(tmp_path, latency, HOSTILE, language).path(f"{PREFIXES[language]}vivado").parent
     scripts = [path for path in folder.iterdir() if path.suffix in (".tcl", ".xdc", ".sdc")]
     assert len(scripts) == 4
     (tmp_path / "tclint.toml").write_text('ignore = ["line-length"]\n[style]\nindent = 2\n')
@@ -135,21 +139,12 @@ def test_yosys_script_makes_a_netlist_that_nextpnr_places(tmp_path):
     assert min(clock["achieved"] for clock in report["fmax"].values()) > 20
 
 
-def run_by_fusesoc(folder, home):
-    """Runs the test bench of a design's core file, which must pass."""
-    run = "import sys; from fusesoc.main import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m"],
-        cwd=home, capture_output=True, text=True, check=False, env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
-    assert done.returncode == 0
-
-
+@pytest.mark.parametrize("language", PREFIXES)
 @pytest.mark.parametrize("latency", [0, 2])
-def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
-    need_tool("iverilog")
-    run_by_fusesoc(written(tmp_path, latency).path("fusesoc").parent, tmp_path)
+def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency, language):
+    need_tool("iverilog" if language == "verilog" else "ghdl")
+    folder = written(tmp_path, latency, language=language).path(f"{PREFIXES[language]}fusesoc").parent
+    assert "PASS" in fusesoc(folder, tmp_path, "--target=sim", "forestc:compiled:m")
 
 
 def scripts(options):
@@ -181,10 +176,6 @@ def test_scripts_start_with_what_was_given():
 
 
 def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constraints(tmp_path, monkeypatch):
-    from models import trained
-
-    from forestc.errors import OptionError
-
     counts = dict.fromkeys(("lut", "ff", "carry", "bram", "depth", "latency_cycles"), 1)
     figures = {"device": "any", **counts, "fmax_mhz": None, "tools": ["none"], "seconds": {}}
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: dict(figures))
@@ -218,53 +209,28 @@ def test_fusesoc_knows_the_stream_and_its_bench(need_tool, tmp_path, target):
     need_tool("iverilog")
     if target == "lint":
         need_tool("verilator_bin")
-    import os
-    import sys
-
-    from models import trained
-
-    from forestc.backends.axi_stream import StreamOptions
-
     model, X, y = trained("tree-multi")
-    stream = StreamOptions(tdata_bits=32)
+    stream = forestc.StreamOptions(tdata_bits=32)
     out = tmp_path / "out"
     done = forestc.compile(model, X, out, label=y, targets="verilog", stream=stream, latency=1, name="m")
-    folder = done.design.path("fusesoc").parent
-    run = "import sys; from fusesoc.main import main; sys.exit(main())"
-    core = f"forestc:compiled:m:{forestc.__version__}"
     setup = ["--setup"] if target == "axis" else []  # the wrapper alone is for other cores to take
-    here = str(Path(sys.executable).parent)
-    env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{here}:/usr/bin:/bin"}
-    ran = subprocess.run(
-        [sys.executable, "-c", run, "--cores-root", str(folder), "run", *setup, f"--target={target}", core],
-        cwd=tmp_path, capture_output=True, text=True, check=False, env=env,
-    )  # fmt: skip
-    said = ran.stdout + ran.stderr
-    assert ran.returncode == 0, said
-    if target == "cocotb":
-        assert "PASS=4 FAIL=0" in said, said
+    core = f"forestc:compiled:m:{forestc.__version__}"
+    said = fusesoc(done.design.path("fusesoc").parent, tmp_path, *setup, f"--target={target}", core)
+    assert target != "cocotb" or "PASS=4 FAIL=0" in said, said
 
 
-# --- the same for a core in VHDL --------------------------------------------------------------------------
-
-
-def in_vhdl(folder, latency):
-    from models import trained
-
-    model, X, y = trained("tree-binary")
-    return forestc.compile(model, X, folder / "out", label=y, latency=latency, targets="vhdl", name="m").design
+# --- a core in VHDL ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("latency", [0, 2])
 def test_vendors_scripts_read_the_files_in_vhdl(tmp_path, latency):
-    design = in_vhdl(tmp_path, latency)
+    design = written(tmp_path, latency, language="vhdl")
     assert not any(path.startswith("verilog/") for path in design.manifest["files"].values())
     script = design.path("vhdl_vivado")
     tcl = Recorded(script.parent, VIVADO.replace("read_verilog", "read_vhdl"))
     tcl.run(script)
     assert tcl.of("read_vhdl") == [("m.vhd",), ("m_registered.vhd",)]
     assert all((script.parent / file).is_file() for (file,) in tcl.of("read_vhdl"))
-    assert (script.parent / tcl.of("read_xdc")[0][-1]).is_file()
     script = design.path("vhdl_quartus")
     tcl = Recorded(script.parent, QUARTUS)
     tcl.run(script)
@@ -274,28 +240,9 @@ def test_vendors_scripts_read_the_files_in_vhdl(tmp_path, latency):
 
 
 @pytest.mark.parametrize("latency", [0, 2])
-def test_tcl_of_a_core_in_vhdl_is_clean_under_a_linter(need_tool, tmp_path, latency):
-    need_tool("tclint")
-    folder = in_vhdl(tmp_path, latency).path("vhdl_vivado").parent
-    scripts = [path for path in folder.iterdir() if path.suffix in (".tcl", ".xdc", ".sdc")]
-    assert len(scripts) == 4
-    (tmp_path / "tclint.toml").write_text('ignore = ["line-length"]\n[style]\nindent = 2\n')
-    done = subprocess.run(["tclint", "-c", str(tmp_path / "tclint.toml"), *map(str, scripts)], check=False)
-    assert done.returncode == 0
-
-
-@pytest.mark.parametrize("latency", [0, 2])
 def test_registers_around_a_core_in_vhdl_are_analyzed(need_tool, tmp_path, latency):
-    from vhdl_tools import STANDARDS, analyzed, ghdl
-
     need_tool("ghdl")
-    folder = in_vhdl(tmp_path, latency).path("vhdl_registered").parent
+    folder = written(tmp_path, latency, language="vhdl").path("vhdl_registered").parent
     for standard in STANDARDS:
         analyzed(folder, ["m.vhd", "m_registered.vhd"], standard)
         ghdl(folder, "--synth", f"--std={standard}", "--out=none", "m_registered")
-
-
-@pytest.mark.parametrize("latency", [0, 2])
-def test_fusesoc_runs_the_test_bench_in_vhdl(need_tool, tmp_path, latency):
-    need_tool("ghdl")
-    run_by_fusesoc(in_vhdl(tmp_path, latency).path("vhdl_fusesoc").parent, tmp_path)

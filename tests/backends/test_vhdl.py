@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 from contract.kinds import KINDS
-from forest_kinds import FEATURE_NAMES
 from models import trained
 from random_forests import random_forest
 from random_netlists import all_kinds
-from thinned import thinned
-from vhdl_tools import STANDARDS, analyzed, benched, by_cells, edited, ghdl, nvc_calls, survives, words_of
+from vhdl_tools import STANDARDS, benched, by_cells, edited, nvc_calls, survives, words_of
 
 import forestc
-from forestc.backends import axi_stream, vhdl
-from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.names import identifier
+from forestc.backends import vhdl
 from forestc.backends.ports import input_fields
 from forestc.checks.proof import prove_vhdl
 from forestc.checks.table import ENGINES
@@ -95,47 +89,6 @@ def test_kinds_of_the_contract_are_simulated(kind, tmp_path, need_tool):
 def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_path, need_tool):
     need_tool("ghdl")
     simulated(kind, tmp_path, sorted(KINDS).index(kind) % 3, STANDARDS)
-
-
-# --- names ------------------------------------------------------------------------------------------------
-
-
-def all_files(forest, latency):
-    """{path: text} of the core, its stream wrapper and their test benches, in the order of their use."""
-    netlist = lowered(forest, latency)
-    options = StreamOptions(tdata_bits=8 * bool(latency), registers=True)
-    files = axi_stream.emit(forest, netlist, options, "0" * 64, "vhdl")
-    roles = ("vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
-    return vhdl.emit(netlist) | dict(files[role] for role in roles)
-
-
-def own_names():
-    """Every word of the VHDL files: of the language, its packages and the files themselves."""
-    words = set()
-    for latency in (0, 3):
-        for text in all_files(replace(SMALL, name="zebra"), latency).values():
-            words |= set(re.findall(r"[A-Za-z]\w*", re.sub(r'--[^\n]*|"[^"\n]*"', " ", text)))
-    return sorted(word for word in words if not word.startswith("zebra"))
-
-
-@pytest.mark.parametrize("standard", thinned(STANDARDS, keep=1))
-def test_a_model_may_have_the_name_of_anything_in_its_files(standard, tmp_path, need_tool):
-    """Each kept off, or harmless as it is: `signal` becomes m_signal."""
-    need_tool("ghdl")
-    names = {
-        identifier(name).lower(): name for name in [*own_names(), *FEATURE_NAMES, "Work", "IEEE", "std", "rtl", "test"]
-    }
-    assert {"m_signal", "m_std_logic", "m_read", "m_ieee", "m_label", "digits"} <= set(names)
-    files, chosen = [], list(names.values())[:: 3 if standard == STANDARDS[0] else 1]
-    for place, name in enumerate(chosen):
-        for path, text in all_files(replace(SMALL, name=name), 3 * (place % 2)).items():
-            (tmp_path / path).write_text(text)
-            files.append(path)
-    analyzed(tmp_path, files, standard)
-    for place, name in enumerate(chosen):
-        if place % 8 == 0:
-            ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_tb")
-            ghdl(tmp_path, "-e", f"--std={standard}", f"{identifier(name)}_axis_tb")
 
 
 # --- the proof and the bench find what is wrong -----------------------------------------------------------

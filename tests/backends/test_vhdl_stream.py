@@ -3,14 +3,11 @@ standards, and under the cocotb bench, which sees at each clock what it sees of 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 from backends.test_axi_stream import DESIGNS, FOREST, VECTORS, bench, written
 from models import trained
 from thinned import only, thinned
+from tools_of_fusesoc import fusesoc
 from vhdl_tools import STANDARDS, analyzed, ghdl, nvc_calls, wrappers_differ
 
 import forestc
@@ -192,13 +189,5 @@ def test_the_folder_holds_what_belongs_to_a_stream_once(design, tmp_path):
 def test_fusesoc_runs_the_benches_of_the_stream_in_vhdl(design, target, tmp_path, need_tool):
     need_tool("ghdl")
     folder = design[0].path("vhdl_fusesoc").parent
-    run = "import sys; from fusesoc.main import main; sys.exit(main())"
-    here = os.path.dirname(sys.executable)
-    done = subprocess.run(
-        [sys.executable, "-c", run, "--cores-root", str(folder), "run", f"--target={target}", "forestc:compiled:m"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{here}:/usr/bin:/bin"},
-    )  # fmt: skip
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    said = fusesoc(folder, tmp_path, f"--target={target}", "forestc:compiled:m")
     assert ("PASS=5 FAIL=0" if target == "cocotb" else "PASS ") in said, said

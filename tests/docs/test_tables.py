@@ -21,7 +21,7 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.backends.c.choice import LAYOUTS
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.backends.table import TARGETS
 from forestc.checks.table import ENGINES
 from forestc.costs.boards import FPGAS, PROCESSORS

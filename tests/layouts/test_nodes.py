@@ -16,6 +16,7 @@ from thinned import only
 
 import forestc
 from forestc import load
+from forestc.backends.c.mixed import unrolled
 from forestc.checks.vectors import random_words
 from forestc.commands.check import check
 from forestc.errors import OptionError
@@ -25,8 +26,7 @@ from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import Fixed, word_range
 from forestc.layouts import nodes as nodes_module
 from forestc.layouts.leaves import leaves_of
-from forestc.layouts.masks import hashed, masks_of
-from forestc.layouts.mixed import unrolled
+from forestc.layouts.masks import Masks, hashed, masks_of
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
 from forestc.layouts.subtrees import subtrees_of
@@ -52,11 +52,47 @@ def slot_values(forest, made, row):
     return np.array(values, dtype=np.int64)
 
 
+def leaf_in_nodes(made, tree, values):
+    """The number of the leaf that a row reaches. values: (slots,)."""
+    stream, at, far = made.stream, int(made.starts[tree]), len(made.starts) - made.jumps
+    while True:
+        while (symbol := int(stream[at])) < made.symbols:
+            if made.code == "split":
+                slot = symbol
+                threshold = stream[at + 1] + (stream[at + 2] << 8 if made.threshold_bytes == 2 else 0)
+            else:
+                place = made.conditions[symbol]
+                slot, threshold = made.slots.slot[place], made.slots.threshold[place]
+            at += made.head + (0 if values[slot] < threshold else int(stream[at + made.head - 1]))
+        number = symbol - made.symbols
+        if number >= made.single:
+            number = made.single + ((number - made.single) << 8 * made.unit | int(stream[at + 1]))
+        if number < made.leaves.count:
+            return number
+        at = int(made.starts[far + number - made.leaves.count])
+
+
+def leaf_in_masks(made, tree, values):
+    """The same of masks."""
+    mask, start = (1 << made.width) - 1, 0
+    for value, end, entry in zip(values.tolist(), made.ends.tolist(), made.firsts.tolist(), strict=True):
+        for threshold in made.thresholds[start:end].tolist():
+            if value < threshold:
+                break
+            more = True
+            while more:
+                mask &= int(made.kept[entry]) if made.trees[entry] == tree else mask
+                more = not made.last[entry]
+                entry += 1
+        start = end
+    return int(made.reached[tree, hashed(mask & -mask, made.width)])
+
+
 def scores(forest, made, row):
     leaves, values = made.leaves, slot_values(forest, made, row)
-    found = leaves.starts.copy()
+    found, reached = leaves.starts.copy(), leaf_in_masks if isinstance(made, Masks) else leaf_in_nodes
     for place, index in enumerate(leaves.trees):
-        number, outputs = made.walk(place, values), list(forest.trees[index].outputs)
+        number, outputs = reached(made, place, values), list(forest.trees[index].outputs)
         if leaves.kind == "pairs":
             for output, value in leaves.pairs[number]:
                 found[output] += value

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from forestc.backends.c.conditions import Conditions
-from forestc.backends.c.types import constant
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends.c.demands import (
+    Amounts,
+    Arrays,
+    Demand,
+    along,
+    common_amounts,
+    comparisons,
+    count_leaves,
+    stack_amounts,
+)
+from forestc.backends.c.inputs import Inputs
+from forestc.backends.c.trees import TreeContext, TreeText
+from forestc.backends.c.types import constant, leaves_of, score_type, size_of
 from forestc.forest.ir import LEAF, Forest, Tree
 
 HOT = 0.75  # share of the rows from which a side is hot
@@ -14,68 +29,110 @@ HOT_DEPTH = 8  # nested ifs down to which hot sides are written last
 
 
 @dataclass(frozen=True)
-class TreeText:
-    """A function: its name, result, parameters and statements."""
+class BranchesInC:
+    """Each tree a function of nested ifs. indices: of the trees. starts: what each score begins with; empty if other
+    code has begun them."""
 
-    name: str
-    result: str
-    takes: str
-    body: list[str]
+    context: TreeContext
+    indices: list[int]
+    starts: list[int]
 
+    def declarations(self) -> list[str]:
+        """None."""
+        return []
 
-@dataclass(frozen=True)
-class Branches:
-    """score: the C type of scores. x: the parameter x of trees."""
+    def functions(self) -> list[TreeText]:
+        """One for each tree."""
+        return [self._tree(index) for index in self.indices]
 
-    forest: Forest
-    prefix: str
-    score: str
-    conditions: Conditions
-    x: str
-
-    def trees(self, varying: list[int]) -> list[TreeText]:
-        """The functions of trees."""
-        return [self._tree(index) for index in varying]
-
-    def sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
-        """Statements that add the trees. into: the array of sums. starts: what each begins with."""
-        lines = [] if varying else ["(void)x;"]
-        lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(starts)]
-        for index in varying:
-            tree = self.forest.trees[index]
-            if len(tree.outputs) == 1:
-                target = f"{into}[{tree.outputs[0]}]"
-                lines.append(f"{target} = ({self.score})({target} + {self.prefix}_tree_{index}(x));")
+    def sums(self, into: str) -> list[str]:
+        """Statements that add the trees to an array of sums, or take the largest or smallest of their values."""
+        if not self.context.forest.adds:
+            return self._extremes(into)
+        lines = [] if self.indices else ["(void)x;"]
+        lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(self.starts)]
+        for index in self.indices:
+            outputs = self.context.forest.trees[index].outputs
+            if len(outputs) == 1:
+                target = f"{into}[{outputs[0]}]"
+                lines.append(f"{target} = ({self.context.score})({target} + {self._name(index)}(x));")
             else:
-                lines.append(f"{self.prefix}_tree_{index}(x, {into});")
+                lines.append(f"{self._name(index)}(x, {into});")
         return lines
 
-    def taken(self, target: str, value: str) -> list[str]:
+    def _extremes(self, into: str) -> list[str]:
+        """Each score as the largest or smallest value of its trees. If they have one value beside that at which the
+        score starts, trees are asked one after the other until one has it."""
+        forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
+        starts, lines, called = [], [], set()
+        for output, bias in enumerate(forest.bias.tolist()):
+            used = {i: leaves_of(tree, output) for i, tree in enumerate(forest.trees) if output in tree.outputs}
+            start = max(map(min, used.values())) if largest else min(map(max, used.values()))
+            ends = {value for held in used.values() for value in held if (value > start if largest else value < start)}
+            asked = [index for index, held in used.items() if held & ends]
+            target = f"{into}[{output}]"
+            starts.append(f"{target} = {constant(bias + start)};")
+            if len(ends) == 1 and all(len(forest.trees[index].outputs) == 1 for index in asked):
+                (end,) = ends
+                calls = [f"{self._name(index)}(x) == {constant(end)}" for index in asked]
+                lines += [f"if ({calls[0]}", *(f"    || {call}" for call in calls[1:])]
+                lines[-1] += ") {"
+                lines += [f"    {target} = {constant(bias + end)};", "}"]
+                continue
+            for index in asked:
+                if len(forest.trees[index].outputs) > 1:
+                    called.add(index)
+                    continue
+                lines.append(f"value = ({self.context.score})({self._name(index)}(x) + {constant(bias)});")
+                lines += self._taken(target, "value")
+        lines += [f"{self._name(index)}(x, {into});" for index in sorted(called)]
+        declared = [f"{self.context.score} value;"] if any("value = " in line for line in lines) else []
+        return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
+
+    def _taken(self, target: str, value: str) -> list[str]:
         """C statements that make a score the larger or smaller of itself and a value."""
-        sign = ">" if self.forest.aggregate.kind == "max" else "<"
+        sign = ">" if self.context.forest.aggregate.kind == "max" else "<"
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
+    def _name(self, index: int) -> str:
+        return f"{self.context.prefix}_tree_{index}"
+
     def _tree(self, index: int) -> TreeText:
-        tree, single = self.forest.trees[index], len(self.forest.trees[index].outputs) == 1
-        body = nested(self.forest, index, self.conditions.of, lambda node: self._leaf(tree, node, single))
+        forest, score = self.context.forest, self.context.score
+        tree, single = forest.trees[index], len(forest.trees[index].outputs) == 1
+        body = nested(forest, index, self.context.conditions.of, lambda node: self._leaf(tree, node, single))
         # an argument may be unused, after constant conditions or leaves of zero
         for argument in ("x",) if single else ("x", "scores"):
             if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
                 body.insert(0, f"(void){argument};")
-        result, takes = (self.score, self.x) if single else ("void", f"{self.x}, {self.score} *scores")
-        return TreeText(f"{self.prefix}_tree_{index}", result, takes, body)
+        x = f"const {self.context.inputs.type} *x"
+        result, takes = (score, x) if single else ("void", f"{x}, {score} *scores")
+        return TreeText(self._name(index), result, takes, body)
 
     def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
         values = tree.values[tree.leaf[node]].tolist()
         if single:
             return [f"return {constant(values[0])};"]
-        lines: list[str] = []
+        forest, lines = self.context.forest, list[str]()
         for output, value in zip(tree.outputs, values, strict=True):
-            if not self.forest.adds:
-                lines += self.taken(f"scores[{output}]", constant(value + int(self.forest.bias[output])))
+            if not forest.adds:
+                lines += self._taken(f"scores[{output}]", constant(value + int(forest.bias[output])))
             elif value:
-                lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
+                lines.append(f"scores[{output}] = ({self.context.score})(scores[{output}] + {constant(value)});")
         return [*lines, "return;"]
+
+
+def branches(context: TreeContext) -> BranchesInC:
+    """The layouts `branches` and `calls`: every tree with a split; what others add is where scores begin."""
+    starts = [int(bias) for bias in context.forest.bias]
+    varying = []
+    for index, tree in enumerate(context.forest.trees):
+        if len(tree.inner):
+            varying.append(index)
+        else:
+            for place, output in enumerate(tree.outputs):
+                starts[output] += int(tree.values[tree.leaf[0], place])
+    return BranchesInC(context, varying, starts)
 
 
 def nested(
@@ -122,3 +179,105 @@ def _subtree_sizes(tree: Tree) -> list[int]:
             if tree.left[node] != LEAF:
                 sizes[node] += sizes[int(tree.left[node])] + sizes[int(tree.right[node])]
     return sizes
+
+
+BRANCHES = (
+    "split",
+    "again",
+    "test",
+    "set",
+    "wide",
+    "high",
+    "literal",
+    "signed",
+    "distant",
+    "raw",
+    "absent",
+    "double",
+    "bytes",
+    "load",
+    "leaf",
+    "equal",
+    "add",
+    "add_bytes",
+    "long",
+)
+FEW_FEATURES, FEW_SPLITS = 3, 8  # up to these and more of each: what GCC's copies take is then harder to tell
+
+
+def branches_demand(inputs: Inputs) -> Demand:
+    """The demand of the layout `branches`."""
+    forest, of_condition = inputs.forest, comparisons(inputs)
+    flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
+    trees: dict[int, Arrays] = {}
+    score, known = size_of(score_type(forest)), np.zeros(len(forest.conditions) + 1, dtype=bool)
+    for index, tree in enumerate(forest.trees):
+        if not len(tree.inner):
+            continue
+        place, inner = forest.conditions.places[index], tree.left != LEAF
+        again = inner & known[place]
+        amounts_of: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
+        known[place[inner]] = True
+        amounts_of |= {name: np.where(inner, amounts[place], 0.0) for name, amounts in of_condition.items()}
+        amounts_of["load"] = _loads(tree)
+        for name, amounts in amounts_of.items():
+            flash[name] += float(amounts.sum())
+        paths = {name: along(tree, amounts) for name, amounts in amounts_of.items()}
+        if len(tree.outputs) == 1:
+            values = tree.values[tree.leaf[~inner], 0]
+            distinct = np.unique(values)
+            flash["leaf"] += len(distinct)
+            flash["equal"] += len(values) - len(distinct)
+            long = distinct
+        else:
+            adds = np.where(inner, 0, (tree.values != 0).sum(axis=1)[tree.leaf]).astype(np.float64)
+            flash["add"] += float(adds.sum())
+            flash["add_bytes"] += score * float(adds.sum())
+            long = tree.values[tree.leaf[~inner]]
+            paths |= {"add": adds, "add_bytes": score * adds}
+        count_leaves(flash, long, score)
+        trees[index] = paths
+    if not trees:
+        return _constant(forest)
+    common = common_amounts(forest, len(trees))
+    used = float(len(forest.features_used()))
+    splits = flash["split"] + flash["again"]
+    flash["dense"] = splits / max(1.0, used)
+    flash["threaded"] = splits * flash["dense"]
+    flash["crowded"] = splits * (used <= FEW_FEATURES and flash["dense"] > FEW_SPLITS)
+    return Demand({**flash, **common}, stack_amounts(inputs) | {"used": used, "tree": common["tree"]}, common, trees)
+
+
+def calls_demand(inputs: Inputs) -> Demand:
+    """The demand of the layout `calls`: as of `branches`, but no tree knows what an earlier one has compared."""
+    demand = branches_demand(inputs)
+
+    def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
+        own = {
+            name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded", "crowded")
+        }
+        return own | ({"split": own["split"] + amounts["again"]} if "again" in amounts else {})
+
+    trees = {index: joined(amounts) for index, amounts in demand.trees.items()}
+    return replace(demand, flash=joined(demand.flash), trees=trees)
+
+
+def _constant(forest: Forest) -> Demand:
+    """The demand of a forest without a split: compilers return what it says, or write its scores."""
+    written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
+    amounts = {"flat": 1.0, "written": written}
+    return Demand(amounts, amounts, amounts, {})
+
+
+def _loads(tree: Tree) -> NDArray[np.float64]:
+    """(nodes,) 1 at splits on a feature that no split above has read."""
+    loads, read = np.zeros(tree.size), {0: frozenset[int]()}
+    for level in tree.levels:
+        for node in level.tolist():
+            before = read.pop(node)
+            if tree.left[node] == LEAF:
+                continue
+            feature = int(tree.feature[node])
+            loads[node] = feature not in before
+            read[int(tree.left[node])] = read[int(tree.right[node])] = before | {feature}
+    return loads

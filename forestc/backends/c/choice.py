@@ -10,19 +10,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
+from forestc.backends.c.layouts import LAYOUTS
 from forestc.backends.c.raw import parsed
 from forestc.backends.names import identifier
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
-from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues
+from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 
-Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
-LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 SMALLER = "-O2, -O3, prune-trees"  # ways to a smaller forest
 SLOWDOWN = 2.0  # of the worst case: what `balanced` gives for fewer bytes
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
@@ -103,7 +101,7 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     """Raises OptionError for a forest that the layout does not hold, or whose like was not among the builds."""
-    demand = DEMANDS[layout](inputs)
+    demand = LAYOUTS[layout].demand(inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
     amounts["mean"] = ("mean", demand.mean(inputs.forest))
@@ -132,7 +130,7 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
     splits = sum(len(tree.inner) for tree in forest.trees)
     if splits == 0:
         return ("branches",)
-    return ("nodes",) if splits > MOST_BRANCHES else LAYOUTS
+    return ("nodes",) if splits > MOST_BRANCHES else tuple(LAYOUTS)
 
 
 def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:

@@ -11,7 +11,7 @@ from forestc.forest.numbers import word_range
 
 
 @dataclass
-class Conditions:
+class ConditionsInC:
     """prefix: of the header's names. inputs: what its functions take, and the forest on these values."""
 
     prefix: str
@@ -100,21 +100,3 @@ class Conditions:
     def bits_of(self, kind: FloatType, sign: str = "") -> str:
         """The name of the function that gives the bits of a float as an integer, signed or (u) unsigned."""
         return f"{self.prefix}_{sign}bits{kind.bits}"
-
-    def helpers(self) -> list[str]:
-        """Functions that the conditions use."""
-        made = []
-        for kind in self.inputs.floats:
-            made.append("/* A float's bits order like integers: upwards if it is positive, downwards if negative. */")
-            for sign in ("", "u"):
-                integer = f"{sign}int{kind.bits}_t"
-                made += [
-                    f"static inline {integer} {self.bits_of(kind, sign)}({kind.name} value)",
-                    "{",
-                    f"    union {{ {kind.name} f; {integer} i; }} u;",
-                    "    u.f = value;",
-                    "    return u.i;",
-                    "}",
-                    "",
-                ]
-        return made

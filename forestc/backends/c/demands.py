@@ -62,7 +62,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -70,39 +70,12 @@ from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.types import FLOATS, score_type, size_of, word_type
-from forestc.errors import OptionError
 from forestc.forest.conditions import Below, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.layouts.leaves import Leaves
-from forestc.layouts.masks import masks_of
-from forestc.layouts.mixed import unrolled
-from forestc.layouts.nodes import nodes_of
-from forestc.layouts.ranks import ranks_of
-from forestc.layouts.slots import APART, Slots, width_of
+from forestc.layouts.slots import Slots
 
-BRANCHES = (
-    "split",
-    "again",
-    "test",
-    "set",
-    "wide",
-    "high",
-    "literal",
-    "signed",
-    "distant",
-    "raw",
-    "absent",
-    "double",
-    "bytes",
-    "load",
-    "leaf",
-    "equal",
-    "add",
-    "add_bytes",
-    "long",
-)
-FEW_FEATURES, FEW_SPLITS = 3, 8  # up to these and more of each: what GCC's copies take is then harder to tell
 Amounts = dict[str, float]
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -194,219 +167,24 @@ def failing(forest: Forest) -> NDArray[np.float64]:
     return np.where(both > 0, right / np.where(both > 0, both, 1.0), 0.5)
 
 
-def branches(inputs: Inputs) -> Demand:
-    """The demand of the layout `branches`."""
-    forest, of_condition = inputs.forest, _tests(inputs)
-    flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
-    trees: dict[int, Arrays] = {}
-    score, known = size_of(score_type(forest)), np.zeros(len(forest.conditions) + 1, dtype=bool)
-    for index, tree in enumerate(forest.trees):
-        if not len(tree.inner):
-            continue
-        place, inner = forest.conditions.places[index], tree.left != LEAF
-        again = inner & known[place]
-        amounts_of: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
-        known[place[inner]] = True
-        amounts_of |= {name: np.where(inner, amounts[place], 0.0) for name, amounts in of_condition.items()}
-        amounts_of["load"] = _loads(tree)
-        for name, amounts in amounts_of.items():
-            flash[name] += float(amounts.sum())
-        paths = {name: along(tree, amounts) for name, amounts in amounts_of.items()}
-        if len(tree.outputs) == 1:
-            values = tree.values[tree.leaf[~inner], 0]
-            distinct = np.unique(values)
-            flash["leaf"] += len(distinct)
-            flash["equal"] += len(values) - len(distinct)
-            long = distinct
-        else:
-            adds = np.where(inner, 0, (tree.values != 0).sum(axis=1)[tree.leaf]).astype(np.float64)
-            flash["add"] += float(adds.sum())
-            flash["add_bytes"] += score * float(adds.sum())
-            long = tree.values[tree.leaf[~inner]]
-            paths |= {"add": adds, "add_bytes": score * adds}
-        _count_leaves(flash, long, score)
-        trees[index] = paths
-    if not trees:
-        return _constant(forest)
-    common = _common(forest, len(trees))
-    used = float(len(forest.features_used()))
-    splits = flash["split"] + flash["again"]
-    flash["dense"] = splits / max(1.0, used)
-    flash["threaded"] = splits * flash["dense"]
-    flash["crowded"] = splits * (used <= FEW_FEATURES and flash["dense"] > FEW_SPLITS)
-    return Demand({**flash, **common}, _stack(forest) | {"used": used, "tree": common["tree"]}, common, trees)
-
-
-def _count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
+def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
     """Adds what the constants of leaves take. score: bytes of a score."""
     for name, most in (("long", 255), ("long_high", 2047), ("long_literal", 65535)):
         flash[name] = flash.get(name, 0.0) + float((np.abs(values) > most).sum())
     flash["leaf_bytes"] = flash.get("leaf_bytes", 0.0) + score * float((values != 0).sum())
 
 
-def calls(inputs: Inputs) -> Demand:
-    """The demand of the layout `calls`: as of `branches`, but no tree knows what an earlier one has compared."""
-    demand = branches(inputs)
-
-    def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
-        own = {
-            name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded", "crowded")
-        }
-        return own | ({"split": own["split"] + amounts["again"]} if "again" in amounts else {})
-
-    trees = {index: joined(amounts) for index, amounts in demand.trees.items()}
-    return replace(demand, flash=joined(demand.flash), trees=trees)
-
-
-def _constant(forest: Forest) -> Demand:
-    """The demand of a forest without a split: compilers return what it says, or write its scores."""
-    written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
-    amounts = {"flat": 1.0, "written": written}
-    return Demand(amounts, amounts, amounts, {})
-
-
-def _loads(tree: Tree) -> NDArray[np.float64]:
-    """(nodes,) 1 at splits on a feature that no split above has read."""
-    loads, read = np.zeros(tree.size), {0: frozenset[int]()}
-    for level in tree.levels:
-        for node in level.tolist():
-            before = read.pop(node)
-            if tree.left[node] == LEAF:
-                continue
-            feature = int(tree.feature[node])
-            loads[node] = feature not in before
-            read[int(tree.left[node])] = read[int(tree.right[node])] = before | {feature}
-    return loads
-
-
-def ranked(inputs: Inputs) -> Demand:
-    """The demand of the layout `ranked`."""
-    forest = inputs.forest
-    laid = ranks_of(forest, float_bytes=inputs.float_bytes)
-    leaves, slots, common = laid.leaves, laid.slots, _common(forest, len(laid.leaves.trees))
-    apart, numbered, prepared = slots.slot == APART, leaves.kind != "value", _slots(inputs, slots)
-    of_condition = {name: np.where([*apart, False], amounts, 0.0) for name, amounts in _tests(inputs).items()}
-    of_condition |= {"apart": np.append(apart, 0.0), "split": np.append(slots.slot >= 0, 0.0)}
-    flash: Amounts = dict.fromkeys((*of_condition, "leaf", "equal", "long"), 0.0)
-    trees: dict[int, Arrays] = {}
-    for index in leaves.trees:
-        tree, places, number = forest.trees[index], forest.conditions.places[index], leaves.number[index]
-        at_node = {name: np.where(tree.left != LEAF, amounts[places], 0.0) for name, amounts in of_condition.items()}
-        paths = {name: along(tree, amounts) for name, amounts in at_node.items()}
-        values = leaves.table[number, 0] if len(leaves.table) and not numbered else number
-        long = np.where(tree.left == LEAF, values > 255, 0).astype(np.float64)
-        distinct, counts = np.unique(values[(tree.left == LEAF) & ((values != 0) | numbered)], return_counts=True)
-        flash["leaf"] += len(distinct)
-        flash["equal"] += float((counts - 1).sum())
-        _count_leaves(flash, distinct, 2 if numbered else size_of(score_type(forest)))
-        for name, amounts in at_node.items():
-            flash[name] += float(amounts.sum())
-        trees[index] = {**paths, "long": long}
-        if numbered:
-            trees[index]["added"] = _added(forest, index, leaves)[leaves.kind]
-            trees[index]["added_bytes"] = size_of(score_type(forest)) * trees[index]["added"]
-    table = slots.rank_bytes + (leaves.bytes if numbered else 0)
-    flash |= {"table": float(table), "numbered": float(numbered), **common}
-    made = _slots_flash(inputs, slots, float(_slot_bytes(slots, forest)))
-    flash |= {name: amount for name, amount in made.items() if name != "slot_bytes"}
-    stack = _stack(forest) | {"slot_bytes": prepared["slot"] * _slot_bytes(slots, forest)}
-    return Demand(flash, stack, common | prepared, trees)
-
-
-def nodes(inputs: Inputs) -> Demand:
-    """The demand of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
-    forest = inputs.forest
-    laid = nodes_of(forest, float_bytes=inputs.float_bytes)
-    leaves, many = laid.leaves, len(laid.leaves.trees)
-    common = _common(forest, many)
-    far, long = float(laid.jumps > 0), float(laid.single < leaves.count + laid.jumps)
-    slots, width = _slots(inputs, laid.slots), float(_slot_bytes(laid.slots, forest))
-    row = {**common, **slots, "far": far * many, "long": long * many}
-    trees = {}
-    for index in leaves.trees:
-        tree = forest.trees[index]
-        splits = along(tree, (tree.left != LEAF).astype(np.float64))
-        trees[index] = {f"by_{laid.code}": splits, "width": width * splits, **_added(forest, index, leaves)}
-    flash = {
-        "table": float(laid.bytes),
-        f"by_{laid.code}": 1.0,
-        leaves.kind: 1.0,
-        "far": far,
-        "long": long,
-        "width": width,
-        **_slots_flash(inputs, laid.slots, width),
-        **{name: amount for name, amount in common.items() if name != "tree"},
-    }
-    return Demand(flash, _stack(forest) | {"slot_bytes": slots["slot"] * _slot_bytes(laid.slots, forest)}, row, trees)
-
-
-def masks(inputs: Inputs) -> Demand:
-    """The demand of the layout `masks`. Raises OptionError for a forest that it does not hold."""
-    forest = inputs.forest
-    laid = masks_of(forest, float_bytes=inputs.float_bytes)
-    leaves, common, slots = laid.leaves, _common(forest, len(laid.leaves.trees)), _slots(inputs, laid.slots)
-    row = {**common, **slots, "ends": float(len(laid.ends))}
-    trees = {index: _added(forest, index, leaves) for index in leaves.trees}
-    entries = np.zeros(len(forest.conditions))
-    for index in leaves.trees:
-        places = forest.conditions.places[index]
-        entries[np.unique(places[forest.trees[index].left != LEAF])] += 1
-    entries = np.where(laid.slots.slot >= 0, entries, 0.0)
-    mask = max(8, laid.width) // 8
-    threshold = width_of(laid.thresholds)
-    table = len(laid.thresholds) * threshold + len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
-    table += laid.reached.size * width_of(laid.reached.ravel()) + len(laid.ends) * 4
-    table += leaves.bytes + laid.slots.rank_bytes
-    flash = {
-        "table": float(table),
-        leaves.kind: 1.0,
-        "mask_width": float(mask),
-        **_slots_flash(inputs, laid.slots, float(_slot_bytes(laid.slots, forest))),
-        **{name: amount for name, amount in common.items() if name != "tree"},
-    }
-    stack = _stack(forest) | {
-        "slot_bytes": slots["slot"] * _slot_bytes(laid.slots, forest),
-        "mask_bytes": float(mask * len(leaves.trees)),
-    }
-    return Demand(flash, stack, row, trees, {"fails": (entries > 0).astype(np.float64), "entry": entries})
-
-
-def mixed(inputs: Inputs) -> Demand:
-    """The demand of the layout `mixed`. Raises OptionError for a forest that it does not hold, or of which all trees
-    are alike."""
-    forest = inputs.forest
-    top = set(unrolled(forest))
-    parts = [
-        [index for index, tree in enumerate(forest.trees) if len(tree.inner) and (index in top) is unroll]
-        for unroll in (True, False)
-    ]
-    if not all(parts):
-        raise OptionError("--c-layout mixed is for trees of which some become branches", do="use --c-layout branches")
-    above, below = (
-        layout(replace(inputs, forest=replace(forest, trees=tuple(forest.trees[index] for index in some))))
-        for layout, some in zip((branches, nodes), parts, strict=True)
-    )
-    trees = {
-        some[place]: amounts
-        for part, some in zip((above, below), parts, strict=True)
-        for place, amounts in part.trees.items()
-    }
-    apart = {"tops": above.row["tree"]}  # calls of branches; the loop over tables has its own price
-    tables = {"long_number" if name == "long" else name: amount for name, amount in below.flash.items()}
-    return Demand(above.flash | tables | apart, above.stack | below.stack, above.row | below.row | apart, trees)
-
-
-def _slots(inputs: Inputs, slots: Slots) -> Amounts:
+def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
     """What it takes to make the slots of a row."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
-    tests = _tests(inputs)["test"]
+    tests = comparisons(inputs)["test"]
     plain = [slot for slot in slots.slots if slot.condition is None and not slots.ranked]
     kinds = [inputs.kind(slot.feature) for _, slot in slots.ranks]
     return {
         "slot": float(filled),
         "low": float(sum(slot.missing_low for slot in plain)),
-        "slot_double": float(filled * (_slot_bytes(slots, inputs.forest) == 8)),
+        "slot_double": float(filled * (slot_bytes(slots, inputs.forest) == 8)),
         "member": float(inputs.struct * filled),
         "ranks": float(len(ranks)),
         "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks)),
@@ -417,9 +195,9 @@ def _slots(inputs: Inputs, slots: Slots) -> Amounts:
     }
 
 
-def _slots_flash(inputs: Inputs, slots: Slots, width: float) -> Amounts:
-    """The same in flash: ranks are made in a loop, of a struct one after the other. width: bytes of a slot."""
-    row = _slots(inputs, slots)
+def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
+    """The same in flash: ranks are made in a loop, of a struct one after the other."""
+    row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
     steps = {kind: max(cuts for own, cuts in ranked if own == kind).bit_length() for kind, _ in ranked}
@@ -432,20 +210,20 @@ def _slots_flash(inputs: Inputs, slots: Slots, width: float) -> Amounts:
         "rank_member": float(inputs.struct * len(ranked)),
         "slot": filled,
         "low": row["low"],
-        "slot_double": float(_slot_bytes(slots, inputs.forest) == 8),
+        "slot_double": float(width == 8),
         "member": row["member"],
         "slot_bytes": filled * width,
         "codes": row["codes"],
     }
 
 
-def _slot_bytes(slots: Slots, forest: Forest) -> int:
+def slot_bytes(slots: Slots, forest: Forest) -> int:
     if not slots.ranked:
         return size_of(word_type(forest))
     return 1 if max((len(slot.cuts) for slot in slots.slots), default=1) < 256 else 2
 
 
-def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
+def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
     """Additions at each leaf of a tree (nodes,), by the kind of leaves."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
@@ -463,7 +241,7 @@ def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
     return {leaves.kind: added, "added_bytes": size_of(score_type(forest)) * added}
 
 
-def _tests(inputs: Inputs) -> Arrays:
+def comparisons(inputs: Inputs) -> Arrays:
     """Counts for each condition, and 0 for none at the end: elementary comparisons, by what they compare."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
@@ -509,7 +287,7 @@ def _distant(inputs: Inputs) -> list[bool]:
     return far
 
 
-def _common(forest: Forest, trees: int) -> Amounts:
+def common_amounts(forest: Forest, trees: int) -> Amounts:
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
     kind = "" if forest.single else forest.combine.kind
@@ -530,9 +308,10 @@ def _common(forest: Forest, trees: int) -> Amounts:
     }
 
 
-def _stack(forest: Forest) -> Amounts:
+def stack_amounts(inputs: Inputs, slots: Slots | None = None) -> Amounts:
+    """What the arrays of scores, and of slots, take of the stack."""
+    forest = inputs.forest
     arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
-    return {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
-
-
-DEMANDS = {"branches": branches, "calls": calls, "ranked": ranked, "nodes": nodes, "masks": masks, "mixed": mixed}
+    stack = {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
+    filled = {} if slots is None else {"slot_bytes": slot_amounts(inputs, slots)["slot"] * slot_bytes(slots, forest)}
+    return stack | filled

@@ -6,11 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forestc.backends.c.demands import (
+    Demand,
+    additions,
+    common_amounts,
+    slot_amounts,
+    slot_flash,
+    stack_amounts,
+)
+from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import int_type
-from forestc.layouts.masks import HASHES, Masks
+from forestc.forest.ir import LEAF
+from forestc.layouts.masks import HASHES, Masks, masks_of
+from forestc.layouts.slots import width_of
+from hdl_templates import render
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class MasksInC:
         """What marks the last entry of a condition."""
         return 1 << (7 if len(self.masks.reached) <= 128 else 15)
 
-    def lines(self) -> list[str]:
+    def declarations(self) -> list[str]:
         """Declarations before the function of scores."""
         masks, flash = self.masks, self.flash
         places = np.flatnonzero(masks.slots.slot >= 0).tolist()
@@ -48,7 +61,29 @@ class MasksInC:
         flash.add("reached", masks.reached.ravel().tolist())
         self.leaves.add_tables()
         self.slots.add_tables()
-        return [*flash.text, "", *self.slots.lines(), *self._narrow(), "", *self._leaf(), ""]
+        multiplier, shift = HASHES[masks.width]
+        text = render(
+            "c/masks.h.j2",
+            prefix=flash.prefix,
+            kinds=flash.kinds,
+            read=flash.read,
+            masks=masks,
+            mask=self._mask,
+            last=self._last,
+            slot=self.slots.kind,
+            slot_index=int_type(0, len(masks.ends)),
+            entry=int_type(0, len(masks.trees)),
+            leaf_index=self.leaves.index,
+            product="uint32_t" if masks.width == 32 else self._mask,
+            factor=f"UINT{max(16, masks.width)}_C({multiplier})",
+            cut="" if masks.width == 32 else f" & {(1 << masks.width) - 1}u",
+            shift=shift,
+        )
+        return [*flash.text, "", *self.slots.lines(), *text.splitlines(), ""]
+
+    def functions(self) -> list[TreeText]:
+        """None: one loop adds all trees."""
+        return []
 
     def sums(self, into: str) -> list[str]:
         """Statements of the function of scores."""
@@ -64,46 +99,37 @@ class MasksInC:
         ]
         return self.leaves.sums(into, f"{p}_leaf(tree, masks)", declared, first)
 
-    def _narrow(self) -> list[str]:
-        flash, masks = self.flash, self.masks
-        slot, place, entry = int_type(0, len(masks.ends)), flash.kinds["ends"], flash.kinds["firsts"]
-        target = f"masks[tree & {self._last - 1}u]"
-        return [
-            "/* Clears the leaves that a row does not reach. */",
-            f"static inline void {flash.prefix}_narrow(const {self.slots.kind} *slots, volatile {self._mask} *masks)",
-            "{",
-            f"    {slot} slot;",
-            f"    {place} place = 0;",
-            f"    for (slot = 0; slot < {len(masks.ends)}u; slot++) {{",
-            f"        {self.slots.kind} value = slots[slot];",
-            f"        {place} end = {flash.read('ends', 'slot')};",
-            f"        {entry} entry = {flash.read('firsts', 'slot')};",
-            f"        for (; place < end && value >= {flash.read('thresholds', 'place')}; place++) {{",
-            f"            {flash.kinds['trees']} tree;",
-            "            do {",
-            f"                tree = {flash.read('trees', 'entry')};",
-            f"                {target} = ({self._mask})({target} & {flash.read('kept', 'entry')});",
-            "                entry++;",
-            f"            }} while (tree < {self._last}u);",
-            "        }",
-            "        place = end;",
-            "    }",
-            "}",
-        ]
 
-    def _leaf(self) -> list[str]:
-        flash, width = self.flash, self.masks.width
-        multiplier, shift = HASHES[width]
-        kind = "uint32_t" if width == 32 else self._mask
-        cut = "" if width == 32 else f" & {(1 << width) - 1}u"
-        return [
-            "/* The number of the leaf of a tree's lowest bit: products with single bits differ in their top bits. */",
-            f"static inline {flash.kinds['reached']} {flash.prefix}_leaf({self.leaves.index} tree, "
-            f"const volatile {self._mask} *masks)",
-            "{",
-            f"    {kind} mask = masks[tree];",
-            f"    {kind} bit = ({kind})(mask & (~(uint32_t)mask + 1u));",
-            f"    bit = ({kind})((bit * UINT{max(16, width)}_C({multiplier}){cut}) >> {shift});",
-            f"    return {flash.read('reached', f'(uint16_t)tree * {width}u + bit')};",
-            "}",
-        ]
+def masks(context: TreeContext) -> MasksInC | None:
+    """The layout `masks`; None for trees without a split that decides anything."""
+    made = masks_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return MasksInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+
+
+def masks_demand(inputs: Inputs) -> Demand:
+    """The demand of the layout `masks`. Raises OptionError for a forest that it does not hold."""
+    forest = inputs.forest
+    laid = masks_of(forest, float_bytes=inputs.float_bytes)
+    leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))
+    entries = np.zeros(len(forest.conditions))
+    for index in leaves.trees:
+        places = forest.conditions.places[index]
+        entries[np.unique(places[forest.trees[index].left != LEAF])] += 1
+    entries = np.where(laid.slots.slot >= 0, entries, 0.0)
+    mask = max(8, laid.width) // 8
+    table = len(laid.thresholds) * width_of(laid.thresholds) + len(laid.ends) * 4
+    table += len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
+    table += laid.reached.size * width_of(laid.reached.ravel()) + leaves.bytes + laid.slots.rank_bytes
+    return Demand(
+        flash={
+            "table": float(table),
+            leaves.kind: 1.0,
+            "mask_width": float(mask),
+            **slot_flash(inputs, laid.slots),
+            **{name: amount for name, amount in common.items() if name != "tree"},
+        },
+        stack=stack_amounts(inputs, laid.slots) | {"mask_bytes": float(mask * len(leaves.trees))},
+        row={**common, **slot_amounts(inputs, laid.slots), "ends": float(len(laid.ends))},
+        trees={index: additions(forest, index, leaves) for index in leaves.trees},
+        conditions={"fails": (entries > 0).astype(np.float64), "entry": entries},
+    )

@@ -7,11 +7,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from forestc.backends.c.demands import (
+    Demand,
+    additions,
+    along,
+    common_amounts,
+    slot_amounts,
+    slot_bytes,
+    slot_flash,
+    stack_amounts,
+)
+from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import int_type
-from forestc.layouts.nodes import Nodes
+from forestc.forest.ir import LEAF
+from forestc.layouts.nodes import NodeTables, nodes_of
+from hdl_templates import render
 
 
 @dataclass(frozen=True)
@@ -21,9 +37,9 @@ class NodesInC:
     flash: FlashTables
     slots: SlotsInC
     leaves: LeafSums
-    nodes: Nodes
+    nodes: NodeTables
 
-    def lines(self) -> list[str]:
+    def declarations(self) -> list[str]:
         """Declarations before the function of scores."""
         nodes, flash = self.nodes, self.flash
         places = nodes.conditions
@@ -37,18 +53,19 @@ class NodesInC:
         self.slots.add_tables()
         return [*flash.text, "", *self.slots.lines(), *self._walk(), ""]
 
+    def functions(self) -> list[TreeText]:
+        """None: one loop walks all trees."""
+        return []
+
     def sums(self, into: str) -> list[str]:
         """Statements of the function of scores."""
         leaf = f"{self.flash.prefix}_leaf(tree, {self.slots.name})"
         return self.leaves.sums(into, leaf, self.slots.declared, self.slots.filled)
 
     def _walk(self) -> list[str]:
-        nodes, p, macro = self.nodes, self.flash.prefix, self.flash.prefix.upper()
-        leaves, wide = nodes.leaves, nodes.code == "wide"
-        unit = "uint16_t" if wide else "uint8_t"
-        read = f"{macro}_READ16" if wide else f"{macro}_READ8"
-        number = int_type(0, leaves.count + nodes.jumps)
-        tree = int_type(0, max(1, len(nodes.starts)))
+        nodes, flash = self.nodes, self.flash
+        wide, count = nodes.code == "wide", nodes.leaves.count
+        read = f"{flash.prefix.upper()}_READ{16 if wide else 8}"
         if nodes.code == "split":
             threshold = f"{read}(node + 1)"
             if nodes.threshold_bytes == 2:
@@ -57,48 +74,56 @@ class NodesInC:
                 threshold = f"({self.slots.kind}){threshold}"
             test = f"slots[symbol] < {threshold}"
         else:
-            test = f"slots[{self.flash.read('slots', 'symbol')}] < {self.flash.read('thresholds', 'symbol')}"
-        skip = f"{nodes.head}u + {read}(node + {nodes.head - 1})"
-        body = [
-            f"symbol = {read}(node);",
-            f"while (symbol < {nodes.symbols}u) {{",
-            f"    node += {test} ? {nodes.head}u : {skip};",
-            f"    symbol = {read}(node);",
-            "}",
-            f"number = ({number})(symbol - {nodes.symbols}u);",
-        ]
-        if nodes.single < leaves.count + nodes.jumps:
-            high = "(uint32_t)number" if wide else "(unsigned)number"
-            further = f"({high} - {nodes.single}u) << {8 * nodes.unit} | {read}(node + 1)"
-            body += [
-                f"if (number >= {nodes.single}u) {{",
-                f"    number = ({number})({nodes.single}u + ({further}));",
-                "}",
-            ]
-        if nodes.jumps:
-            far = len(nodes.starts) - nodes.jumps
-            at = self.flash.read(
-                "starts",
-                f"number + {far - leaves.count}u" if far >= leaves.count else f"number - {leaves.count - far}u",
-            )
-            body = [
-                "for (;;) {",
-                *(f"    {line}" for line in body),
-                f"    if (number < {leaves.count}u) {{",
-                "        return number;",
-                "    }",
-                f"    node = {p}_nodes + {at};",
-                "}",
-            ]
-        else:
-            body.append("return number;")
-        return [
-            "/* The number of the leaf that a row reaches in a tree. */",
-            f"static inline {number} {p}_leaf({tree} tree, const {self.slots.kind} *slots)",
-            "{",
-            f"    const {unit} *node = {p}_nodes + {self.flash.read('starts', 'tree')};",
-            f"    {unit} symbol;",
-            f"    {number} number;",
-            *(f"    {line}" for line in body),
-            "}",
-        ]
+            test = f"slots[{flash.read('slots', 'symbol')}] < {flash.read('thresholds', 'symbol')}"
+        far = len(nodes.starts) - nodes.jumps - count  # of the first subtree that is jumped to, less its number
+        text = render(
+            "c/nodes.h.j2",
+            prefix=flash.prefix,
+            nodes=nodes,
+            test=test,
+            read=read,
+            number=int_type(0, count + nodes.jumps),
+            tree=int_type(0, max(1, len(nodes.starts))),
+            slot=self.slots.kind,
+            unit=f"uint{8 * nodes.unit}_t",
+            high="(uint32_t)number" if wide else "(unsigned)number",
+            longer=nodes.single < count + nodes.jumps,
+            start=flash.read("starts", "tree"),
+            far=flash.read("starts", f"number {'+' if far >= 0 else '-'} {abs(far)}u"),
+        )
+        return text.splitlines()
+
+
+def nodes(context: TreeContext) -> NodesInC | None:
+    """The layout `nodes`; None for trees without a split that decides anything."""
+    made = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return NodesInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+
+
+def nodes_demand(inputs: Inputs) -> Demand:
+    """The demand of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
+    forest = inputs.forest
+    laid = nodes_of(forest, float_bytes=inputs.float_bytes)
+    leaves, many = laid.leaves, len(laid.leaves.trees)
+    common, width = common_amounts(forest, many), float(slot_bytes(laid.slots, forest))
+    far, long = float(laid.jumps > 0), float(laid.single < leaves.count + laid.jumps)
+    trees = {}
+    for index in leaves.trees:
+        tree = forest.trees[index]
+        splits = along(tree, (tree.left != LEAF).astype(np.float64))
+        trees[index] = {f"by_{laid.code}": splits, "width": width * splits, **additions(forest, index, leaves)}
+    return Demand(
+        flash={
+            "table": float(laid.bytes),
+            f"by_{laid.code}": 1.0,
+            leaves.kind: 1.0,
+            "far": far,
+            "long": long,
+            "width": width,
+            **slot_flash(inputs, laid.slots),
+            **{name: amount for name, amount in common.items() if name != "tree"},
+        },
+        stack=stack_amounts(inputs, laid.slots),
+        row={**common, **slot_amounts(inputs, laid.slots), "far": far * many, "long": long * many},
+        trees=trees,
+    )

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from forestc.backends.c.branches import TreeText, nested
+import numpy as np
+
+from forestc.backends.c.branches import nested
+from forestc.backends.c.demands import (
+    Amounts,
+    Arrays,
+    Demand,
+    additions,
+    along,
+    common_amounts,
+    comparisons,
+    count_leaves,
+    slot_amounts,
+    slot_flash,
+    stack_amounts,
+)
+from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
-from forestc.backends.c.types import constant, int_type
-from forestc.forest.ir import Forest
-from forestc.layouts.ranks import Ranks
+from forestc.backends.c.trees import TreeContext, TreeText
+from forestc.backends.c.types import constant, int_type, score_type, size_of
+from forestc.forest.ir import LEAF
+from forestc.layouts.ranks import Ranks, ranks_of
 from forestc.layouts.slots import ALWAYS, APART, NEVER
+from hdl_templates import render
 
 REACH = 32  # slots that a load of Thumb reaches from one pointer
 
@@ -22,33 +39,30 @@ class RankedInC:
     """A tree takes the sum so far and returns it with its leaf added, so that callers keep it where it is; or, if it
     has several outputs, returns the number of its leaf, which one function adds. flash: the tables' text."""
 
-    forest: Forest
     flash: FlashTables
     slots: SlotsInC
     leaves: LeafSums
     ranks: Ranks
 
-    def lines(self) -> list[str]:
+    def declarations(self) -> list[str]:
         """Declarations before the trees."""
         if self._numbered:
             self.leaves.add_tables()
         self.slots.add_tables()
-        made = [*self.flash.text, "", *self.slots.lines()]
-        if self._far:
-            names = {"PREFIX": self._macro(""), "KIND": self.slots.kind, "REACH": str(REACH)}
-            made += [*re.sub("|".join(names), lambda name: names[name[0]], _FAR).splitlines(), ""]
-        if self._numbered:
-            made += [
-                "/* Adds a leaf. */",
-                f"static inline void {self.flash.prefix}_add({self._number} leaf, {self.leaves.score} *scores)",
-                "{",
-                *(f"    {line}" for line in self.leaves.added("scores", "leaf")),
-                "}",
-                "",
-            ]
-        return made
+        text = render(
+            "c/ranked.h.j2",
+            prefix=self.flash.prefix,
+            macro=self._macro(""),
+            slot=self.slots.kind,
+            far=self._far,
+            reach=REACH,
+            number=self._number,
+            score=self.leaves.score,
+            added=self.leaves.added("scores", "leaf") if self._numbered else [],
+        )
+        return [*self.flash.text, "", *self.slots.lines(), *text.splitlines()]
 
-    def trees(self) -> list[TreeText]:
+    def functions(self) -> list[TreeText]:
         """The functions of trees."""
         return [self._tree(index) for index in self.ranks.leaves.trees]
 
@@ -60,7 +74,7 @@ class RankedInC:
         lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(starts)]
         lines += self.slots.filled if self._ranked else []
         given = ", ".join(["x"] * self._reads_x + [self._macro("GIVEN") if self._far else "slots"] * self._ranked)
-        outputs = {index: self.forest.trees[index].outputs[0] for index in leaves.trees}
+        outputs = {index: self.leaves.forest.trees[index].outputs[0] for index in leaves.trees}
         for index, after in zip(leaves.trees, [*leaves.trees[1:], -1], strict=True):
             call = f"{self.flash.prefix}_tree_{index}"
             if self._numbered:
@@ -125,7 +139,7 @@ class RankedInC:
             value = int(table[number, 0]) if len(table) else number
             return [f"return ({self._sum})(sum + {constant(value)});" if value else "return sum;"]
 
-        body = nested(self.forest, index, self._condition, leaf)
+        body = nested(self.leaves.forest, index, self._condition, leaf)
         takes = [] if self._numbered else [f"{self._sum} sum"]
         if self._reads_x:
             takes.append(self.slots.x)
@@ -142,13 +156,39 @@ class RankedInC:
         )
 
 
-_FAR = """/* The slots; in Thumb by two pointers, as a load of 2 bytes reaches REACH from one. */
-#if defined(__thumb__)
-#define PREFIXSLOTS const KIND *slots, const KIND *far_slots
-#define PREFIXFAR(k) far_slots[(k) - REACH]
-#define PREFIXGIVEN slots, slots + REACH
-#else
-#define PREFIXSLOTS const KIND *slots
-#define PREFIXFAR(k) slots[k]
-#define PREFIXGIVEN slots
-#endif"""
+def ranked(context: TreeContext) -> RankedInC | None:
+    """The layout `ranked`; None for trees without a split that decides anything."""
+    made = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return RankedInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+
+
+def ranked_demand(inputs: Inputs) -> Demand:
+    """The demand of the layout `ranked`."""
+    forest = inputs.forest
+    laid = ranks_of(forest, float_bytes=inputs.float_bytes)
+    leaves, slots, common = laid.leaves, laid.slots, common_amounts(forest, len(laid.leaves.trees))
+    apart, numbered = slots.slot == APART, leaves.kind != "value"
+    of_condition = {name: np.where([*apart, False], amounts, 0.0) for name, amounts in comparisons(inputs).items()}
+    of_condition |= {"apart": np.append(apart, 0.0), "split": np.append(slots.slot >= 0, 0.0)}
+    flash: Amounts = dict.fromkeys((*of_condition, "leaf", "equal", "long"), 0.0)
+    trees: dict[int, Arrays] = {}
+    for index in leaves.trees:
+        tree, places, number = forest.trees[index], forest.conditions.places[index], leaves.number[index]
+        at_node = {name: np.where(tree.left != LEAF, amounts[places], 0.0) for name, amounts in of_condition.items()}
+        paths = {name: along(tree, amounts) for name, amounts in at_node.items()}
+        values = leaves.table[number, 0] if len(leaves.table) and not numbered else number
+        long = np.where(tree.left == LEAF, values > 255, 0).astype(np.float64)
+        distinct, counts = np.unique(values[(tree.left == LEAF) & ((values != 0) | numbered)], return_counts=True)
+        flash["leaf"] += len(distinct)
+        flash["equal"] += float((counts - 1).sum())
+        count_leaves(flash, distinct, 2 if numbered else size_of(score_type(forest)))
+        for name, amounts in at_node.items():
+            flash[name] += float(amounts.sum())
+        trees[index] = {**paths, "long": long}
+        if numbered:
+            trees[index]["added"] = additions(forest, index, leaves)[leaves.kind]
+            trees[index]["added_bytes"] = size_of(score_type(forest)) * trees[index]["added"]
+    table = slots.rank_bytes + (leaves.bytes if numbered else 0)
+    flash |= {"table": float(table), "numbered": float(numbered), **common}
+    flash |= {name: amount for name, amount in slot_flash(inputs, slots).items() if name != "slot_bytes"}
+    return Demand(flash, stack_amounts(inputs, slots), common | slot_amounts(inputs, slots), trees)

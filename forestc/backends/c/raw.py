@@ -129,13 +129,13 @@ def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
 
     types: of each column of the rows. Its features have the types' number types; one of integers is never missing.
     """
-    maps = [_Words(forest, index, types[place]) for index, place in enumerate(forest.places)]
-    features = tuple(map(_Words.retyped, maps))
+    maps = [_RawWords(forest, index, types[place]) for index, place in enumerate(forest.places)]
+    features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
     return replace(forest, features=features, trees=trees)
 
 
-def _tree(tree: Tree, maps: Sequence[_Words]) -> Tree:
+def _tree(tree: Tree, maps: Sequence[_RawWords]) -> Tree:
     threshold, sets, members = tree.threshold.copy(), list(tree.sets), dict[tuple[int, int], int]()
     set_index = tree.set_index.copy()
     inner = tree.inner
@@ -155,7 +155,7 @@ def _tree(tree: Tree, maps: Sequence[_Words]) -> Tree:
     return replace(tree, threshold=threshold, set_index=set_index, sets=tuple(new), missing_left=missing_left)
 
 
-class _Words:
+class _RawWords:
     """A feature's words as raw values of a type."""
 
     def __init__(self, forest: Forest, index: int, kind: RawType) -> None:

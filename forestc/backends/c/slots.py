@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forestc.backends.c.conditions import Conditions
+from forestc.backends.c.conditions import ConditionsInC
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.types import FLOATS, constant, int_type, word_type
 from forestc.forest.numbers import word_range
 from forestc.layouts.slots import Slot, Slots
+from hdl_templates import render
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class SlotsInC:
     """conditions: of the forest whose trees are tables. flash: where the tables of ranks are. x: the text of the
     parameter x."""
 
-    conditions: Conditions
+    conditions: ConditionsInC
     flash: FlashTables
     slots: Slots
     x: str
@@ -88,10 +89,10 @@ class SlotsInC:
         if self.in_place:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
-        before, body, loop = list[str](), list[str](), list[str]()
-        for input_kind, ranks in self._by_kind().items():
-            before += self._rank(input_kind, ranks)
-            loop += self._ranks(input_kind, ranks)
+        ranks, body, loop = list[dict[str, object]](), list[str](), list[str]()
+        for input_kind, ranked in self._by_kind().items():
+            ranks.append(self._rank(input_kind, ranked))
+            loop += self._ranks(input_kind, ranked)
         for place, slot in enumerate(self.slots.slots):
             if slot.condition is not None:
                 body.append(f"slots[{place}] = ({kind})!({self.conditions.of(slot.condition)});")
@@ -107,47 +108,24 @@ class SlotsInC:
             body.append("(void)x;")
         if not self.slots.slots:
             body.append("(void)slots;")
-        return [
-            *before,
-            "/* What the splits compare. */",
-            f"static inline void {p}_fill({self.x}, {kind} *slots)",
-            "{",
-            *(f"    {line}" for line in body),
-            "}",
-            "",
-        ]
+        return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
-    def _rank(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> list[str]:
-        """The function that ranks a value of a type among some cuts: each step halves them, without a loop."""
+    def _rank(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> dict[str, object]:
+        """The view of the function that ranks a value of a type among some cuts."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
-        key, turned = kind, list[str]()
-        if floats is not None:
-            key, sign = f"int{floats.bits}_t", f"INT{floats.bits}_C({(1 << (floats.bits - 1)) - 1})"
-            turned = ["if (key < 0) {", f"    key ^= {sign};", "}"]
-            if any(self.inputs.forest.features[slot.feature].missing for _, slot in ranks):
-                absent = f"(key & {sign}) > INT{floats.bits}_C({floats.infinity})"
-                turned = [f"if ({absent}) {{", f"    key = {sign};", "}", *turned]
-        body, step = list[str](), max(_step(slot) for _, slot in ranks) // 2
-        while step:
-            cut = self.flash.read_at(table, f"at + {step - 1}" if step > 1 else "at")
-            body += [f"if (step > {step}u && {cut} <= key) {{", f"    at += {step};", "}"]
-            step //= 2
-        what = "a value" if floats is None else "a float's bits, ordered as integers"
-        return [
-            f"/* How many of a feature's cuts are not above {what}. step: the largest power of 2 in their count. */",
-            f"static inline {self.kind} {self.flash.prefix}_rank_{kind}"
-            f"({key} key, const {self.flash.kinds[table]} *cuts, {self.kind} count, {self.kind} step)",
-            "{",
-            f"    const {self.flash.kinds[table]} *at = cuts;",
-            *(f"    {line}" for line in turned),
-            f"    if ({self.flash.read_at(table, 'at + (count - step)')} <= key) {{",
-            "        at += count - step + 1;",
-            "    }",
-            *(f"    {line}" for line in body),
-            f"    return ({self.kind})(at - cuts);",
-            "}",
-            "",
-        ]
+        steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
+        return {
+            "kind": kind,
+            "key": kind if floats is None else f"int{floats.bits}_t",
+            "floats": floats,
+            "missing": any(self.inputs.forest.features[slot.feature].missing for _, slot in ranks),
+            "cut": self.flash.kinds[table],
+            "last": self.flash.read_at(table, "at + (count - step)"),
+            "steps": [
+                (1 << bit, self.flash.read_at(table, f"at + {(1 << bit) - 1}" if bit else "at"))
+                for bit in reversed(range(steps))
+            ],
+        }
 
     def _ranks(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> list[str]:
         """Statements that rank the features of a type."""

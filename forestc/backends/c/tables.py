@@ -18,9 +18,6 @@ class FlashTables:
     kinds: dict[str, str] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.text += [*_FLASH.replace("PREFIX", self.prefix.upper()).splitlines(), ""]
-
     def add(self, name: str, values: Sequence[int], kind: str | None = None) -> None:
         """A table. kind: of its entries; by default the smallest that holds them."""
         kind = kind or int_type(min(0, *values), max(0, *values))
@@ -44,20 +41,3 @@ class FlashTables:
         kind = self.kinds[name]
         text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({address})"
         return f"({kind}){text}" if not kind.startswith("u") else text
-
-
-_FLASH = """/* On AVR, constants are read from flash memory by functions of their own. */
-#if defined(__AVR__)
-#include <avr/pgmspace.h>
-#define PREFIX_FLASH PROGMEM
-#define PREFIX_READ8(at) pgm_read_byte(at)
-#define PREFIX_READ16(at) pgm_read_word(at)
-#define PREFIX_READ32(at) pgm_read_dword(at)
-#define PREFIX_READ64(at) ((uint64_t)pgm_read_dword(at) | (uint64_t)pgm_read_dword((const char *)(at) + 4) << 32)
-#else
-#define PREFIX_FLASH
-#define PREFIX_READ8(at) (*(at))
-#define PREFIX_READ16(at) (*(at))
-#define PREFIX_READ32(at) (*(at))
-#define PREFIX_READ64(at) (*(at))
-#endif"""

@@ -30,7 +30,7 @@ _SHARES = {
 
 
 @dataclass
-class Shown:
+class ValuesInC:
     """The values of a header beside its scores. probabilities: whether they are probabilities, else values of a
     regression. count: their number. kind: their C type. step: the value of 1. bound: the largest error against the
     exact link of the integer scores. lines: C statements from `scores` to `out`."""
@@ -64,7 +64,7 @@ class Shown:
         return not self.probabilities and self.count == 1
 
 
-def shown(forest: Forest, prefix: str, kind: CValues) -> Shown | None:
+def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
     """The probabilities of a classifier, or the values of a regression; None without a function for its link, so that
     the header has only scores."""
     if kind == "none" or forest.combine.kind == "vote":
@@ -82,7 +82,7 @@ def shown(forest: Forest, prefix: str, kind: CValues) -> Shown | None:
             bounds.append(bound)
         c_type, step, rounding = _SHARES[kind]
         count = sum(max(len(t.part.classes), t.part.stop - t.part.start) for t in made)
-        return Shown(True, count, c_type, step, _upwards(max(bounds) + rounding), lines)
+        return ValuesInC(True, count, c_type, step, _upwards(max(bounds) + rounding), lines)
     return made[0].values()
 
 
@@ -238,7 +238,7 @@ class _Target:
         ]
         return width * rate.error + UNIT / 2
 
-    def values(self) -> Shown | None:
+    def values(self) -> ValuesInC | None:
         """The values of a regression."""
         part = self.part
         match part.link.kind:
@@ -253,10 +253,10 @@ class _Target:
                     return None
                 c_type, step, rounding = _SHARES[self.kind]
                 count = part.stop - part.start
-                return Shown(False, count, c_type, step, _upwards(bound + rounding), lines)
+                return ValuesInC(False, count, c_type, step, _upwards(bound + rounding), lines)
         return None
 
-    def _linear(self) -> Shown | None:
+    def _linear(self) -> ValuesInC | None:
         shift, count = self.part.link.shift, self.part.stop - self.part.start
         most = max(1, *(abs(end) for reach in self.reaches for end in reach))
         reach = most * abs(self.scale) + abs(shift)
@@ -266,10 +266,10 @@ class _Target:
             if not 2.0**-100 < reach < 2.0**100:
                 return None
             text = f"(float)@ * {_float(self.scale)}" + (f" - {_float(shift)}" if shift else "")
-            return Shown(False, count, "float", 1.0, _upwards(5 * _FLOAT * reach), self._stored(text, count))
+            return ValuesInC(False, count, "float", 1.0, _upwards(5 * _FLOAT * reach), self._stored(text, count))
         c_type, text, step, drop = self._fixed("@", self.scale, reach)
         bound = step * (0.5 + (most + 1) * 0.5 / 2.0**drop)
-        return Shown(False, count, c_type, step, _upwards(bound), self._stored(text, count))
+        return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
         """C that gives `slope * value`, minus the link's shift, in fixed point: its type, its text, the value of 1, and
@@ -289,7 +289,7 @@ class _Target:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
-    def _exponential(self) -> Shown | None:
+    def _exponential(self) -> ValuesInC | None:
         """2^(c * score), as its largest value times a power of 2 that falls with the distance from the largest
         score."""
         link, count = self.part.link, self.part.stop - self.part.start
@@ -309,10 +309,12 @@ class _Target:
             if not 2.0**-60 < reach < 2.0**100:
                 return None
             text = f"(float){power} * {_float(sign * largest * UNIT)}" + (f" - {_float(shift)}" if shift else "")
-            return Shown(False, count, "float", 1.0, _upwards(error + 5 * _FLOAT * reach), self._stored(text, count))
+            return ValuesInC(
+                False, count, "float", 1.0, _upwards(error + 5 * _FLOAT * reach), self._stored(text, count)
+            )
         c_type, text, step, drop = self._fixed(power, sign * largest * UNIT, reach)
         bound = error + step * (0.5 + 2.0 ** (31 - drop) * 0.5 + 2.0**-drop)
-        return Shown(False, count, c_type, step, _upwards(bound), self._stored(text, count))
+        return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
 
 def _fraction(reach: float, bits: int) -> int:

@@ -1,0 +1,76 @@
+"""What every layout of trees in C starts from, and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+from forestc.backends.c.conditions import ConditionsInC
+from forestc.backends.c.inputs import Inputs
+from forestc.backends.c.leaves import LeafSums
+from forestc.backends.c.slots import SlotsInC
+from forestc.backends.c.tables import FlashTables
+from forestc.forest.ir import Forest
+from forestc.layouts.leaves import Leaves
+from forestc.layouts.slots import Slots
+
+
+@dataclass(frozen=True)
+class TreeText:
+    """A function: its name, result, parameters and statements."""
+
+    name: str
+    result: str
+    takes: str
+    body: list[str]
+
+
+@dataclass(frozen=True)
+class TreeContext:
+    """The trees of a header. prefix: of its names. score: the C type of scores."""
+
+    prefix: str
+    inputs: Inputs
+    score: str
+
+    @property
+    def forest(self) -> Forest:
+        return self.inputs.forest
+
+    @cached_property
+    def conditions(self) -> ConditionsInC:
+        """The C of the forest's conditions."""
+        return ConditionsInC(self.prefix, self.inputs)
+
+    @property
+    def x(self) -> str:
+        """The declaration of the parameter x."""
+        array = f"x[{self.prefix.upper()}_INPUTS]"
+        return f"const {self.inputs.type} {'*x' if self.inputs.struct else array}"
+
+    def tables(self, slots: Slots, leaves: Leaves) -> tuple[FlashTables, SlotsInC, LeafSums]:
+        """The parts of a layout of tables: no table yet, the slots that its conditions compare, its leaves."""
+        flash = FlashTables(self.prefix)
+        return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
+
+    def only(self, trees: list[int]) -> TreeContext:
+        """The same of some of the trees. Their sums still need the type for all."""
+        forest = replace(self.forest, trees=tuple(self.forest.trees[index] for index in trees))
+        return replace(self, inputs=replace(self.inputs, forest=forest))
+
+
+class TreesInC(Protocol):
+    """The C of trees in a layout."""
+
+    def declarations(self) -> list[str]:
+        """Lines before the functions of trees."""
+        ...
+
+    def functions(self) -> list[TreeText]:
+        """The functions of trees, if each has one."""
+        ...
+
+    def sums(self, into: str) -> list[str]:
+        """Statements of the function of scores that add all trees. into: the array of sums."""
+        ...
