@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targets) of several targets
 
 
 @dataclass(frozen=True)
