@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,14 +13,29 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from forestc.errors import RowsError
-from forestc.rows.data_table import BATCH_ROWS, readable
 from forestc.rows.frames import PREVIEW
+
+BATCH_ROWS = 16384  # rows of a batch, at most
+_UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+@contextmanager
+def readable(where: Path | str, what: str = "can't be read", do: str = "") -> Iterator[None]:
+    """Raises RowsError for what libraries raise on damaged files."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise RowsError(f"{what} ({reason})", where=str(where), do=do) from None
 
 
 @dataclass(frozen=True)
 class ArrowFiles:
-    """A file or folder, or one row group of a Parquet file, as a `DataTable`. It can be pickled. form: parquet or ipc
-    (Arrow). path: absolute, so that other machines find it."""
+    """The table of a file or folder, or of one row group of a Parquet file. It can be pickled.
+
+    where: what messages call it. path: absolute, so that other machines find it. form: parquet or ipc (Arrow). names:
+    of the columns. headed, nulls: as in `CsvTable`; here the columns always have names, and no text is a missing value.
+    """
 
     where: str
     path: str
@@ -34,6 +52,7 @@ class ArrowFiles:
             return replace(files, names=tuple(files._dataset().schema.names))
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Some of the columns, from the first row on; see `CsvTable.batches`."""
         from pyarrow import dataset  # half a second, and only some formats need it
 
         options: dict[str, Any] = {"columns": list(columns), "batch_size": BATCH_ROWS}
@@ -63,6 +82,7 @@ class ArrowFiles:
                 first += rows
 
     def head(self) -> pa.Table:
+        """Some first rows of all columns."""
         with readable(self.where):
             return self._dataset().head(PREVIEW)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from forestc.errors import RowsError
-from forestc.rows.data_table import readable
+from forestc.rows.arrow_files import readable
 from forestc.rows.labels import is_number
 
 MOST_LINE_BYTES = 128 << 20  # of the first line
@@ -31,8 +31,12 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A CSV file as a `DataTable`. kinds: the Arrow types that pyarrow sees in the columns' first values; of a wide
-    file, in those of the columns asked for so far. block: bytes to parse at a time."""
+    """The table of a CSV file.
+
+    names: of the columns. headed: whether these are the file's own; else columns go by position. kinds: the Arrow types
+    that pyarrow sees in the columns' first values; of a wide file, in those of the columns asked for so far. block:
+    bytes to parse at a time. nulls: texts that mean a missing value, unless they are the name of a category.
+    """
 
     path: Path
     names: tuple[str, ...]
@@ -63,6 +67,7 @@ class CsvTable:
         return str(self.path)
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Some of the columns, from the first row on. texts: those of them that hold text."""
         with self._faults():
             unseen = [name for name in columns if name not in texts and name not in self.kinds]
             if unseen:
@@ -76,6 +81,7 @@ class CsvTable:
         return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()  # True and False
 
     def head(self) -> pa.Table:
+        """Some first rows of all columns."""
         with readable(self.path):
             return pa.Table.from_batches(list(islice(self._reader(None), 1)))
 

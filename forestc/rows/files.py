@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
-from forestc.rows.arrow_files import ArrowFiles
+from forestc.rows.arrow_files import BATCH_ROWS, ArrowFiles, readable
 from forestc.rows.batches import ArrayRows, Batch, Labels, Rows
 from forestc.rows.columns import find_columns, some_names, unique_names
-from forestc.rows.data_table import BATCH_ROWS, DataTable, readable
+from forestc.rows.csv_table import CsvTable
 from forestc.rows.encode import numeric
 from forestc.rows.frames import WHERE, FrameTable, frame_numbers, refuse_mixed_categories
 from forestc.rows.labels import (
@@ -55,7 +55,7 @@ class TableRows:
     names: as in ArrayRows.
     """
 
-    table: DataTable
+    table: CsvTable | ArrowFiles
     wanted: tuple[str | None, ...]
     truth: tuple[str, ...]
     targets: Targets
@@ -229,7 +229,7 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     return replace(_array_rows(numeric(forest, table.rows), truth, forest, table.where), whole=whole)
 
 
-def _table_rows(table: DataTable, forest: Forest, label: str | Sequence[str] | None) -> TableRows:
+def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Sequence[str] | None) -> TableRows:
     """Rows of a file. Raises RowsError for columns that do not match the model."""
     unique_names(table.names, table.where)
     targets = targets_of(forest)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError, check_exists
 from forestc.forest.ir import Forest
-from forestc.rows.arrow_files import ArrowFiles
+from forestc.rows.arrow_files import ArrowFiles, readable
 from forestc.rows.csv_table import CsvTable
-from forestc.rows.data_table import readable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
