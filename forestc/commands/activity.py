@@ -13,7 +13,7 @@ from forestc.errors import OptionError
 from forestc.forest.conditions import Below, Test
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import NumberType, word_value
-from forestc.inputs.activity import Activity, counted_activity
+from forestc.inputs.activity import ForestActivity, counted_activity
 from forestc.inputs.activity import activity as activity_under
 from forestc.options.commands import ActivityOptions
 from forestc.options.fields import takes
@@ -71,7 +71,7 @@ def activity(options: ActivityOptions) -> Shown:
     return Shown(figures, partial(activity_tables, str(design.manifest["name"])))
 
 
-def _comparators(forest: Forest, activity: Activity) -> list[dict[str, Any]]:
+def _comparators(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
     figures = []
     for place, condition in enumerate(forest.conditions):
         feature, test = forest.features[condition.feature], condition.test
@@ -88,7 +88,7 @@ def _comparators(forest: Forest, activity: Activity) -> list[dict[str, Any]]:
     return sorted(figures, key=lambda comparator: -comparator["toggle_rate"])
 
 
-def _trees(forest: Forest, activity: Activity) -> list[dict[str, Any]]:
+def _trees(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
     figures, comparisons = [], activity.comparisons(forest).tolist()
     for index, tree in enumerate(forest.trees):
         leaf = tree.left == LEAF

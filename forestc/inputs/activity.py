@@ -23,7 +23,7 @@ Event = dict[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Activity:
+class ForestActivity:
     """Probabilities, each with whether it is exact under an input model or counted on `count` rows.
 
     conditions: (distinct conditions,) that a row goes left; exact_conditions: (distinct conditions,). toggles:
@@ -55,7 +55,7 @@ class Activity:
         return np.array(depths)
 
 
-def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Activity:
+def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> ForestActivity:
     """Activity of a quantized forest on independent rows of an input model. model: the forest that was quantized.
 
     A condition or leaf is exact where all of its thresholds are cuts of the input model; one on categories is counted.
@@ -86,7 +86,7 @@ def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRA
     )
 
 
-def counted_activity(forest: Forest, rows: Rows) -> Activity:
+def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
     """Activity of a quantized forest counted on raw rows, toggles in their order. Raises RowsError without any row."""
     coverage, walked, table = Coverage.of(forest), walked_trees(forest), tuple(forest.conditions)
     ones, changes = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
@@ -111,7 +111,7 @@ def counted_activity(forest: Forest, rows: Rows) -> Activity:
     if not count:
         raise RowsError("there are no rows", do="give at least one row")
     labels = chosen / count if chosen.any() else np.zeros(0)
-    return Activity(
+    return ForestActivity(
         conditions=ones / count,
         exact_conditions=np.zeros(len(table), dtype=bool),
         toggles=changes / max(1, count - 1),

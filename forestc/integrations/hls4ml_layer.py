@@ -153,7 +153,7 @@ def prepare(model: Any, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> A
     while features in makers and makers[features].op_type in ("Cast", "Identity"):  # hls4ml converts types itself
         features = makers[features].input[0]
     head = [node for node in graph.node if node not in tail and node.op_type not in ("Cast", "Identity")]
-    return _Writer(model, features).written(head, forest, outputs, leaf_bits, n_in, n_out)
+    return _LayerWriter(model, features).written(head, forest, outputs, leaf_bits, n_in, n_out)
 
 
 def _results(forest: Forest, outputs: str) -> int:
@@ -171,7 +171,7 @@ def _width(graph: Any, name: str) -> int:
     raise ModelError(f"the trees' input {name[:60]!r} has no known number of columns", do="give the input's shape")
 
 
-class _Writer:
+class _LayerWriter:
     """Writes the prepared model, with unique plain identifiers as names, and with all shapes."""
 
     def __init__(self, model: Any, features: str) -> None:

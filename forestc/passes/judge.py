@@ -18,7 +18,7 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
-from forestc.rows.batches import FirstRows, Rows
+from forestc.rows.batches import Rows, RowsAt
 
 ERRORS = 1.0  # standard errors that count as lost; more keep the word more often, and make designs larger
 
@@ -114,7 +114,7 @@ class Judge:
 
     def first(self, count: int) -> Judge:
         """The same judge on the first `count` rows."""
-        return Judge(self.model, FirstRows(self.held_out, count))
+        return Judge(self.model, RowsAt(self.held_out, np.arange(count)))
 
     def of(self, forest: Forest) -> Loss:
         """The loss of a forest against the model."""

@@ -16,21 +16,21 @@ WITHOUT_PRUNING = "a model without pruning (-O1)"  # where the study trains mode
 
 
 @dataclass(frozen=True)
-class Answer:
+class Advice:
     """first: which design, and the model as it is. beside: the next smaller and the next more accurate design."""
 
     first: tuple[Words, ...]
     beside: tuple[Words, ...]
 
 
-def answer(study: Study) -> Answer | None:
+def answer(study: Study) -> Advice | None:
     """None for a study without a front or without accuracies."""
     chosen = choice(study)
     if chosen is None:
         return None
     head = _head(study, chosen)
     beside = [("Next smaller: ", chosen.smaller), ("Next more accurate: ", chosen.better)]
-    return Answer(
+    return Advice(
         (*_misfit(study, chosen), _of(chosen, head, chosen.taken), *_room(study, chosen), *_compared(study, chosen)),
         tuple(_of(chosen, head, trial) for head, trial in beside if trial is not None),
     )

@@ -17,6 +17,7 @@ from forestc.report.tables import (
     firmware_tables,
     level_tables,
     pass_tables,
+    quality_rows,
     synth_tables,
     visible,
 )
@@ -111,9 +112,7 @@ def _accuracy(figures: Mapping[str, Any]) -> list[str]:
     both = [on_given] if held_out is None else [on_given, held_out]
     rows = [
         ("rows", *(f"{on['rows']}" for on in both)),
-        (f"{figures['measure']} of the model", *(_share(on["model"]) for on in both)),
-        (f"{figures['measure']} of the compiled forest", *(_share(on["compiled"]) for on in both)),
-        ("agreement with the model", *(_share(on["agreement"]) for on in both)),
+        *quality_rows(figures["measure"], both, " of the model", " of the compiled forest", _share),
     ]
     if on_given["largest_error"] is not None:
         rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # tables are made of what commands give them
 
 T = TypeVar("T")
 MOST_COMPARATORS = 20  # in the table of those that change most
+VERDICTS = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
 
 
 def table(
@@ -74,6 +75,19 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
+def quality_rows(
+    measure: str,
+    on: Sequence[Mapping[str, Any]],
+    model: str = ", model",
+    compiled: str = ", compiled",
+    text: Callable[[float | None], str] = share,
+) -> list[tuple[str, ...]]:
+    """The rows of a table that compare a design with its model. on: figures for each column. model, compiled: what
+    follows the measure's name. text: of a share."""
+    names = {"model": measure + model, "compiled": measure + compiled, "agreement": "agreement with the model"}
+    return [(name, *(text(figures[key]) for figures in on)) for key, name in names.items()]
+
+
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
     """Two columns: what, figure."""
     rows = [(key.replace("_", " "), shown(value)) for key, value in figures.items()]
@@ -114,10 +128,8 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
     measured = figures["measured"]
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
-    quality_rows = [
-        (f"{quality}, model", *(share(on["model"]) for on in both)),
-        (f"{quality}, compiled", *(share(on["compiled"]) for on in both)),
-        ("agreement with the model", *(share(on["agreement"]) for on in both)),
+    summary = [
+        *quality_rows(quality, both),
         ("rows measured on", *(f"{on['rows']:,}" for on in both)),
     ]
     hardware = set(figures["targets"]) != {"c"}
@@ -136,7 +148,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
     title = f"{'measured on' if generated else 'the given rows are'} {MEASURED_ON[measured['measured_on']]}"
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
-        table(title, heads, quality_rows),
+        table(title, heads, summary),
         *level_tables(figures["level"], table),
         *pass_tables(figures["passes"], table, hardware=hardware),
         *estimate_tables(figures.get("estimate", []), table),
@@ -396,9 +408,7 @@ def check_tables(result: CheckResult) -> list[Table | Text]:
     on_rows = []
     if (agreed := result.agreement) is not None:
         summary = [
-            (f"{agreed.measure}, model", share(agreed.model)),
-            (f"{agreed.measure}, compiled", share(agreed.compiled)),
-            ("agreement with the model", share(agreed.agreement)),
+            *quality_rows(agreed.measure, [vars(agreed)]),
             ("rows", f"{agreed.rows:,}"),
         ]
         if agreed.largest_error is not None:
@@ -413,8 +423,7 @@ def check_tables(result: CheckResult) -> list[Table | Text]:
         cores = [f"the {kind} core" for kind in ("Verilog", "VHDL") if kind.lower() in names]
         cores += ["the engine's image, walked by its step,"] if "image" in names else []
         covered = " and ".join(cores) or "the netlist, no written file,"
-        titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
-        title = titles[result.proof.verdict]
+        title = VERDICTS[result.proof.verdict]
         if result.proof.verdict == "undecided" and any(engine.differences for engine in result.engines.values()):
             title = "not proved, and refuted by a vector of an engine"
         proof.append(table(f"{covered} equal to the quantized forest: {title}", ("part", "proved", "seconds"), parts))

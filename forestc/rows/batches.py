@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targets) of several targets
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,11 @@ class Batch:
     """
 
     X: NDArray[np.float64]
-    truth: NDArray[Any] | None = None
+    truth: Labels | None = None
+
+    def of(self, chosen: slice | NDArray[np.generic]) -> Batch:
+        """Some of these rows: those of a slice, of a mask, or at places."""
+        return Batch(self.X[chosen], None if self.truth is None else self.truth[chosen])
 
 
 class Rows(Protocol):
@@ -37,15 +43,15 @@ class ArrayRows:
     those who train on them."""
 
     X: NDArray[np.float64]
-    truth: NDArray[Any] | None = None
+    truth: Labels | None = None
     size: int = 32768
     names: tuple[str, ...] = ()
     whole: NDArray[np.float64] | None = None
 
     def batches(self) -> Iterator[Batch]:
+        whole = Batch(self.X, self.truth)
         for start in range(0, len(self.X), self.size):
-            end = start + self.size
-            yield Batch(self.X[start:end], None if self.truth is None else self.truth[start:end])
+            yield whole.of(slice(start, start + self.size))
 
 
 S = TypeVar("S")
@@ -113,7 +119,7 @@ class Some:
             chosen = self.chosen(first, len(batch.X))
             first += len(batch.X)
             if chosen.any():
-                yield Batch(batch.X[chosen], None if batch.truth is None else batch.truth[chosen])
+                yield batch.of(chosen)
 
     def chosen(self, first: int, count: int) -> NDArray[np.bool_]:
         """Which of the rows first .. first + count - 1, which count from 0."""
@@ -139,9 +145,7 @@ class _OfSome:
         chosen = self.some.chosen(first, len(batch.X))
         held = first // self.some.every
         if chosen.any():
-            truth = None if batch.truth is None else batch.truth[chosen]
-            part = Batch(batch.X[chosen], truth)
-            self.task.update(state, part, held if self.some.held_out else first - held)
+            self.task.update(state, batch.of(chosen), held if self.some.held_out else first - held)
 
     def merge(self, state: object, other: object) -> None:
         self.task.merge(state, other)
@@ -160,40 +164,23 @@ class FitAndHeldOut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FirstRows:
-    """The first rows of others."""
+class RowsAt:
+    """The rows at some places, which ascend and count from 0."""
 
     rows: Rows
-    count: int
+    places: NDArray[np.int64]
 
     def batches(self) -> Iterator[Batch]:
-        room = self.count
-        for batch in self.rows.batches():
-            if room <= 0:
-                return
-            yield Batch(batch.X[:room], None if batch.truth is None else batch.truth[:room])
-            room -= len(batch.X)
-
-
-@dataclass(frozen=True)
-class Spaced:
-    """`most` of `count` rows, evenly spaced."""
-
-    rows: Rows
-    most: int
-    count: int
-
-    def batches(self) -> Iterator[Batch]:
-        places = np.arange(self.most, dtype=np.int64) * self.count // self.most
         first = 0
         for batch in self.rows.batches():
-            start, end = np.searchsorted(places, (first, first + len(batch.X)))
-            chosen = places[start:end] - first
+            start, end = np.searchsorted(self.places, (first, first + len(batch.X)))
+            if start < end:
+                yield batch.of(self.places[start:end] - first)
             first += len(batch.X)
-            if len(chosen):
-                yield Batch(batch.X[chosen], None if batch.truth is None else batch.truth[chosen])
+            if end == len(self.places):
+                return
 
 
 def evenly_spaced(rows: Rows, most: int, count: int) -> Rows:
     """The rows, or `most` of them if there are more. count: how many there are."""
-    return rows if count <= most else Spaced(rows, most, count)
+    return rows if count <= most else RowsAt(rows, np.arange(most, dtype=np.int64) * count // most)

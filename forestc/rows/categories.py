@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.csv
 
 from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
-from forestc.rows.frames import frame_labels
+from forestc.rows.frames import FrameTable
 from forestc.rows.labels import find_labels, label_columns
-from forestc.rows.opening import csv_options, csv_source, has_header, kind_of, readable
-
-PREVIEW = 4096  # values of a column of text that are compared with lists of categories
+from forestc.rows.opening import ArrayTable, open_table
 
 
 def place_categories(forest: Forest, rows: object, label: object) -> Forest:
@@ -33,14 +25,16 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
     """
     if not forest.categories:
         return forest
-    table = _preview(Path(rows), label, forest) if isinstance(rows, str | Path) else rows
-    labels = frame_labels(table)
-    if labels is None:
+    named = label_columns(label, rows)
+    table = open_table(rows, named, forest)
+    if isinstance(table, ArrayTable):
         return forest
-    named = label_columns(label, rows) if not isinstance(rows, str | Path) else None
-    others = [name for name in labels if named is None or name not in named]
-    texts = {str(name): known for name in others if (known := _texts(table, name)) is not None}
-    names = [str(name) for name in others]
+    if not isinstance(table, FrameTable):
+        named = () if named is None else find_labels(named, table.names, table.headed, table.where)
+        table = FrameTable(table.head(), table.names)
+    others = [(place, str(name)) for place, name in enumerate(table.names) if named is None or name not in named]
+    texts = {name: known for place, name in others if (known := table.texts(place)) is not None}
+    names = [name for _, name in others]
     whole = _all_in_order(forest, names) and len(texts) == len(forest.categories)
     chosen = (_in_order if whole else _by_content)(forest, names, texts)
     if not chosen:
@@ -90,42 +84,3 @@ def _by_content(
             return {}
         chosen[index] = alike.pop()
     return chosen
-
-
-def _texts(table: Any, name: Any) -> tuple[list[str], bool] | None:
-    """The categories of a column, or some of its texts, and whether these are its categories; None for numbers."""
-    if isinstance(table, pa.Table):
-        column = table.column(table.column_names.index(name)).slice(0, PREVIEW)
-        if pa.types.is_dictionary(column.type):
-            held = column.combine_chunks()
-            chunks = held.chunks if isinstance(held, pa.ChunkedArray) else [held]
-            return sorted({str(value) for chunk in chunks for value in chunk.dictionary.to_pylist()}), True
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            return None
-        return sorted({str(value) for value in column.unique().to_pylist() if value is not None}), False
-    column = table[name]
-    categories = getattr(getattr(column, "dtype", None), "categories", None)
-    if categories is not None and hasattr(categories, "tolist") and hasattr(table, "iloc"):
-        return [str(value) for value in categories.tolist()], True
-    values = [value for value in islice(column, PREVIEW) if isinstance(value, str)]
-    return (sorted(set(values)), False) if values else None
-
-
-def _preview(path: Path, label: object, forest: Forest) -> pa.Table | None:
-    """The first rows of a file with names of columns, without the columns of labels; None for NumPy files."""
-    kind = kind_of(path)
-    if kind == "numpy":
-        return None
-    headed, named = True, label_columns(label, str(path))
-    with readable(path):
-        if kind == "csv":
-            known = {feature.name for feature in forest.features if feature.named}
-            headed = has_header(path, named, known)
-            batches = pyarrow.csv.open_csv(csv_source(path), **csv_options(headed))
-            table = pa.Table.from_batches(list(islice(batches, 1)))
-        else:
-            from pyarrow.dataset import dataset  # half a second, and only some formats need it
-
-            table = dataset(path, format=kind).head(PREVIEW)
-    truth = () if named is None else find_labels(named, table.column_names, headed, str(path))
-    return table.drop_columns(list(truth))

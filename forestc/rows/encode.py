@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from forestc.errors import RowsError
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
-from forestc.rows.frames import frame_labels, frame_numbers, is_absent
+from forestc.rows.frames import frame_numbers, frame_table, is_absent
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
@@ -39,9 +39,9 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     A data frame's columns are found as `forestc.rows.columns` says. Raises RowsError for columns that are not there,
     and for text anywhere else that a condition reads.
     """
-    names = frame_labels(rows)
-    if names is not None:
-        return frame_numbers(forest, rows, names)[0]
+    table = frame_table(rows)
+    if table is not None:
+        return frame_numbers(forest, table)[0]
     labeled = any(feature.labels for feature in forest.features)
     if is_sparse(rows):
         return _dense(forest, rows)
@@ -52,19 +52,19 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         with suppress(TypeError, ValueError):  # text may stand in columns that no condition reads
             return np.asarray(rows, dtype=np.float64)
     try:
-        table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
+        values = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
     except ValueError as error:  # lists of different lengths
         raise RowsError(f"the rows are no table ({error})", do="give rows of one length") from None
-    if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
-        return np.zeros(table.shape)  # its shape is what will be refused
-    held_alone = table.shape[1] == forest.width
-    result = np.zeros((len(table), forest.width))
+    if values.ndim != 2 or values.shape[1] not in (forest.width, forest.columns):
+        return np.zeros(values.shape)  # its shape is what will be refused
+    held_alone = values.shape[1] == forest.width
+    result = np.zeros((len(values), forest.width))
     for feature, place in zip(forest.features, forest.places, strict=True):
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
             result[:, place] = [
                 np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
-                for value in table[:, place if held_alone else feature.column]
+                for value in values[:, place if held_alone else feature.column]
             ]
         except (TypeError, ValueError) as error:
             raise RowsError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import RowsError
 from forestc.rows.batches import ArrayRows, Rows
@@ -22,7 +23,7 @@ def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
     little-endian; and that of the labels, if any: class indices as int64, values as float64. Raises RowsError for a
     file that can't be read.
     """
-    path = opened.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
+    path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):
         return {"file": Path(path).name, "sha256": _hash_of(Path(path))}
     assert isinstance(opened, ArrayRows)
@@ -30,7 +31,7 @@ def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
     return figures if opened.truth is None else figures | {"labels_sha256": _hash_of_array(opened.truth)}
 
 
-def _hash_of_array(array: Any) -> str:
+def _hash_of_array(array: NDArray[np.generic]) -> str:
     kind = "<f8" if array.dtype.kind == "f" else "<i8"
     return hashlib.sha256(np.ascontiguousarray(array, dtype=kind).tobytes()).hexdigest()
 

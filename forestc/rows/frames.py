@@ -5,8 +5,10 @@ pandas and pyarrow are not imported: what their columns are is asked of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,59 +16,119 @@ from numpy.typing import NDArray
 from forestc.errors import RowsError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Float
-from forestc.rows.columns import Places, find_columns
+from forestc.rows.columns import Places, find_columns, some_names, unique_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WHERE = "the data frame"
+PREVIEW = 4096  # rows that are looked at to tell what a column holds
 
 
-def frame_labels(rows: object) -> list[Any] | None:
-    """What the columns of a data frame or Arrow table are called; None for rows of any other kind."""
+@dataclass(frozen=True)
+class FrameTable:
+    """A data frame or Arrow table in memory. names: what its columns are called."""
+
+    frame: Any
+    names: tuple[Hashable, ...]
+
+    @property
+    def arrow(self) -> bool:
+        """Whether it is an Arrow table."""
+        return hasattr(self.frame, "column_names")
+
+    def without(self, labels: Sequence[Hashable]) -> tuple[FrameTable, NDArray[np.object_]]:
+        """The table without its columns of labels, and the labels (rows, columns). Raises RowsError for a column that
+        is not there."""
+        unique_names(self.names, WHERE)
+        for label in labels:
+            if label not in self.names:
+                known = some_names([str(name) for name in self.names])
+                raise RowsError(f"there is no column {label!r}", where=WHERE, do=f"it has: {known}")
+        kept = [place for place, name in enumerate(self.names) if name not in labels]
+        truth = np.empty((len(self.frame), len(labels)), dtype=object)
+        for place, label in enumerate(labels):
+            own = self.frame.column(self.names.index(label)).to_pylist() if self.arrow else list(self.frame[label])
+            truth[:, place] = own
+        rest = self.frame.select(kept) if self.arrow else self.frame.drop(columns=list(labels))
+        return FrameTable(rest, tuple(self.names[place] for place in kept)), truth
+
+    def whole(self) -> pa.Table:
+        """The table as an Arrow table."""
+        import pyarrow as pa
+
+        frame = self.frame
+        return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+
+    def values(self, place: int) -> NDArray[np.generic]:
+        """A column as an array of numbers, or of objects with None or NaN where a value is missing."""
+        if self.arrow:
+            return np.asarray(self.frame.column(place).to_numpy(zero_copy_only=False))
+        column = self._column(place)
+        dtype = getattr(column, "dtype", None)
+        own = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)  # pandas' own type
+        return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if own else column)
+
+    def categories(self, place: int) -> list[Any] | None:
+        """The categories that a column of pandas states, None for other columns."""
+        stated = None if self.arrow else getattr(getattr(self._column(place), "dtype", None), "categories", None)
+        return None if stated is None else list(stated)
+
+    def texts(self, place: int) -> tuple[list[str], bool] | None:
+        """The categories of a column, or some of its texts, and whether these are its categories; None for numbers."""
+        if not self.arrow:
+            stated = self.categories(place) if hasattr(self.frame, "iloc") else None
+            if stated is not None:
+                return [str(value) for value in stated], True
+            texts = {value for value in islice(self._column(place), PREVIEW) if isinstance(value, str)}
+            return (sorted(texts), False) if texts else None
+        column = self.frame.column(place).slice(0, PREVIEW)
+        if hasattr(column.type, "index_type"):  # a dictionary
+            return sorted({str(value) for chunk in column.chunks for value in chunk.dictionary.to_pylist()}), True
+        if str(column.type) not in ("string", "large_string"):
+            return None
+        return sorted({str(value) for value in column.unique().to_pylist() if value is not None}), False
+
+    def _column(self, place: int) -> Any:
+        return self.frame.iloc[:, place] if hasattr(self.frame, "iloc") else self.frame[self.names[place]]
+
+
+def frame_table(rows: object) -> FrameTable | None:
+    """The table of a data frame or Arrow table; None for rows of any other kind."""
     if isinstance(rows, np.ndarray):
         return None
-    labels = getattr(rows, "column_names", None)  # of a table; its `columns` are the columns themselves
-    labels = getattr(rows, "columns", None) if labels is None else labels
-    return None if labels is None else list(labels)
+    names = getattr(rows, "column_names", None)  # of an Arrow table; its `columns` are the columns themselves
+    names = getattr(rows, "columns", None) if names is None else names
+    return None if names is None else FrameTable(rows, tuple(names))
 
 
-def frame_numbers(forest: Forest, frame: Any, labels: Sequence[Any]) -> tuple[NDArray[np.float64], Places]:
-    """The frame's rows as float64 (rows, columns), and where its columns were found. labels: `frame_labels`.
+def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], Places]:
+    """The rows as float64 (rows, columns), and where their columns were found.
 
     Texts become the codes of their categories, other texts of such a column -1; truth values 1 and 0. A pandas column
     of categories that are numbers is taken where these are their own codes 0, 1, 2, ...: of others XGBoost and LightGBM
     take the codes or the numbers, as the model was trained. scikit-learn always takes the numbers. Raises RowsError.
     """
-    places = find_columns(forest, labels, WHERE)
-    result = np.zeros((len(frame), forest.width))
+    places = find_columns(forest, table.names, WHERE)
+    result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
     for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
-        values = _values(forest, feature, frame, place, labels[place])
-        result[:, own], holds = _numbers(feature, values)
+        _refuse_unclear_categories(forest, feature, table.categories(place) or [])
+        result[:, own], holds = _numbers(feature, table.values(place))
         text |= dict.fromkeys(holds, feature.name) if feature.labels else {}
-    if len(text) > 1:
-        raise mixed_categories(text[True], text[False], WHERE)
+    refuse_mixed_categories(text, WHERE)
     return result, places
 
 
-def mixed_categories(named: str, numbered: str, where: str) -> RowsError:
-    """The error for rows that name the categories of one column and number those of another."""
-    return RowsError(
-        f"column {named!r} holds names of categories and {numbered!r} numbers",
-        where=where,
-        do="give names in both, or codes in both",
-    )
-
-
-def _values(forest: Forest, feature: Feature, frame: Any, place: int, label: Any) -> NDArray[Any]:
-    """A column as an array of numbers, or of objects with None or NaN where a value is missing."""
-    if hasattr(frame, "column_names"):
-        return np.asarray(frame.column(place).to_numpy(zero_copy_only=False))
-    column = frame.iloc[:, place] if hasattr(frame, "iloc") else frame[label]
-    dtype: Any = getattr(column, "dtype", None)
-    if isinstance(dtype, np.dtype):
-        return np.asarray(column)
-    if hasattr(dtype, "categories"):
-        _refuse_unclear_categories(forest, feature, list(dtype.categories))
-    return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if hasattr(dtype, "na_value") else column)
+def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
+    """Raises RowsError for rows that name the categories of one column and number those of another. held: a column of
+    names (True) and one of numbers (False), if there are any."""
+    if len(held) > 1:
+        raise RowsError(
+            f"column {held[True]!r} holds names of categories and {held[False]!r} numbers",
+            where=where,
+            do="give names in both, or codes in both",
+        )
 
 
 def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: list[Any]) -> None:
@@ -111,10 +173,10 @@ def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64
     return result, holds
 
 
-def _number(feature: Feature, value: Any) -> float:
+def _number(feature: Feature, value: object) -> float:
     try:
         if not isinstance(value, str | bytes):  # text may look like a number, and be a name nevertheless
-            return float(value)
+            return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         pass
     raise _no_numbers(feature, repr(value)[:40])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import RowsError
 from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
-from forestc.rows.frames import frame_labels, is_absent
+from forestc.rows.frames import frame_table, is_absent
 
 # The classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -33,16 +33,20 @@ def targets_of(forest: Forest) -> Targets:
 def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
     """The columns of a file or data frame that `label` names: a name (for a file also comma-separated names), a
     position, or a list of these; None if `label` holds the labels themselves."""
-    named = None if isinstance(rows, str | Path) else frame_labels(rows)
-    if named is None and not isinstance(rows, str | Path):
+    if isinstance(rows, str | Path):
+        if isinstance(label, str | int):
+            return str(label)
+        return tuple(map(str, label)) if _differ(label) else None
+    table = frame_table(rows)
+    if table is None:
         return None
     if isinstance(label, str | int):
-        return str(label) if named is None else (label,)
-    if not isinstance(label, list | tuple) or len(set(map(str, label))) != len(label):
-        return None
-    if named is None:
-        return tuple(map(str, label))
-    return tuple(label) if all(isinstance(name, str) and name in named for name in label) else None
+        return (label,)
+    return tuple(label) if _differ(label) and all(isinstance(n, str) and n in table.names for n in label) else None
+
+
+def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    return isinstance(label, list | tuple) and len(set(map(str, label))) == len(label)
 
 
 def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
@@ -239,9 +243,9 @@ def _is_missing(label: object) -> bool:
     return is_absent(label) or label != label or (isinstance(label, str) and not label.strip())
 
 
-def _as_number(label: Any) -> float | None:
+def _as_number(label: object) -> float | None:
     try:
-        return float(label)
+        return float(label)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 

@@ -2,8 +2,8 @@
 
 from forestc.training.base import Task, Trainer
 from forestc.training.libraries import LIBRARIES
-from forestc.training.priced import Priced
+from forestc.training.priced import PricedTrainer
 
-TRAINERS: dict[str, Trainer] = {trainer.name: trainer for trainer in (*LIBRARIES, Priced())}
+TRAINERS: dict[str, Trainer] = {trainer.name: trainer for trainer in (*LIBRARIES, PricedTrainer())}
 
 __all__ = ["TRAINERS", "Task", "Trainer"]

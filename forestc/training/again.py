@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -23,7 +23,7 @@ from forestc.rows.encode import encode
 from forestc.training import TRAINERS
 from forestc.training.base import Task
 from forestc.training.found import parameters_of
-from forestc.training.seeds import seeded
+from forestc.training.seeds import Estimator, seeded
 
 Floats = NDArray[np.float64]
 Retrain = Callable[[Floats, NDArray[Any], int], Forest]  # rows, labels, and a seed: 0 for folds
@@ -133,7 +133,12 @@ class Original:
 
 
 def _xgboost(
-    settings: Mapping[str, Any], X: Floats, y: NDArray[Any], rounds: int, names: Any, kinds: tuple[str, ...] | None
+    settings: Mapping[str, Any],
+    X: Floats,
+    y: NDArray[Any],
+    rounds: int,
+    names: Sequence[str] | None,
+    kinds: tuple[str, ...] | None,
 ) -> Any:
     xgboost = import_module("xgboost")
     kinds = None if kinds is None or len(kinds) != X.shape[1] else kinds
@@ -144,7 +149,7 @@ def _xgboost(
     return xgboost.train({"nthread": 1, "verbosity": 0, **settings}, rows, num_boost_round=rounds)
 
 
-def _with_rounds(copy: Any, estimator: Any) -> Any:
+def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
     """The copy with as many rounds as the estimator has, if it stopped early: where a copy stops depends on its seed,
     or on rows that only the estimator's training was given."""
     known = copy.get_params(deep=False)
@@ -169,7 +174,7 @@ def _settings(learner: Mapping[str, Any]) -> dict[str, Any]:
     """XGBoost's parameters in a Booster's configuration: the values of every `..._param` in it, under their names."""
     settings: dict[str, Any] = {}
 
-    def collect(config: Any) -> None:
+    def collect(config: object) -> None:
         for key, value in config.items() if isinstance(config, dict) else ():
             if key.endswith("_param") and not key.endswith("_model_param"):
                 settings.update({name: text for name, text in value.items() if text != ""})

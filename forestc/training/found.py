@@ -50,7 +50,7 @@ def parameters_of(
     The least hessian of a leaf and the least gain bound `min_child_weight` and `gamma`: with the bounds themselves all
     rows give the same trees. So other settings are tried beside them, and at the end the usual values in their place.
     """
-    nodes = Nodes.of(source, sums)
+    nodes = TrainedNodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
     if "eta" in settings:  # the trees of a round share it
         settings["eta"] *= int(sums.settings["num_parallel_tree"])
@@ -60,7 +60,7 @@ def parameters_of(
     model = nodes.first(rounds * per_round).figures(1 / share)
 
     def figures(more: Mapping[str, Any], seed: int, step: int = 1) -> Floats:
-        return Nodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
+        return TrainedNodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
         """That of the model from trainings with the settings, and how far two seeds are apart."""
@@ -95,7 +95,7 @@ def _apart(first: Floats, second: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class TrainedNodes:
     """All trees' nodes, one after the other, with child numbers that count through.
 
     tree: the tree of each node. weight, gain, value, hessian: as in the file. left, right: LEAF at a leaf.
@@ -113,7 +113,7 @@ class Nodes:
     threshold: Floats
 
     @staticmethod
-    def of(forest: Forest, sums: TreeSums) -> Nodes:
+    def of(forest: Forest, sums: TreeSums) -> TrainedNodes:
         parts: list[tuple[NDArray[Any], ...]] = []
         start = 0
         columns = np.array([feature.column for feature in forest.features] or [0])
@@ -125,7 +125,7 @@ class Nodes:
             own = tuple(array[np.clip(tree.ids, 0, len(array) - 1)] for array in arrays)
             parts.append((np.full(tree.size, index), depth, *children, *own, columns[tree.feature], tree.threshold))
             start += tree.size
-        return Nodes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return TrainedNodes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     @property
     def trees(self) -> NDArray[np.int64]:
@@ -136,10 +136,10 @@ class Nodes:
     def leaf(self) -> NDArray[np.bool_]:
         return np.asarray(self.left == LEAF)
 
-    def first(self, trees: int) -> Nodes:
+    def first(self, trees: int) -> TrainedNodes:
         """Those of the first trees."""
         chosen = self.tree < trees
-        return Nodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+        return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
         """What a short training is compared by. rows: their number, of which gains are multiples, in any unit."""
@@ -156,7 +156,7 @@ class Nodes:
         return np.maximum(np.array([*sums, np.abs(self.value[leaf]).sum()]) / trees, 1e-9)
 
 
-def _fitted(nodes: Nodes) -> dict[str, Any]:
+def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     """eta, lambda and alpha, and whether splits were exact, as far as the nodes tell; depth is the largest seen."""
     settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
@@ -197,7 +197,7 @@ def _fitted(nodes: Nodes) -> dict[str, Any]:
     return settings
 
 
-def _alpha(nodes: Nodes, inner: NDArray[np.int64], eta: float, penalty: float) -> float:
+def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: float) -> float:
     weight = np.where(nodes.leaf, nodes.value / eta, nodes.weight)
     sums, sign = weight * (nodes.hessian + penalty), np.sign(weight)
     left, right = nodes.left[inner], nodes.right[inner]
@@ -213,7 +213,7 @@ def _plain(value: float) -> float:
     return 0.0 if value < CLOSE else float(f"{value:.4g}")
 
 
-def _subsample(source: Forest, sums: TreeSums, nodes: Nodes, X: Floats, y: NDArray[Any], share: float) -> float:
+def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y: NDArray[Any], share: float) -> float:
     """The share of the hessians of all rows that the roots hold; 1 where it is not known."""
     kind = HESSIANS.get(str(sums.settings["objective"]))
     if kind is None or sums.settings.get("booster") == "dart" or not len(X):
@@ -252,14 +252,14 @@ def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: 
         add_tree(source, total, tree, reached[:, index])
 
 
-def _least(nodes: Nodes, share: float) -> dict[str, Any]:
+def _least(nodes: TrainedNodes, share: float) -> dict[str, Any]:
     """The greatest bounds that all trees keep to, for a share of the rows."""
     hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
     least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
     return {name: max(0.0, float(f"{value * share * (1 - ROUNDED):.5g}")) for name, value in least.items()}
 
 
-def _choices(nodes: Nodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """Settings that the model may have been trained with, as its trees look like it; alternatives together."""
     leaf, inner = nodes.leaf, np.flatnonzero(~nodes.leaf)
     counts = np.bincount(nodes.tree[leaf])

@@ -28,7 +28,7 @@ FEW_ROWS = 5_000  # rows that small ensembles overfit, so that noise helps
 MOST_CELLS = 1 << 24  # rows, copies included, times columns
 
 
-class Priced:
+class PricedTrainer:
     """`--train priced`: trees that share conditions and whose leaves have few bits, by the prices of the device."""
 
     name = "priced"

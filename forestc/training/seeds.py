@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,15 @@ THREADED: dict[str, dict[str, Any]] = {
 }
 
 
-def seeded(estimator: Any, seed: int) -> Any:
+class Estimator(Protocol):
+    """An estimator of scikit-learn, or of a library with its interface."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def set_params(self, **params: object) -> object: ...
+    def fit(self, X: object, y: object) -> object: ...
+
+
+def seeded(estimator: Estimator, seed: int) -> Estimator:
     """Returns an unfitted copy of a scikit-learn estimator that gives the same model each time it is fitted.
 
     Every seed is a number, in estimators inside others too (pipelines, bagging, votes) and in splitters. With seed 0
@@ -28,7 +36,8 @@ def seeded(estimator: Any, seed: int) -> Any:
     """
     from sklearn.base import clone
 
-    copy, numbers = clone(estimator), count()
+    copy: Estimator = clone(estimator)
+    numbers = count()
     inside = {name: value for name, value in copy.get_params(deep=True).items() if _trains(value)}
     for name, owner in sorted({"": copy, **inside}.items()):
         changed: dict[str, Any] = {}

@@ -24,7 +24,7 @@ from forestc.passes.share_thresholds.observation import Observe
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.batches import FitAndHeldOut, reduce_rows
 from forestc.rows.cluster import ClusterRows, on_cluster
-from forestc.rows.files import open_rows
+from forestc.rows.files import rows_from
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
 )
 def test_the_cluster_says_the_same(cluster, folder, step):
     forest = load(trained("forest-binary")[0])
-    rows = open_rows(folder, forest, "y")
+    rows = rows_from(folder, forest, "y")
     parts = rows.parts()
     assert len(parts) == 15 and [first for first, _ in parts[:3]] == [0, 40, 80]
     fit, held_out = FitAndHeldOut.every(rows, 5)
@@ -100,7 +100,7 @@ class Deadly:
 @pytest.mark.slow
 def test_a_killed_worker_loses_nothing(folder, tmp_path):
     forest = load(trained("forest-binary")[0])
-    rows = open_rows(folder, forest, "y")
+    rows = rows_from(folder, forest, "y")
     task = Observe.of(forest)
     here = reduce_rows(rows, task).nodes.bounds
     with (
@@ -137,11 +137,11 @@ class Broken:
 
 def test_a_failing_cluster_is_one_line(cluster, folder, tmp_path):
     forest = load(trained("forest-binary")[0])
-    rows = open_rows(folder, forest, "y")
+    rows = rows_from(folder, forest, "y")
     with on_cluster(rows, cluster.scheduler_address) as there:
         with pytest.raises(ToolError, match=r"the cluster failed .ZeroDivisionError: of all things.; start it"):
             there.reduce(Broken())
-        gone = replace(rows, open=replace(rows.open, path=str(tmp_path / "gone")))
+        gone = replace(rows, table=replace(rows.table, path=str(tmp_path / "gone")))
         with pytest.raises(RowsError, match="can't be read"):
             ClusterRows(gone, there.client).reduce(Observe.of(forest))
 
@@ -151,7 +151,7 @@ def test_files_without_rows_change_nothing(cluster, folder, tmp_path):
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     pq.write_table(pq.read_table(folder / "part-0.parquet").slice(0, 0), tmp_path / "part-00.parquet")
-    rows = open_rows(tmp_path, forest, "y")
+    rows = rows_from(tmp_path, forest, "y")
     here = reduce_rows(rows, Observe.of(forest)).nodes.bounds
     with on_cluster(rows, cluster.scheduler_address) as there:
         found = reduce_rows(there, Observe.of(forest)).nodes.bounds
@@ -164,23 +164,23 @@ def test_a_folder_of_different_files_is_reported(folder, tmp_path):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     pq.write_table(pq.read_table(folder / "part-0.parquet").drop_columns(["x3"]), tmp_path / "part-9.parquet")
     with pytest.raises(RowsError, match=r"has no column 'x3'; .*part-9.parquet; give files with the same columns"):
-        list(open_rows(tmp_path, forest, "y").batches())
+        list(rows_from(tmp_path, forest, "y").batches())
     (tmp_path / "part-1.parquet").write_bytes((folder / "part-1.parquet").read_bytes()[:-200])
     with pytest.raises(RowsError, match=r"can't be read .*part-1.parquet"):
-        list(open_rows(tmp_path, forest, "y").batches())
+        list(rows_from(tmp_path, forest, "y").batches())
     (tmp_path / "none").mkdir()
     with pytest.raises(RowsError, match=r"the folder holds no .parquet"):
-        open_rows(tmp_path / "none", forest)
+        rows_from(tmp_path / "none", forest)
 
 
 def test_what_a_cluster_can_not_do(folder, tmp_path):
     forest = load(trained("forest-binary")[0])
     np.save(tmp_path / "rows.npy", trained("forest-binary")[1])
     for address in ("tcp://127.0.0.1:9", "nonsense"):
-        rows = open_rows(folder, forest, "y")
+        rows = rows_from(folder, forest, "y")
         with pytest.raises(ToolError, match="no Dask scheduler answers"), on_cluster(rows, address):
             pass
-    array = open_rows(tmp_path / "rows.npy", forest)
+    array = rows_from(tmp_path / "rows.npy", forest)
     with (
         pytest.raises(OptionError, match="needs rows in Parquet or Arrow files"),
         on_cluster(array, "tcp://127.0.0.1:9"),

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from forestc import load
 from forestc.errors import OptionError, RowsError
 from forestc.rows.encode import evaluate
-from forestc.rows.files import open_rows, rows_from
+from forestc.rows.files import rows_from
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +58,14 @@ WRITERS = {
 def test_every_format_gives_the_same_rows(name, tmp_path, forest, frame):
     shuffled = frame[[*frame.columns[::-1]]]  # by name, so order does not matter
     WRITERS[name](shuffled, tmp_path / name)
-    X, truth = read(open_rows(tmp_path / name, forest, "ill"))
+    X, truth = read(rows_from(tmp_path / name, forest, "ill"))
     expected = frame.drop(columns="ill").to_numpy()
     used = forest.features_used()
     assert np.array_equal(X[:, used], expected[:, used], equal_nan=True)
     assert np.array_equal(truth, frame["ill"])
-    again, _ = read(open_rows(tmp_path / name, forest, "ill"))
+    again, _ = read(rows_from(tmp_path / name, forest, "ill"))
     assert np.array_equal(X, again, equal_nan=True)
-    assert read(open_rows(tmp_path / name, forest))[1] is None
+    assert read(rows_from(tmp_path / name, forest))[1] is None
 
 
 def test_numpy_files(tmp_path, forest, frame):
@@ -73,7 +73,7 @@ def test_numpy_files(tmp_path, forest, frame):
     np.save(tmp_path / "x.npy", np.column_stack([X, y]))
     np.savez(tmp_path / "x.npz", X=X, y=y, X_test=X[:9], y_test=y[:9])
     for path, label, count in (("x.npy", "-1", 569), ("x.npz", "y", 569), ("x.npz", "y_test", 9)):
-        found, truth = read(open_rows(tmp_path / path, forest, label))
+        found, truth = read(rows_from(tmp_path / path, forest, label))
         assert np.array_equal(found, X[:count], equal_nan=True)
         assert np.array_equal(truth, y[:count])
     np.save(tmp_path / "object.npy", np.array([{}], dtype=object), allow_pickle=True)
@@ -84,13 +84,13 @@ def test_numpy_files(tmp_path, forest, frame):
         ("object.npy", None, "not a readable NumPy file"),
     ):
         with pytest.raises(RowsError, match=message):
-            open_rows(tmp_path / path, forest, label)
+            rows_from(tmp_path / path, forest, label)
 
 
 def test_files_without_names_go_by_position(tmp_path, forest, frame):
     bare = frame.dropna()
     bare.to_csv(tmp_path / "bare.csv", index=False, header=False)
-    X, truth = read(open_rows(tmp_path / "bare.csv", forest, "3"))
+    X, truth = read(rows_from(tmp_path / "bare.csv", forest, "3"))
     assert np.array_equal(X, bare.drop(columns="ill").to_numpy())
     assert np.array_equal(truth, bare["ill"])
 
@@ -106,12 +106,12 @@ def test_data_frames_and_arrays(forest, frame):
 
 def test_labels_are_matched_as_the_model_knows_them(tmp_path, forest, frame):
     frame.assign(ill=frame["ill"].astype(float)).to_csv(tmp_path / "a.csv", index=False)
-    assert np.array_equal(read(open_rows(tmp_path / "a.csv", forest, "ill"))[1], frame["ill"])
+    assert np.array_equal(read(rows_from(tmp_path / "a.csv", forest, "ill"))[1], frame["ill"])
     frame.assign(ill="maybe").to_csv(tmp_path / "b.csv", index=False)
     with pytest.raises(RowsError, match=r"no label is a class of the model: 'maybe'.*the model's classes: 0, 1"):
-        read(open_rows(tmp_path / "b.csv", forest, "ill"))
+        read(rows_from(tmp_path / "b.csv", forest, "ill"))
     frame.assign(ill=[7, *frame["ill"][1:]]).to_csv(tmp_path / "c.csv", index=False)
-    assert read(open_rows(tmp_path / "c.csv", forest, "ill"))[1][0] == -1
+    assert read(rows_from(tmp_path / "c.csv", forest, "ill"))[1][0] == -1
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_rows_that_do_not_fit_are_refused_by_name(tmp_path, forest, text, label,
     text = text.replace("{head}", head).replace("{row}", ",".join(["1"] * 30))
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(RowsError, match=message) as caught:
-        read(open_rows(tmp_path / "rows.csv", forest, label))
+        read(rows_from(tmp_path / "rows.csv", forest, label))
     assert "\n" not in str(caught.value)
 
 
@@ -141,7 +141,7 @@ def test_text_columns_are_refused_by_name(tmp_path, forest, frame):
     table = pa.Table.from_pandas(frame.assign(**{"mean 0": "red"}))
     pa.parquet.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(RowsError, match=r"column 'mean 0' holds .*string, not numbers"):
-        read(open_rows(tmp_path / "x.parquet", forest))
+        read(rows_from(tmp_path / "x.parquet", forest))
 
 
 def test_damaged_and_unknown_files(tmp_path, forest):
@@ -155,7 +155,7 @@ def test_damaged_and_unknown_files(tmp_path, forest):
         ("y.csv", RowsError, "there is no such file"),
     ):
         with pytest.raises(kind, match=message):
-            open_rows(tmp_path / name, forest)
+            rows_from(tmp_path / name, forest)
 
 
 def test_large_files_come_in_batches(tmp_path, forest):
@@ -163,7 +163,7 @@ def test_large_files_come_in_batches(tmp_path, forest):
     names = [f"mean {i}" for i in range(30)]
     table = pa.Table.from_pandas(pd.DataFrame(np.tile(X, (60, 1)), columns=names))
     pa.parquet.write_table(table, tmp_path / "x.parquet")
-    sizes = [len(batch.X) for batch in open_rows(tmp_path / "x.parquet", forest).batches()]
+    sizes = [len(batch.X) for batch in rows_from(tmp_path / "x.parquet", forest).batches()]
     assert sum(sizes) == 60 * 569 and max(sizes) <= 16384
 
 
@@ -182,22 +182,21 @@ def test_two_features_of_one_name_are_found_by_position_alone(forest, frame):
 
 def test_which_first_lines_are_headers(tmp_path):
     iris = load(trained("forest-text-labels")[0])
-    _, X, y = trained("forest-text-labels")
-    labels = pd.Series(np.array(["setosa", "versi", "virginica"])[np.unique(y, return_inverse=True)[1]])
+    _, X, _ = trained("forest-text-labels")
     for lines, label, count in (
         ({"header": False}, "-1", 150),  # text in the label column alone
         ({"header": True}, "-1", 150),  # 0,1,2,3,target
     ):
-        frame = pd.DataFrame(X).assign(target=labels)
+        frame = pd.DataFrame(X).assign(target="setosa")
         frame.columns = [*map(str, range(4)), "target"]
         frame.to_csv(tmp_path / "iris.csv", index=False, **lines)
-        found, truth = read(open_rows(tmp_path / "iris.csv", iris, label))
+        found, truth = read(rows_from(tmp_path / "iris.csv", iris, label))
         assert (len(found), len(truth)) == (count, count)
         assert np.array_equal(found[:, iris.features_used()], X[:, iris.features_used()])
     pd.DataFrame(X).to_csv(tmp_path / "numbers.csv", index=False)  # a data frame without names: 0,1,2,3
-    assert len(read(open_rows(tmp_path / "numbers.csv", iris))[0]) == 150
+    assert len(read(rows_from(tmp_path / "numbers.csv", iris))[0]) == 150
     (tmp_path / "na.csv").write_text("\n\nNA,1,2,3\n4,5,6,7\n")
-    assert len(read(open_rows(tmp_path / "na.csv", iris))[0]) == 2
+    assert len(read(rows_from(tmp_path / "na.csv", iris))[0]) == 2
 
 
 def test_a_file_without_names_is_never_matched_by_names(tmp_path):
@@ -205,8 +204,8 @@ def test_a_file_without_names_is_never_matched_by_names(tmp_path):
     _, X, y = trained("xgboost-binary")
     pd.DataFrame(np.column_stack([y, X])).to_csv(tmp_path / "bare.csv", index=False, header=False)
     with pytest.raises(RowsError, match="has 31 columns beside the label"):
-        open_rows(tmp_path / "bare.csv", boosted)
-    found, truth = read(open_rows(tmp_path / "bare.csv", boosted, "0"))
+        rows_from(tmp_path / "bare.csv", boosted)
+    found, truth = read(rows_from(tmp_path / "bare.csv", boosted, "0"))
     assert np.array_equal(found[:, [f.column for f in boosted.features]], X[:, [f.column for f in boosted.features]])
     assert np.array_equal(truth, y)
 
@@ -222,9 +221,9 @@ def test_hostile_and_odd_files(tmp_path, forest, frame):
     np.save(tmp_path / "dates.npy", np.zeros((3, 30), dtype="datetime64[s]"))
     for name in ("bad.npz", "bad.csv.gz", "huge.npy", "dates.npy", "x" * 300 + ".csv"):
         with pytest.raises(RowsError):
-            read(open_rows(tmp_path / name, forest))
+            read(rows_from(tmp_path / name, forest))
     frame.to_csv(tmp_path / "UPPER.CSV.GZ", index=False, compression="gzip")
-    assert len(read(open_rows(tmp_path / "UPPER.CSV.GZ", forest, "ill"))[0]) == 569
+    assert len(read(rows_from(tmp_path / "UPPER.CSV.GZ", forest, "ill"))[0]) == 569
     for odd in (frame.assign(**{"mean 0": [1, "a"] + [2] * 567}), pd.concat([frame, frame["ill"]], axis=1)):
         with pytest.raises(RowsError):
             rows_from(odd, forest)
@@ -234,7 +233,7 @@ def test_hostile_and_odd_files(tmp_path, forest, frame):
 def test_a_position_that_is_also_a_value_makes_no_header(tmp_path, label):
     iris = load(trained("forest-text-labels")[0])
     (tmp_path / "x.csv").write_text("4,3,-1,0.2,setosa\n6,3,4,4,setosa\n")
-    found, truth = read(open_rows(tmp_path / "x.csv", iris, label))
+    found, truth = read(rows_from(tmp_path / "x.csv", iris, label))
     assert len(found) == 2
     assert truth.tolist() == [iris.classes.index("setosa")] * 2
 
@@ -245,7 +244,7 @@ def test_numbers_as_names_are_a_header_when_all_are_there(tmp_path):
     iris = load(trained("forest-text-labels")[0])
     years = replace(iris, features=tuple(replace(f, name=str(2020 + f.column), named=True) for f in iris.features))
     (tmp_path / "x.csv").write_text("2023,2022,2021,2020\n4,3,2,1\n")
-    found, _ = read(open_rows(tmp_path / "x.csv", years))
+    found, _ = read(rows_from(tmp_path / "x.csv", years))
     used = years.features_used()
     assert found.shape == (1, 4) and all(found[0, f.column] == 1 + f.column for f in (years.features[k] for k in used))
 
@@ -275,4 +274,4 @@ def test_a_faulty_line_of_a_csv_file_is_named(tmp_path, name, line, fault):
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     model = load(DecisionTreeClassifier(random_state=0).fit([[1, 2, 3], [2, 2, 3], [2, 3, 4]], [0, 1, 0]))
     with pytest.raises(RowsError, match=fault):
-        read(open_rows(tmp_path / name, model))
+        read(rows_from(tmp_path / name, model))

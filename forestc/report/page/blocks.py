@@ -29,7 +29,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table. wide: with a field to filter by and heads to sort by. foot: a sentence below it. folded: shown on
     demand. keys: short names of columns, by which rows are filtered too, as in lut < 500."""
 
@@ -97,7 +97,7 @@ class Brush(_Drawn):
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """A paragraph. tone: answer, beside (what stands beside an answer), note, or ""."""
 
     kind: ClassVar[str] = "text"
@@ -115,14 +115,14 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Figures:
+class KeyFigures:
     """The few figures that matter most. items: (what, figure, remark)."""
 
     kind: ClassVar[str] = "figures"
     items: tuple[tuple[str, str, str], ...]
 
 
-Block: TypeAlias = Table | Chart | Drawing | Brush | Text | Code | Figures
+Block: TypeAlias = PageTable | Chart | Drawing | Brush | Paragraph | Code | KeyFigures
 
 
 @dataclass(frozen=True)
@@ -168,14 +168,19 @@ def table(
     foot: str = "",
     folded: bool = False,
     keys: Sequence[str] = (),
-) -> Table:
+) -> PageTable:
     """A table of values. Columns that are empty or a dash in every row are left out."""
     cells = [[cell(value) for value in row] for row in rows]
     kept, _ = filled([f"{place}" for place in range(len(head))], [[_filled(c) for c in row] for row in cells])
     places = [int(place) for place in kept]
     chosen = tuple(tuple(row[place] for place in places) for row in cells)
     names = tuple(keys[place] for place in places) if keys else ()
-    return Table(title, tuple(head[place] for place in places), chosen, wide, foot, folded, names)
+    return PageTable(title, tuple(head[place] for place in places), chosen, wide, foot, folded, names)
+
+
+def percent(count: float, whole: float) -> Cell:
+    """A share in percent; a dash of nothing."""
+    return Cell(f"{100 * count / whole:.1f} %", float(count / whole)) if whole else Cell("-")
 
 
 def _filled(value: Cell) -> str:
@@ -190,7 +195,7 @@ def number(text: str) -> Cell:
         return Cell(visible(text))
 
 
-def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> PageTable:
     """The maker that `forestc.report.tables` takes: a table from title, heads and rows of text. Bars that were drawn of
     characters are left out."""
     cells = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]

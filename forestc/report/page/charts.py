@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from xml.etree import ElementTree
 
 from markupsafe import Markup
@@ -76,7 +76,9 @@ def converter() -> Any:
     return vl_convert
 
 
-Rows = Sequence[Mapping[str, Any]]
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Encoding: TypeAlias = Any  # a channel of Altair, which is imported where it is used
+Drawn: TypeAlias = Any  # a chart of Altair
 
 
 def tooltips(*fields: tuple[str, str] | tuple[str, str, str]) -> list[Any]:
@@ -90,7 +92,7 @@ def data(name: str = "rows") -> Any:
     return altair().NamedData(name)
 
 
-def finished(title: str, alt: str, drawn: Any, rows: Rows, foot: str = "", **more: Rows) -> Chart:
+def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **more: Rows) -> Chart:
     """The block of a chart by Altair. drawn: of `data()`. rows, more: its data, by the name that `data` was given."""
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)

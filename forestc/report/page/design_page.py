@@ -21,7 +21,20 @@ from forestc.forest.summary import counted, shown
 from forestc.manifest.design import Design
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.report.page import design_charts
-from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page, Section, Text, cell, table, texts
+from forestc.report.page.blocks import (
+    Block,
+    Cell,
+    Code,
+    Drawing,
+    KeyFigures,
+    Page,
+    Paragraph,
+    Section,
+    cell,
+    percent,
+    table,
+    texts,
+)
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
@@ -35,10 +48,12 @@ from forestc.report.page.results import (
 from forestc.report.page.stream import stream_blocks
 from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
+    VERDICTS,
     estimate_tables,
     firmware_tables,
     level_tables,
     pass_tables,
+    quality_rows,
     share,
     visible,
 )
@@ -97,7 +112,7 @@ def _lead(design: Design) -> str:
     )
 
 
-def summary(design: Design, additions: Given = Given()) -> Figures:
+def summary(design: Design, additions: Given = Given()) -> KeyFigures:
     """The figures that matter most: what tools and checks found, accuracy, size and latency."""
     items = [*_accuracy_items(design, additions.measured)]
     check = design.last_check()
@@ -127,7 +142,7 @@ def summary(design: Design, additions: Given = Given()) -> Figures:
     )
     if design.has_hardware:
         items.append(("latency", counted(design.manifest["latency_cycles"], "cycle"), "a row every cycle"))
-    return Figures(tuple(items))
+    return KeyFigures(tuple(items))
 
 
 def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:
@@ -166,7 +181,9 @@ def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
 def _passes(made: Mapping[str, Any]) -> list[Block]:
     steps = made.get("steps")
     if steps is None:
-        return [Text("This folder was compiled before manifests recorded the passes' figures; report.md has them.")]
+        return [
+            Paragraph("This folder was compiled before manifests recorded the passes' figures; report.md has them.")
+        ]
     if not steps:
         return []
     level = made.get("level")
@@ -176,7 +193,7 @@ def _passes(made: Mapping[str, Any]) -> list[Block]:
         "What each pass promises, as it was checked", ("pass", "guarantee", "meaning", "inputs checked"), promises
     )
     return [
-        Text(lead),
+        Paragraph(lead),
         design_charts.passes_chart(steps),
         *pass_tables(steps, texts),
         guarantees,
@@ -190,12 +207,8 @@ def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> l
     if on is not None:
         agreed, error = on.agreed, on.standard_error
         plus = "" if error is None else f" \N{PLUS-MINUS SIGN} {100 * error:.2f} %"
-        rows = [
-            ("rows", f"{agreed.rows:,}"),
-            (f"{measure} of the model", share(agreed.model)),
-            (f"{measure} of the design", share(agreed.compiled) + plus),
-            ("agreement with the model", share(agreed.agreement)),
-        ]
+        rows = [("rows", f"{agreed.rows:,}"), *quality_rows(measure, [vars(agreed)], " of the model", " of the design")]
+        rows[2] = (rows[2][0], rows[2][1] + plus)
         if agreed.largest_error is not None:
             rows.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
         blocks.append(texts(f"On {visible(on.name) or 'the rows given'}", ("what", "figure"), rows))
@@ -210,15 +223,13 @@ def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> l
         )
         lines = [
             ("rows", *(f"{figures['rows']:,}" for figures in both)),
-            (f"{accuracy['measure']} of the model", *(share(figures["model"]) for figures in both)),
-            (f"{accuracy['measure']} of the design", *(share(figures["compiled"]) for figures in both)),
-            ("agreement with the model", *(share(figures["agreement"]) for figures in both)),
+            *quality_rows(accuracy["measure"], both, " of the model", " of the design"),
         ]
         title = f"When it was compiled, on {MEASURED_ON[accuracy['measured_on']]}"
         blocks.append(texts(title, heads[: 1 + len(both)], lines))
     if on is None:
         blocks.append(
-            Text("A confusion matrix and histograms are shown if rows are given: --rows FILE --label COLUMN.")
+            Paragraph("A confusion matrix and histograms are shown if rows are given: --rows FILE --label COLUMN.")
         )
     return blocks
 
@@ -228,17 +239,14 @@ def _confusion(on: Measured, classes: Sequence[str]) -> list[Block]:
     assert counts is not None
     true, answered, right = counts.sum(axis=1), counts.sum(axis=0), np.diag(counts)
     rows = [
-        (classes[k], int(true[k]), _part(right[k], true[k]), _part(right[k], answered[k])) for k in range(len(classes))
+        (classes[k], int(true[k]), percent(right[k], true[k]), percent(right[k], answered[k]))
+        for k in range(len(classes))
     ]
     foot = f"{on.other:,} rows have a label that is no class of the model." if on.other else ""
     heads = ("class", "rows", "found (recall)", "right where answered (precision)")
     by_class = table("By class", heads, rows, wide=len(classes) > MOST_CLASSES, foot=foot)
     small = len(classes) <= MOST_CLASSES and int(true.sum()) > 0
     return [*([design_charts.confusion_chart(counts, classes)] if small else []), by_class]
-
-
-def _part(count: Any, whole: Any) -> Cell:
-    return Cell("-") if not whole else Cell(f"{100 * count / whole:.1f} %", float(count / whole))
 
 
 def _checks(design: Design) -> list[Block]:
@@ -254,7 +262,7 @@ def _checks(design: Design) -> list[Block]:
     )
     if not last["of_this_content"]:
         state += " The design or its files have changed since then: check it again."
-    lead = Text(f"{state} forestc {visible(record['forestc'])}, {visible(record['date'])}.")
+    lead = Paragraph(f"{state} forestc {visible(record['forestc'])}, {visible(record['date'])}.")
     engines = [
         (
             name,
@@ -270,20 +278,19 @@ def _checks(design: Design) -> list[Block]:
     blocks: list[Block] = [lead, table("What was run against the quantized forest, bit for bit", heads, engines)]
     proof = record.get("proof")
     if proof is not None:
-        titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
         parts = [
             (str(part["name"]), _proved(part), part.get("why") or None)
             for part in proof.get("parts", [])
             if {"name", "asked", "proved"} <= part.keys()
         ]
-        verdict = titles.get(proof["verdict"], str(proof["verdict"]))
+        verdict = VERDICTS.get(proof["verdict"], str(proof["verdict"]))
         blocks.append(
             table(f"Proof that the design equals the quantized forest: {verdict}", ("part", "proved", "remark"), parts)
         )
     return blocks
 
 
-def _engine(differences: Any) -> Cell:
+def _engine(differences: int | None) -> Cell:
     if differences is None:
         return Cell("not run")
     return Cell(f"{differences:,}", float(differences), tone="bad" if differences else "good")
@@ -318,7 +325,7 @@ def _trees(design: Design) -> list[Block]:
         titles[busiest] = f"Tree {busiest}, {what}: {steps[busiest]:.2f} comparisons of a row"
     blocks: list[Block] = []
     if is_rules(forest) and (rules := rules_text(forest)):
-        blocks += [Text("The forest is a set of rules:"), Code("\n".join(map(visible, rules.splitlines())))]
+        blocks += [Paragraph("The forest is a set of rules:"), Code("\n".join(map(visible, rules.splitlines())))]
     for index, title in titles.items():
         figures = node_figures(forest, index, 0, LEVELS)
         size = forest.trees[index].size
@@ -345,7 +352,9 @@ def _firmware(design: Design) -> list[Block]:
     if not layouts or not layouts["layouts"]:
         return [
             *firmware_results(design),
-            Text(f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."),
+            Paragraph(
+                f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."
+            ),
         ]
     known = layouts["cpu"] in measured_processors(design)
     measured = firmware_results(design)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.report.answer import figure_text, unpruned_name
 from forestc.report.page.blocks import Chart
-from forestc.report.page.charts import WIDE, altair, data, finished, tooltips
+from forestc.report.page.charts import WIDE, Encoding, altair, data, finished, tooltips
 from forestc.report.page.peers import Peer
 from forestc.report.page.study_figures import logarithmic
 from forestc.report.page.study_text import goal_name, score_text
@@ -24,7 +24,7 @@ BELOW = 0.75  # of the span of what must be seen, that other trials may add belo
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _GoalAxis:
     """low, high: the ends, None where the chart finds them. scale: linear, log or symlog. percent: an accuracy."""
 
     goal: Goal
@@ -40,7 +40,7 @@ class _Axis:
     def _scaled(self, value: float) -> float:
         return math.log(value) if self.scale == "log" else math.log1p(value) if self.scale == "symlog" else value
 
-    def encoded(self, kind: Any, field: str) -> Any:
+    def encoded(self, kind: Callable[..., Encoding], field: str) -> Encoding:
         alt = altair()
         ticks: dict[str, Any] = {
             "format": ".1%" if self.goal.figure == "accuracy" else ",.0f" if self.high > 20 else ","
@@ -56,9 +56,8 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     """The trials by two goals. pages: of the designs, by trial."""
     alt = altair()
     front = {trial.number for trial in study.front}
-    first = unpruned(study.trials)
     chosen = choice(study)
-    beside = (first, None if chosen is None else chosen.taken)
+    beside = (unpruned(study.trials), None if chosen is None else chosen.taken)
     marked = front | {trial.number for trial in beside if trial is not None}
     known = [trial for trial in study.complete if None not in (trial.figure(across.figure), trial.figure(up.figure))]
     others = [
@@ -74,28 +73,7 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     rows = [_row(study, trial, x_axis, y_axis, front, pages) for trial in known]
     labels = _labels(study, must, x_axis, y_axis)
     x, y = x_axis.encoded(alt.X, "x"), y_axis.encoded(alt.Y, "y")
-    tooltip = _tooltips(across, up)
-    base = alt.Chart(data()).encode(x=x, y=y)
-    rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
-    outside, inside = base.transform_filter("datum.outside"), best.transform_filter("!datum.outside")
-    layers = [
-        best.mark_line(interpolate="step-after", color="var(--accent)", strokeWidth=1.5, strokeOpacity=0.55),
-        inside.mark_rule(color="var(--soft)", strokeWidth=1.4, xOffset=ASIDE).encode(
-            y=y_axis.encoded(alt.Y, "low"), y2="high:Q"
-        ),
-        rest.transform_filter("!datum.outside && !datum.unpruned").mark_point(size=28, strokeWidth=1.2).encode(
-            color=alt.condition("datum.kept", alt.value("var(--c1)"), alt.value("var(--gray)")),
-            opacity=alt.condition("datum.kept", alt.value(0.75), alt.value(0.45)),
-            tooltip=tooltip,
-        ),
-        outside.mark_point(shape="triangle-down", filled=True, size=60, opacity=0.9).encode(
-            color=alt.condition("datum.front", alt.value("var(--accent)"), alt.value("var(--gray)")), tooltip=tooltip
-        ),
-        inside.mark_point(filled=True, size=85, opacity=1, color="var(--accent)").encode(tooltip=tooltip),
-        base.transform_filter("datum.unpruned").mark_point(
-            shape="square", size=150, strokeWidth=2.2, opacity=1, color="var(--c4)"
-        ).encode(tooltip=tooltip),
-    ]  # fmt: skip
+    layers = _trial_layers(x, y, y_axis.encoded(alt.Y, "low"), _tooltips(across, up))
     limits = [
         {"axis": key, "at": limit.value}
         for limit in study.limits
@@ -107,8 +85,8 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
             line = alt.Chart(data("limits")).transform_filter(f"datum.axis === '{key}'")
             layers.append(line.mark_rule(strokeDash=[5, 4], color="var(--soft)").encode(**{key: _at(encoded)}))
     if others:
-        seen = alt.Chart(data("peers")).encode(x=x, y=y)
         tips = tooltips(("name:N", "peer"), ("x:Q", goal_name(across), ",.5~g"), ("y:Q", goal_name(up), ",.5~g"))
+        seen = alt.Chart(data("peers")).encode(x=x, y=y)
         layers.append(
             seen.mark_point(shape="diamond", filled=True, size=90, opacity=1, color="var(--c3)").encode(tooltip=tips)
         )
@@ -126,7 +104,33 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     return finished(title[:1].upper() + title[1:], words, drawn, rows, foot, **datasets)
 
 
-def _at(encoded: Any) -> Any:
+def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Encoding]) -> list[Any]:
+    """The marks of the trials: the front's steps and error bars, other trials, those below the edge, the unpruned."""
+    alt = altair()
+    base = alt.Chart(data()).encode(x=x, y=y)
+    rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
+    outside, inside = base.transform_filter("datum.outside"), best.transform_filter("!datum.outside")
+    return [
+        best.mark_line(interpolate="step-after", color="var(--accent)", strokeWidth=1.5, strokeOpacity=0.55),
+        inside.mark_rule(color="var(--soft)", strokeWidth=1.4, xOffset=ASIDE).encode(
+            y=low, y2="high:Q"
+        ),
+        rest.transform_filter("!datum.outside && !datum.unpruned").mark_point(size=28, strokeWidth=1.2).encode(
+            color=alt.condition("datum.kept", alt.value("var(--c1)"), alt.value("var(--gray)")),
+            opacity=alt.condition("datum.kept", alt.value(0.75), alt.value(0.45)),
+            tooltip=tooltip,
+        ),
+        outside.mark_point(shape="triangle-down", filled=True, size=60, opacity=0.9).encode(
+            color=alt.condition("datum.front", alt.value("var(--accent)"), alt.value("var(--gray)")), tooltip=tooltip
+        ),
+        inside.mark_point(filled=True, size=85, opacity=1, color="var(--accent)").encode(tooltip=tooltip),
+        base.transform_filter("datum.unpruned").mark_point(
+            shape="square", size=150, strokeWidth=2.2, opacity=1, color="var(--c4)"
+        ).encode(tooltip=tooltip),
+    ]  # fmt: skip
+
+
+def _at(encoded: Encoding) -> Encoding:
     copied = encoded.copy()
     copied.shorthand = "at:Q"
     return copied
@@ -139,7 +143,7 @@ def _tooltips(across: Goal, up: Goal) -> list[Any]:
 
 
 def _row(
-    study: Study, trial: Trial, x_axis: _Axis, y_axis: _Axis, front: set[int], pages: Mapping[int, str]
+    study: Study, trial: Trial, x_axis: _GoalAxis, y_axis: _GoalAxis, front: set[int], pages: Mapping[int, str]
 ) -> dict[str, Any]:
     x, y = (float(trial.figure(axis.goal.figure) or 0.0) for axis in (x_axis, y_axis))
     known = trial.validation if y_axis.goal.figure == "accuracy" else None
@@ -177,7 +181,7 @@ def _shown(goal: Goal, trial: Trial) -> str:
 
 def _axis(
     goal: Goal, known: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
-) -> _Axis:
+) -> _GoalAxis:
     """Ends within which all that must be seen lies. A few bad trials, or a front that reaches down to designs that know
     nothing, do not press that together: these are drawn at the lower edge."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
@@ -189,16 +193,16 @@ def _axis(
         span = max(high - low, 0.02)
         low = max(low - BELOW * span, min([*every, low]) - 0.05 * span)
         step = 10.0 ** math.floor(math.log10(span)) / 2
-        return _Axis(
+        return _GoalAxis(
             goal, "linear", math.floor(low / step) * step, min(1.0, math.ceil((high + 0.04 * span) / step) * step)
         )
     low, high = min(every, default=0.0), max(every, default=1.0)
     if low > 0 and logarithmic(every):
-        return _Axis(goal, "log", low / (high / low) ** 0.12, high * (high / low) ** 0.04)
+        return _GoalAxis(goal, "log", low / (high / low) ** 0.12, high * (high / low) ** 0.04)
     if logarithmic([value + 1 for value in every]):  # some are 0: a design of wires takes no LUT
-        return _Axis(goal, "symlog", 0.0, high * 1.3)
+        return _GoalAxis(goal, "symlog", 0.0, high * 1.3)
     pad = (high - low) or max(abs(high), 1.0)
-    return _Axis(goal, "linear", max(0.0, low - 0.12 * pad) if low >= 0 else low - 0.12 * pad, high + 0.05 * pad)
+    return _GoalAxis(goal, "linear", max(0.0, low - 0.12 * pad) if low >= 0 else low - 0.12 * pad, high + 0.05 * pad)
 
 
 def _said(study: Study) -> list[Trial]:
@@ -208,7 +212,7 @@ def _said(study: Study) -> list[Trial]:
     return [trial for trial in trials if trial is not None]
 
 
-def _labels(study: Study, marked: Sequence[Trial], x_axis: _Axis, y_axis: _Axis) -> list[dict[str, Any]]:
+def _labels(study: Study, marked: Sequence[Trial], x_axis: _GoalAxis, y_axis: _GoalAxis) -> list[dict[str, Any]]:
     """Trial and figure of the marked points, as far as there is room; those of the answer come first."""
     first = unpruned(study.trials)
     boxes: list[tuple[float, float, float]] = []

@@ -11,7 +11,7 @@ from forestc.forest.summary import counted
 from forestc.lowering.stages import stages_of
 from forestc.manifest.design import Design
 from forestc.report.page import design_charts
-from forestc.report.page.blocks import Block, Cell, Drawing, table
+from forestc.report.page.blocks import Block, Drawing, percent, table
 from forestc.report.page.svg import placed_svg
 
 PORTS = "registers on ports"
@@ -27,7 +27,7 @@ def hardware_blocks(design: Design, family: Family) -> list[Block]:
     whole = sum(share.all_luts for share in by_part.values())
     stored = sum(share.flip_flops for share in by_part.values())
     rows = [
-        (part, by_part[part].cells, _part(by_part[part].all_luts, whole), _part(by_part[part].flip_flops, stored))
+        (part, by_part[part].cells, percent(by_part[part].all_luts, whole), percent(by_part[part].flip_flops, stored))
         for part in PARTS
         if by_part[part].cells
     ]
@@ -89,10 +89,6 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
             foot=f"{used:,} of {available:,} logic cells, by {placed.placed.version}.",
         ),
     ]
-
-
-def _part(count: int, whole: int) -> Cell:
-    return Cell(f"{100 * count / whole:.1f} %", count / whole) if whole else Cell("-")
 
 
 def _place(site: str) -> int:

@@ -22,7 +22,7 @@ _FONT = Markup('font-family="system-ui, sans-serif"')
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _OptionAxis:
     """places: of the trials, from 0 to 1; None where an option is not in use. low, high: the ends."""
 
     name: str
@@ -53,7 +53,7 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
     return Brush("Options and goals of each trial", words, drawn, foot)
 
 
-def _axis(name: str, values: Sequence[Any]) -> _Axis:
+def _axis(name: str, values: Sequence[Any]) -> _OptionAxis:
     """Texts are in alphabetical order."""
     known = [value for value in values if value is not None]
     if all(is_number(value) for value in known):
@@ -61,14 +61,14 @@ def _axis(name: str, values: Sequence[Any]) -> _Axis:
         low, high = min(known), max(known)
         start, span = scale(low), (scale(high) - scale(low)) or 1.0
         places = tuple(None if value is None else (scale(value) - start) / span for value in values)
-        return _Axis(name, places, f"{low:,.4g}", f"{high:,.4g}")
+        return _OptionAxis(name, places, f"{low:,.4g}", f"{high:,.4g}")
     texts = sorted({str(value) for value in known})
     step = max(1, len(texts) - 1)
     places = tuple(None if value is None else texts.index(str(value)) / step for value in values)
-    return _Axis(name, places, texts[0], texts[-1])
+    return _OptionAxis(name, places, texts[0], texts[-1])
 
 
-def _line(number: int, front: bool, row: int, axes: Sequence[_Axis], across: Sequence[float]) -> Markup:
+def _line(number: int, front: bool, row: int, axes: Sequence[_OptionAxis], across: Sequence[float]) -> Markup:
     points = [
         f"{x:g},{TOP + HEIGHT * (1 - place):.1f}"
         for axis, x in zip(axes, across, strict=True)
@@ -78,7 +78,7 @@ def _line(number: int, front: bool, row: int, axes: Sequence[_Axis], across: Seq
     return line.format(" best" if front else "", number, " ".join(points), number)
 
 
-def _drawn(axis: _Axis, x: float) -> Markup:
+def _drawn(axis: _OptionAxis, x: float) -> Markup:
     """The axis, its texts, and what takes the reader's marks."""
     text = Markup('<text x="{x:g}" y="{y:g}" font-size="{size}" {font} fill="var(--{color})" {more}>{words}</text>')
     turned = Markup('transform="rotate(-35 {:g} {:g})"').format(x + 4, TOP - 18)

@@ -15,7 +15,7 @@ from forestc.exploration.study import Goal, Study, Trial
 from forestc.forest.summary import shown
 from forestc.report.answer import Words, answer, unpruned_name
 from forestc.report.page import study_charts
-from forestc.report.page.blocks import Block, Cell, Code, Page, Section, Table, Text, cell, table
+from forestc.report.page.blocks import Block, Cell, Code, Page, PageTable, Paragraph, Section, cell, table
 from forestc.report.page.front_chart import front_chart
 from forestc.report.page.parallel import parallel_chart
 from forestc.report.page.peers import Peer
@@ -85,13 +85,13 @@ def _answer(study: Study, links: Links) -> list[Block]:
     advice = answer(study)
     if advice is None:
         why = "no trial keeps all limits" if study.complete else "no trial is complete"
-        blocks: list[Block] = [Text(f"The front is empty: {why}.", "answer")] if not study.front else []
+        blocks: list[Block] = [Paragraph(f"The front is empty: {why}.", "answer")] if not study.front else []
     else:
         parts = [(advice.first, "answer"), (advice.beside, "beside")]
-        blocks = [Text(_linked(words, links), tone) for words, tone in parts if words]
+        blocks = [Paragraph(_linked(words, links), tone) for words, tone in parts if words]
     notes = study.asked.get("notes")
-    blocks += [Text(f"Note: {visible(str(note))}.", "note") for note in (notes if isinstance(notes, list) else ())]
-    return blocks + [Text(line, "note") for line in _unfinished(study)]
+    blocks += [Paragraph(f"Note: {visible(str(note))}.", "note") for note in (notes if isinstance(notes, list) else ())]
+    return blocks + [Paragraph(line, "note") for line in _unfinished(study)]
 
 
 def _linked(sentences: Sequence[Words], links: Links) -> Markup:
@@ -144,7 +144,7 @@ def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
     return blocks
 
 
-def _front_table(study: Study, links: Links) -> Table:
+def _front_table(study: Study, links: Links) -> PageTable:
     near, first = equals(study), unpruned(study.trials)
     chosen, listed = choice(study), listed_of(study)
     taken = None if chosen is None else chosen.recommended
@@ -187,10 +187,10 @@ def _options(
         {option for _, option, _, _ in importances}, key=lambda o: -max(v for _, n, v, _ in importances if n == o)
     )
     parallel = parallel_chart(study, order)
-    blocks: list[Block] = [Text(SHRINK)] if any("shrink" in trial.options for trial in study.trials) else []
+    blocks: list[Block] = [Paragraph(SHRINK)] if any("shrink" in trial.options for trial in study.trials) else []
     blocks += [] if parallel is None else [parallel]
     if not importances:
-        return [*blocks, Text("There are too few trials that differ to tell which options matter.")]
+        return [*blocks, Paragraph("There are too few trials that differ to tell which options matter.")]
     goals = [goal for goal in study.goals if goal.figure in explained]
     by = {(goal, option): (value, deviation) for goal, option, value, deviation in importances}
     says = max(explained.values()) >= EXPLAINED
@@ -248,7 +248,7 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:MOST_NUMBERS])) + (f" and {more} more" if more > 0 else "")
 
 
-def _trials(study: Study, links: Links) -> Table:
+def _trials(study: Study, links: Links) -> PageTable:
     names, figures = option_names(study), _figures(study)
     front = {trial.number for trial in study.front}
     rows = [

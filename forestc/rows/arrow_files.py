@@ -1,0 +1,96 @@
+"""Parquet and Arrow files, and folders of them, read here or, part by part, on other machines."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from forestc.errors import RowsError
+from forestc.rows.frames import PREVIEW
+
+BATCH_ROWS = 16384  # rows of a batch, at most
+_UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+@contextmanager
+def readable(where: Path | str, what: str = "can't be read", do: str = "") -> Iterator[None]:
+    """Raises RowsError for what libraries raise on damaged files."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise RowsError(f"{what} ({reason})", where=str(where), do=do) from None
+
+
+@dataclass(frozen=True)
+class ArrowFiles:
+    """The table of a file or folder, or of one row group of a Parquet file. It can be pickled.
+
+    where: what messages call it. path: absolute, so that other machines find it. form: parquet or ipc (Arrow). names:
+    of the columns. headed, nulls: as in `CsvTable`; here the columns always have names, and no text is a missing value.
+    """
+
+    where: str
+    path: str
+    form: str
+    names: tuple[str, ...]
+    group: int | None = None
+    headed: ClassVar[bool] = True
+    nulls: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def open(cls, path: Path, form: str) -> ArrowFiles:
+        files = cls(str(path), str(path.absolute()), form, ())
+        with readable(path, f"not a readable {form} file"):
+            return replace(files, names=tuple(files._dataset().schema.names))
+
+    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Some of the columns, from the first row on; see `CsvTable.batches`."""
+        from pyarrow import dataset  # half a second, and only some formats need it
+
+        options: dict[str, Any] = {"columns": list(columns), "batch_size": BATCH_ROWS}
+        if self.form == "parquet":
+            # no read-ahead: one row group at a time, or memory grows with the file
+            options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        for fragment in self._dataset().get_fragments():
+            with readable(fragment.path, do="write the file again"):
+                lacking = [name for name in columns if name not in fragment.physical_schema.names]
+                if lacking:
+                    raise RowsError(
+                        f"has no column {lacking[0]!r}", where=fragment.path, do="give files with the same columns"
+                    )
+                for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
+                    if self.group is None or self.group == part.row_groups[0].id:
+                        yield from part.to_batches(**options)
+
+    def parts(self) -> Iterator[tuple[int, ArrowFiles]]:
+        """Files or row groups, each with the number of its first row."""
+        first = 0
+        for fragment in self._dataset().get_fragments():
+            for group in fragment.row_groups if self.form == "parquet" else [None]:
+                rows = fragment.count_rows() if group is None else group.num_rows
+                if rows:
+                    own = None if group is None else group.id
+                    yield first, replace(self, where=fragment.path, path=fragment.path, group=own)
+                first += rows
+
+    def head(self) -> pa.Table:
+        """Some first rows of all columns."""
+        with readable(self.where):
+            return self._dataset().head(PREVIEW)
+
+    def whole(self) -> pa.Table:
+        with readable(self.where):
+            return self._dataset().to_table()
+
+    def _dataset(self) -> Any:
+        from pyarrow import dataset  # half a second, and only some formats need it
+
+        return dataset.dataset(self.path, format=self.form)

@@ -1,0 +1,179 @@
+"""CSV files, also gzipped: whether the first line is a header, what the columns hold, and which line is faulty."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, ClassVar, cast
+
+import pyarrow as pa
+import pyarrow.csv
+
+from forestc.errors import RowsError
+from forestc.rows.arrow_files import readable
+from forestc.rows.labels import is_number
+
+MOST_LINE_BYTES = 128 << 20  # of the first line
+BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time, if some lines fit
+WIDE = 4096  # columns; of files with more, pyarrow would take seconds to look at the values of all columns
+LONGEST = 40  # characters of a cell in a message
+# The texts of missing values: those that pandas reads as missing.
+_NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
+NULLS = ("", "#N/A N/A", *_NULLS.split())
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """The table of a CSV file.
+
+    names: of the columns. headed: whether these are the file's own; else columns go by position. kinds: the Arrow types
+    that pyarrow sees in the columns' first values; of a wide file, in those of the columns asked for so far. block:
+    bytes to parse at a time. nulls: texts that mean a missing value, unless they are the name of a category.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    headed: bool
+    kinds: dict[str, pa.DataType]
+    block: int
+    nulls: ClassVar[tuple[str, ...]] = NULLS
+
+    @classmethod
+    def open(
+        cls, path: Path, label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
+    ) -> CsvTable:
+        """The table of a file. For `label`, `names` and `categories` see `is_header`. Raises RowsError for a file that
+        is empty or no text."""
+        line = _first_line(path)
+        cells = next(csv.reader([line]), [])
+        headed = is_header([cell.strip() for cell in cells], label, names, categories)
+        columns = cells if headed else [f"f{index}" for index in range(len(cells))]
+        table = cls(path, tuple(columns), headed, {}, min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30))
+        if len(cells) > WIDE:
+            return table
+        with readable(path, "not a readable CSV file"), table._faults():
+            schema = table._reader(None).schema
+        return cls(path, tuple(schema.names), headed, dict(zip(schema.names, schema.types, strict=True)), table.block)
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
+
+    def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Some of the columns, from the first row on. texts: those of them that hold text."""
+        with self._faults():
+            unseen = [name for name in columns if name not in texts and name not in self.kinds]
+            if unseen:
+                schema = self._reader(dict.fromkeys(unseen)).schema
+                self.kinds.update(zip(schema.names, schema.types, strict=True))
+        types = {name: pa.string() if name in texts else self._number(name) for name in columns}
+        with self._faults([name for name, kind in types.items() if kind == pa.float64()]):
+            yield from self._reader(types)
+
+    def _number(self, name: str) -> pa.DataType:
+        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()  # True and False
+
+    def head(self) -> pa.Table:
+        """Some first rows of all columns."""
+        with readable(self.path):
+            return pa.Table.from_batches(list(islice(self._reader(None), 1)))
+
+    def whole(self) -> pa.Table:
+        with readable(self.path):
+            return pyarrow.csv.read_csv(self._source(), **self._options(None))
+
+    def _reader(self, types: Mapping[str, pa.DataType | None] | None) -> pyarrow.csv.CSVStreamingReader:
+        return pyarrow.csv.open_csv(self._source(), **self._options(types))
+
+    def _source(self) -> pa.NativeFile:
+        return pa.input_stream(str(self.path), compression="gzip" if _zipped(self.path) else None)
+
+    def _options(self, types: Mapping[str, pa.DataType | None] | None) -> dict[str, Any]:
+        """types: of the columns to read, None where the values tell it; without, of all columns."""
+        known = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
+        wanted = {} if types is None else {"column_types": known, "include_columns": list(types)}
+        return {
+            "read_options": pyarrow.csv.ReadOptions(block_size=self.block, autogenerate_column_names=not self.headed),
+            # text columns keep the texts of missing values: they may be names of categories
+            "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted),
+        }
+
+    @contextmanager
+    def _faults(self, numbers: Collection[str] = ()) -> Iterator[None]:
+        """Raises RowsError with the first faulty line for what pyarrow raises, which does not say the line. numbers:
+        the columns that hold numbers alone."""
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            try:
+                fault = self._first_fault(numbers)
+            except (OSError, EOFError, ValueError, csv.Error):
+                fault = None
+            if fault is None:
+                raise
+            line, what, do = fault
+            raise RowsError(what, where=f"{self.path}, line {line}", do=do) from error
+
+    def _first_fault(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
+        """The line, counted from 1, what is wrong there, and what to do. O(cells), in Python."""
+        with _unzipped(self.path) as file:
+            reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
+            lines = (cells for cells in reader if cells)
+            if self.headed:
+                next(lines, None)
+            for cells in lines:
+                if len(cells) != len(self.names):
+                    what = f"{len(cells)} cells, and the first line has {len(self.names)}"
+                    return reader.line_num, what, "write a cell for each column, separated by commas"
+                for name, cell in zip(self.names, cells, strict=True):
+                    if name in numbers and cell not in NULLS and not is_number(cell):
+                        shown = cell if len(cell) <= LONGEST else cell[:LONGEST] + "..."
+                        do = "write a number, or nothing where the value is missing"
+                        return reader.line_num, f"column {name!r} holds {shown!r}, which is no number", do
+        return None
+
+
+def _zipped(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def _unzipped(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path) if _zipped(path) else path.open("rb"))
+
+
+def _first_line(path: Path) -> str:
+    """The first line that is not blank, without its end. Raises RowsError if there is none."""
+    with readable(path), _unzipped(path) as file:
+        lines = (line for line in iter(lambda: file.readline(MOST_LINE_BYTES), b"") if line.strip())
+        line = re.split(r"[\r\n]", next(lines, b"").decode("utf-8-sig").lstrip("\r\n"))[0]
+    if not line.strip():
+        raise RowsError("the file is empty", where=str(path))
+    return line
+
+
+def is_header(
+    cells: Sequence[str], label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
+) -> bool:
+    """Whether the cells of a first line are a header: they hold a known name, or 0, 1, 2, ... as data frames
+    without names are written, or mostly text. Text in the label column only is not a header, and names that
+    could be values count only if the names of all features appear.
+
+    label: the column of labels, or several. names: of the features. categories: texts that are values.
+    """
+    label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
+    if {name for name in label_names.union(names) if not is_number(name)} & set(cells):
+        return True
+    if len(names) > 1 and set(names) <= set(cells):
+        return True
+    values = {"?", *NULLS, *categories}
+    numbers = [cell for cell in cells if is_number(cell) or cell in values]
+    if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:
+        return True
+    return 2 * len(numbers) < len(cells)
