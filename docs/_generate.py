@@ -26,7 +26,7 @@ import forestc
 from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.manifest.content import schema
-from forestc.options.fields import options_of
+from forestc.options.fields import Group, options_of
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
 from forestc.search.levels import levels_guide
@@ -68,7 +68,22 @@ def commands_page() -> str:
         usage = " ".join(_usage(command))
         parts += [f"## {name}", f"    forestc {name} {usage}", _sentence(plain(command.help or ""))]
         parts.append(_options_table(command))
+        parts += [part for group in command.groups.items() for part in _keys(name, *group)]
     return _page(parts)
+
+
+def _keys(command: str, name: str, group: Group) -> list[str]:
+    """The keys of a flag, each with the flag that sets it alone."""
+    rows = [
+        (_code(key), _code(str(field.default)) * bool(field.default), _code(spec.flags[0]), plain(spec.help))
+        for key, (field, spec) in group.keys.items()
+    ]
+    last = " and ".join(_code(key) for key, (_, spec) in group.keys.items() if spec.takes_rest)
+    head = (
+        f"Keys of `{group.within.flag}`, which `forestc {command} --help {name}` shows; each is a flag of its own, too."
+    )
+    head += f" The values of {last} have commas, and take the rest of the text." if last else ""
+    return [head, table(("key", "default", "as a flag", "meaning"), rows)]
 
 
 def _usage(command: Any) -> Iterator[str]:
@@ -89,7 +104,7 @@ def _value_of(option: Any) -> str:
 def _options_table(command: Any) -> str:
     rows = []
     for parameter in command.params:
-        if parameter.name in ("help", *OF_THE_SHELL):
+        if parameter.name in ("help", *OF_THE_SHELL) or getattr(parameter, "hidden", False):
             continue
         if parameter.param_type_name == "argument":
             spelt = _code(parameter.metavar or parameter.name.upper())

@@ -191,6 +191,62 @@ def test_nan_where_the_model_takes_none(run, work):
     assert not (work / "nan").exists()
 
 
+C_AND_STREAM = [
+    ("--c-layout nodes --c-values q15", "--c layout=nodes,values=q15"),
+    ("--cpu pico --flash 64k --ram 2k", "--c cpu=pico,flash=64k,ram=2k"),
+    ("--c-inputs raw --c-types f0=float,*=double", "--c inputs=raw --c types=f0=float,*=double"),
+    ("--c-project cmake,zephyr --cpu pico", "--c cpu=pico,project=cmake,zephyr"),
+    ("--stream --tdata 64 --align 8 --axi-lite", "--stream tdata=64,align=8,axi-lite"),
+    ("--stream --tuser 4", "--stream=tuser=4,axi_lite=false"),
+    ("--stream", "--stream --rows rows.csv"),
+]
+
+
+@pytest.mark.parametrize(("flags", "keys"), C_AND_STREAM)
+def test_keys_set_what_their_flags_set(run, work, flags, keys):
+    """Options of C and of the stream, each alone or as keys of one flag; a stream without keys may stand before the
+    model."""
+    for words, out in ((flags, "flags"), (keys, "keys")):
+        rows = [] if "--rows" in words else ["--rows", "rows.csv"]
+        assert run("compile", *words.split(), *rows, "-o", out, "ill.json", "-p", "simplify,quantize")[0] == 0
+    made = [json.loads((work / out / "manifest.json").read_text())["made"] for out in ("flags", "keys")]
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "--c layouts=nodes",
+            "unknown key 'layouts' of --c; did you mean 'layout'? known: inputs, ",
+        ),
+        ("--c layout=nodes,layout=calls", "--c layout is given twice; give it once"),
+        ("--c layout=nodes --c-layout calls", "--c layout is given twice; give it once"),
+        ("--c layout", "--c layout has no value; write --c layout=VALUE"),
+        (
+            "--stream tdat=8",
+            "unknown key 'tdat' of --stream; did you mean 'tdata'? known: tdata, tuser",
+        ),
+        ("--stream tdata=wide", "--stream tdata=wide; give a whole number"),
+        ("--stream axi-lite=2", "--stream axi-lite=2; give true or false"),
+        ("--stream tdata=12", "stream: tdata of 12 bits; use a multiple of 8"),
+    ],
+)
+def test_other_keys_and_values_are_refused(run, words, message):
+    status, out, err = run("compile", "ill.json", "--rows", "rows.csv", "-o", "x", *words.split())
+    assert (status, out, err.count("\n")) == (2, "", 1) and message in err
+
+
+def test_the_help_of_compile_fits_two_screens(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    status, out, _ = run("compile", "--help")
+    assert status == 0 and out.count("\n") <= 100 and "--c KEY=VALUE,..." in out and "--c-layout" not in out
+    status, out, _ = run("compile", "--help", "c")
+    assert status == 0 and "layout=..." in out and "instructions=..." in out and out.count("\n") < 40
+    status, out, _ = run("compile", "--help", "stream")
+    assert status == 0 and "axi-lite  " in out and "axi-lite=" not in out
+
+
 def test_a_failed_check_has_status_3(run, work):
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "wrong")[0] == 0
     header = work / "wrong" / "c" / "ill.h"

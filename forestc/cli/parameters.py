@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass
 from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 import typer.core
 
 from forestc.cli.terminal import JSON, WIDE, show
-from forestc.errors import OptionError
-from forestc.options.fields import options_of, required, value_type
+from forestc.errors import OptionError, known_names
+from forestc.options.fields import Group, Option, groups_of, options_of, required, value_type
+
+_KEYS = "KEY=VALUE,..."
+_FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # what tells keys behind a flag that may stand alone from an argument
 
 
 class _Command(typer.core.TyperCommand):
-    """A command that refuses an option given twice: typer would take the last."""
+    """A command that refuses an option given twice, as typer would take the last. groups: its flags with keys."""
+
+    groups: ClassVar[Mapping[str, Group]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        place = args.index("--help") + 1 if "--help" in args else len(args)
+        if place < len(args) and args[place] in self.groups:
+            typer.echo(self._help_of(ctx, self.groups[args[place]]))
+            ctx.exit()
+        args = self._joined(args)
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for place, parameter in enumerate(order):
             if parameter in order[:place] and not parameter.multiple and not parameter.is_eager:
                 raise OptionError(f"{parameter.opts[0]} is given twice", do="give it once")
         return list(super().parse_args(ctx, args))
+
+    def _joined(self, args: list[str]) -> list[str]:
+        """The arguments, with the keys of a flag that may stand alone joined to it: `--stream=tdata=64`."""
+        alone = {group.within.flag for group in self.groups.values() if group.field is not None}
+        joined: list[str] = []
+        for argument in args:
+            if joined and joined[-1].removesuffix("=") in alone and _FIRST_KEY.match(argument):
+                joined[-1] += argument
+            else:
+                joined.append(f"{argument}=" if argument in alone else argument)
+        return joined
+
+    def _help_of(self, ctx: Any, group: Group) -> str:
+        """The help of the keys of a flag."""
+        formatter, flag = ctx.make_formatter(), group.within.flag
+        formatter.write_usage(ctx.command_path, f"[OPTIONS] {flag} {_KEYS}")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(group.within.help)
+        rows = []
+        for key, (field, spec) in group.keys.items():
+            default = "" if field.default in (None, "", False, 0) else f"  [default: {field.default}]"
+            rest = "; takes the rest of the text" if spec.takes_rest else ""
+            rows.append(
+                (key if value_type(group.kind, field.name) is bool else f"{key}=...", spec.help + rest + default)
+            )
+        with formatter.section("Keys"):
+            formatter.write_dl(rows)
+        return str(formatter.getvalue().rstrip("\n"))
 
 
 @dataclass(frozen=True)
@@ -55,25 +95,42 @@ def command(app: typer.Typer, kind: object, name: str | None = None) -> Callable
             {parameter.name: parameter.annotation for parameter in parameters},
         )
         called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        app.command(name or run.__name__.strip("_"), cls=_Command)(called)
+        own = type("_CommandWithGroups", (_Command,), {"groups": groups_of(kind)})
+        app.command(name or run.__name__.strip("_"), cls=own, context_settings={"max_content_width": 100})(called)
 
     return add
 
 
 def _parameters(kind: object) -> Iterator[Parameter]:
-    """The fields as typer takes them."""
-    for parameter, spec in options_of(kind):
-        wanted: Any = bool if spec.group else value_type(kind, parameter.name)
-        switch, needed = wanted is bool, required(parameter, spec)
-        shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least}
-        info = typer.Option(*spec.flags, **shown) if spec.flags else typer.Argument(**shown)
-        wanted = list[wanted] if spec.repeated else wanted
-        default = Parameter.empty if needed else False if switch else _default(parameter.default)
-        annotation = wanted if needed or switch else wanted | None
-        yield Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
-        if spec.group:
-            for inner in _parameters(spec.group):  # their help says what they are without the group
-                yield inner if inner.default is False else inner.replace(default=None)
+    """The fields as typer takes them: a flag with keys before the hidden flags of its options."""
+    groups, shown = groups_of(kind), set[str]()
+    for entry, spec in options_of(kind):
+        for name, group in groups.items():
+            if name not in shown and (group.field is entry or entry is next(iter(group.keys.values()))[0]):
+                shown.add(name)
+                yield _of_group(name, group)
+                yield from (_of_field(group.kind, *pair, hidden=True) for pair in group.keys.values())
+        if spec.group is None and spec.within is None:
+            yield _of_field(kind, entry, spec)
+
+
+def _of_group(name: str, group: Group) -> Parameter:
+    keys = f"{group.within.help}; keys: {', '.join(group.keys)}; see --help {name}"
+    info = typer.Option(group.within.flag, help=keys, metavar=f"[{_KEYS}]" if group.field else _KEYS)
+    annotation = Annotated[list[str] | None, info]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _of_field(kind: object, entry: Field[Any], spec: Option, *, hidden: bool = False) -> Parameter:
+    """The parameter of an option. hidden: in the help, as another flag sets it, too."""
+    wanted: Any = value_type(kind, entry.name)
+    switch, needed = wanted is bool, required(entry, spec)
+    shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least, "hidden": hidden}
+    info = typer.Option(*spec.flags, **shown) if spec.flags else typer.Argument(**shown)
+    wanted = list[wanted] if spec.repeated else wanted
+    default = Parameter.empty if needed else False if switch else None if hidden else _default(entry.default)
+    annotation = wanted if needed or switch else wanted | None
+    return Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 
 
 def _default(value: object) -> Any:
@@ -81,24 +138,68 @@ def _default(value: object) -> Any:
     return ",".join(value) or None if isinstance(value, tuple) else None if value is MISSING else value
 
 
-def _given(kind: object, values: dict[str, Any], typed: set[str]) -> dict[str, Any]:
-    """By keyword, the options of the command line. Raises OptionError for options of a group without its flag."""
+def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str, Any]:
+    """By keyword, the options of the command line. Raises OptionError."""
+    groups = groups_of(kind)
     result: dict[str, Any] = {}
-    for field, spec in options_of(kind):
-        if spec.group:
-            inner = _given(spec.group, values, typed)
-            if inner and field.name not in typed:
-                switches_last = sorted(options_of(spec.group), key=lambda pair: pair[0].default is False)
-                flags = [own.flags[0] for _, own in switches_last]
-                wanted = f"{', '.join(flags[:-1])} and {flags[-1]} need {spec.flags[0]}"
-                raise OptionError(wanted, do=f"add {spec.flags[0]}")
-            if field.name in typed:
-                result[field.name] = spec.group(**inner)
-        elif field.name in typed:
-            value = values[field.name]
-            if spec.listed:
-                value = [part.strip() for part in value.split(",")]
-            result[field.name] = not value if field.default is True else value
-        elif field.default is MISSING:
-            result[field.name] = None
+    for entry, spec in options_of(kind):
+        if spec.group is None and spec.within is None:
+            _take(result, entry, spec, values, typed)
+    for name, group in groups.items():
+        own: dict[str, Any] = {}
+        for entry, spec in group.keys.values():
+            _take(own, entry, spec, values, typed)
+        for text in values[name] or () if name in typed else ():
+            _take_keys(own, group, text)
+        if group.field is None:
+            result |= own
+        elif name in typed:
+            result[group.field.name] = group.kind(**own)
+        elif own:
+            switches_last = sorted(group.keys.values(), key=lambda pair: pair[0].default is False)
+            flags, flag = [spec.flags[0] for _, spec in switches_last], group.within.flag
+            raise OptionError(f"{', '.join(flags[:-1])} and {flags[-1]} need {flag}", do=f"add {flag}")
     return result
+
+
+def _take(result: dict[str, Any], entry: Field[Any], spec: Option, values: Mapping[str, Any], typed: set[str]) -> None:
+    """Adds the value of an option, if it was typed, or if Python needs one."""
+    if entry.name in typed:
+        value = values[entry.name]
+        if spec.listed:
+            value = [part.strip() for part in value.split(",")]
+        result[entry.name] = not value if entry.default is True else value
+    elif entry.default is MISSING:
+        result[entry.name] = None
+
+
+def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
+    """Adds the options in a text such as `layout=nodes,values=q15`. Raises OptionError for other keys and values."""
+    flag, rest = group.within.flag, text
+    while rest:
+        part, _, after = rest.partition(",")
+        name, has_value, value = part.partition("=")
+        name = name.strip().replace("_", "-")
+        if name not in group.keys:
+            raise OptionError(f"unknown key {name!r} of {flag}", do=known_names(name, group.keys))
+        entry, spec = group.keys[name]
+        if spec.takes_rest:
+            value, after = rest.partition("=")[2], ""
+        kind = value_type(group.kind, entry.name)
+        if kind is bool and not has_value:
+            value = "true"
+        if entry.name in result:
+            raise OptionError(f"{flag} {name} is given twice", do="give it once")
+        result[entry.name] = _value(f"{flag} {name}", value.strip(), kind)
+        rest = after
+
+
+def _value(name: str, text: str, kind: type) -> str | int | bool:
+    """The value of a key. Raises OptionError for a text that is none."""
+    if not text:
+        raise OptionError(f"{name} has no value", do=f"write {name}=VALUE")
+    if kind is bool and text in ("true", "false"):
+        return text == "true"
+    if kind is bool or (kind is int and not text.removeprefix("-").isdecimal()):
+        raise OptionError(f"{name}={text}", do="give a whole number" if kind is int else "give true or false")
+    return int(text) if kind is int else text

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from forestc.errors import OptionError
 from forestc.options.amounts import amount, forms
-from forestc.options.fields import option
+from forestc.options.fields import Within, option
 
 CInputs = Literal["words", "struct", "float", "raw"]
 CQuantizer = Literal["auto", "none", "float", "double"]
@@ -17,12 +17,18 @@ Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", Layout]
 
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # of the budgets
+C = Within("--c", "options of the C header, as in layout=nodes,values=q15 or cpu=cortex-m4,flash=16KiB")
+
+
+def _c(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
+    """A field of an option of C, which is a key of `--c`."""
+    return option(default, flags, help, metavar, within=C, **more)
 
 
 def _budget(flags: str, help: str, metavar: str) -> Any:
     """A field of an amount: a text is read once, when the options are made."""
     kept = {"type": ["integer", "null"]}
-    return option(None, flags, help, metavar, kind=str, schema=kept)
+    return _c(None, flags, help, metavar, kind=str, schema=kept)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +54,16 @@ class COptions:
     `measure` knows, by the upper ends of estimates; a number, or a text such as 4k, 4kB or 4KiB.
     """
 
-    c_inputs: CInputs = option(
+    c_inputs: CInputs = _c(
         "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
     )
-    c_quantizer: CQuantizer = option(
+    c_quantizer: CQuantizer = _c(
         "auto", "--c-quantizer", "C function from raw rows to words: auto, none, float or double"
     )
-    c_values: CValues = option(
+    c_values: CValues = _c(
         "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
     )
-    c_layout: CLayout = option(
+    c_layout: CLayout = _c(
         "auto",
         "--c-layout",
         "branches: nested ifs, fast; calls: the same, a function for each tree; ranked: calls on ranks of one byte, "
@@ -65,14 +71,17 @@ class COptions:
         "mixed: between; or chosen from estimates: smallest, fastest (in the worst case), balanced (the smallest "
         "within twice the instructions of the fastest); auto: what --flash and --instructions ask for, else balanced",
     )
-    c_project: str = option(
+    c_project: str = _c(
         "none",
         "--c-project",
         "files for build systems beside the header, with a self-test: none, all, or a list of selftest, "
         "cmake, platformio, arduino and zephyr",
+        takes_rest=True,
     )
-    c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
-    cpu: str = option("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
+    c_types: str = _c(
+        "", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)", takes_rest=True
+    )
+    cpu: str = _c("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
     flash: int | str | None = _budget(
         "--flash", "most flash that a prediction in C may take, as in 4000 or 4KiB", "BYTES"
     )

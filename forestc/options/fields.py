@@ -26,6 +26,14 @@ _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 @dataclass(frozen=True)
+class Within:
+    """A flag whose value sets several options: `--c layout=nodes,values=q15`. Their own flags are understood, too."""
+
+    flag: str
+    help: str
+
+
+@dataclass(frozen=True)
 class Option:
     """What a field does not say of its option.
 
@@ -35,7 +43,8 @@ class Option:
     command line separated by commas. repeated: the flag is given once for each value. needed: whether the command line
     requires the option, where that is not as in Python. recorded: whether manifests keep it. key: its name there, if
     not the field's. schema: JSON Schema of the recorded value, where the annotation does not give it. group: the
-    dataclass of further options that the flag, a switch, asks for.
+    dataclass of further options, keys of the flag. within: the flag of which the option is a key.
+    takes_rest: as a key it takes the rest of the text, commas and all.
     """
 
     flags: tuple[str, ...]
@@ -50,6 +59,8 @@ class Option:
     key: str = ""
     schema: Mapping[str, Any] | None = None
     group: Any = None
+    within: Within | None = None
+    takes_rest: bool = False
 
 
 def argument(metavar: str, help: str) -> dict[str, Option]:
@@ -70,6 +81,37 @@ def option(default: object, flags: str, help: str, metavar: str = "", **more: An
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
     """The fields of a dataclass that the command line has, in their order."""
     return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The options of a flag, by key. within: the flag. field: holds a dataclass of them; None if they are fields of
+    `kind` beside others."""
+
+    within: Within
+    field: Field[Any] | None
+    kind: Any
+    keys: Mapping[str, tuple[Field[Any], Option]]
+
+
+def groups_of(kind: Any) -> dict[str, Group]:
+    """By name, the groups of a dataclass of options: `c`, `stream`."""
+    found: dict[str, Group] = {}
+    for entry, spec in options_of(kind):
+        if spec.group is not None:
+            within = Within(spec.flags[0], spec.help)
+            keys = {_key(own, within): (inner, own) for inner, own in options_of(spec.group)}
+            found[_key(spec, within)] = Group(within, entry, spec.group, keys)
+        elif spec.within is not None:
+            name = spec.within.flag.strip("-")
+            known = found[name].keys if name in found else {}
+            found[name] = Group(spec.within, None, kind, {**known, _key(spec, spec.within): (entry, spec)})
+    return found
+
+
+def _key(spec: Option, within: Within) -> str:
+    """The key of an option: its own flag without dashes, and without the name of the flag it is within."""
+    return spec.flags[0].strip("-").removeprefix(f"{within.flag.strip('-')}-")
 
 
 def value_type(kind: object, name: str) -> type:

@@ -19,13 +19,11 @@ class StreamOptions:
     integer of at least that many bits, with the layout of C and NumPy."""
 
     tdata_bits: int = option(
-        0, "--tdata", "with --stream: bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
+        0, "--tdata", "bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
     )
-    user_bits: int = option(1, "--tuser", "with --stream: bits of tuser; default: 1", "N", schema=_FROM_0, key="tuser")
-    registers: bool = option(False, "--axi-lite", "with --stream: add a block of AXI4-Lite registers", key="axi_lite")
-    align: int = option(
-        0, "--align", "with --stream: place words in lanes of at least 8, 16, 32 or 64 bits", "N", schema=_FROM_0
-    )
+    user_bits: int = option(1, "--tuser", "bits of tuser", "N", schema=_FROM_0, key="tuser")
+    registers: bool = option(False, "--axi-lite", "adds a block of AXI4-Lite registers", key="axi_lite")
+    align: int = option(0, "--align", "places words in lanes of at least 8, 16, 32 or 64 bits", "N", schema=_FROM_0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
