@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
-from contract import (
-    kinds_catboost,
-    kinds_lightgbm,
-    kinds_meta,
-    kinds_onnx,
-    kinds_pipeline,
-    kinds_sklearn,
-    kinds_treelite,
-    kinds_xgboost,
-)
 from contract.kind import Trained
 
-KINDS: dict[str, Callable[[], Trained]] = {}
-KINDS |= kinds_sklearn.KINDS
-KINDS |= kinds_pipeline.KINDS
-KINDS |= kinds_meta.KINDS
-KINDS |= kinds_lightgbm.KINDS
-KINDS |= kinds_xgboost.KINDS
-KINDS |= kinds_onnx.KINDS
-KINDS |= kinds_catboost.KINDS
-KINDS |= kinds_treelite.KINDS
+LIBRARIES = ("sklearn", "pipeline", "meta", "lightgbm", "xgboost", "onnx", "catboost", "treelite")
+KINDS: dict[str, Callable[[], Trained]] = {
+    name: train for library in LIBRARIES for name, train in import_module(f"contract.kinds_{library}").KINDS.items()
+}

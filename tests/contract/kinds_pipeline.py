@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from contract.kind import Trained
 from contract.kinds_sklearn import BINARY, MULTI, REGRESSION, SMALL, categories, kind, with_missing
+from sklearn import preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     GradientBoostingRegressor,
@@ -15,128 +16,72 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
-)
+)  # fmt: skip
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import (
-    Binarizer,
-    FunctionTransformer,
-    KBinsDiscretizer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler
 
 LIKE = {"dtype": np.float64, "leaves": False, "large": 1e4}
+HOLES = with_missing(BINARY)
 
 
 def _forest() -> Any:
     return RandomForestClassifier(8, max_depth=7, random_state=0)
 
 
-def _unknown() -> Any:
-    return OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+def _steps(*steps: Any, data: Any = BINARY, last: Any = None, **more: Any) -> Callable[[], Trained]:
+    return kind(make_pipeline(*steps, _forest() if last is None else last), data, **{**LIKE, **more})
 
 
-def _steps(*steps: Any, data: Any = BINARY, **more: Any) -> Callable[[], Trained]:
-    return kind(make_pipeline(*steps, _forest()), data, **{**LIKE, **more})
+def _codes() -> Any:
+    return preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
 
 
+def _columns(*steps: Any, rest: Any = "passthrough", data: Any = None) -> Callable[[], Trained]:
+    """A forest behind steps for some of the columns: (step, columns)."""
+    named = [(str(place), *step) for place, step in enumerate(steps)]
+    return _steps(ColumnTransformer(named, remainder=rest), data=data or categories())
+
+
+BINS = preprocessing.KBinsDiscretizer(7, encode="ordinal", quantile_method="averaged_inverted_cdf")
+HOT = preprocessing.OneHotEncoder(handle_unknown="ignore", drop="first")
+ZEROS = SimpleImputer(missing_values=0, strategy="mean", add_indicator=True)
+VOTE = VotingClassifier([("f", _forest()), ("h", HistGradientBoostingClassifier(max_iter=4))])
 KINDS: dict[str, Callable[[], Trained]] = {
     "pipeline-standard": _steps(StandardScaler()),
-    "pipeline-standard-missing": _steps(StandardScaler(), data=with_missing(BINARY)),
+    "pipeline-standard-missing": _steps(StandardScaler(), data=HOLES),
     "pipeline-minmax": _steps(MinMaxScaler((-3, 7.5))),
     "pipeline-minmax-clip": _steps(MinMaxScaler(clip=True)),
-    "pipeline-maxabs": _steps(MaxAbsScaler(), data=MULTI),
+    "pipeline-maxabs": _steps(preprocessing.MaxAbsScaler(), data=MULTI),
     "pipeline-robust": _steps(RobustScaler(quantile_range=(10, 80))),
     "pipeline-yeo-johnson": _steps(PowerTransformer(), data=SMALL, large=50.0),
     "pipeline-box-cox": _steps(PowerTransformer("box-cox"), data=SMALL, positive=True, large=50.0),
     "pipeline-quantile": _steps(QuantileTransformer(n_quantiles=50)),
     "pipeline-quantile-normal": _steps(QuantileTransformer(n_quantiles=30, output_distribution="normal")),
-    "pipeline-bins": _steps(KBinsDiscretizer(7, encode="ordinal", quantile_method="averaged_inverted_cdf")),
-    "pipeline-binarizer": _steps(Binarizer(threshold=0.1)),
-    "pipeline-mean": _steps(SimpleImputer(), data=with_missing(BINARY)),
-    "pipeline-indicator": _steps(SimpleImputer(strategy="median", add_indicator=True), data=with_missing(BINARY)),
-    "pipeline-zero-is-missing": _steps(
-        SimpleImputer(missing_values=0, strategy="mean", add_indicator=True), data=MULTI
-    ),
-    "pipeline-impute-scale": _steps(SimpleImputer(), StandardScaler(), MinMaxScaler(), data=with_missing(BINARY)),
-    "pipeline-scale-impute": _steps(
-        RobustScaler(), SimpleImputer(strategy="constant", fill_value=0.7), data=with_missing(BINARY)
-    ),
+    "pipeline-bins": _steps(BINS),
+    "pipeline-binarizer": _steps(preprocessing.Binarizer(threshold=0.1)),
+    "pipeline-mean": _steps(SimpleImputer(), data=HOLES),
+    "pipeline-indicator": _steps(SimpleImputer(strategy="median", add_indicator=True), data=HOLES),
+    "pipeline-zero-is-missing": _steps(ZEROS, data=MULTI),
+    "pipeline-impute-scale": _steps(SimpleImputer(), StandardScaler(), MinMaxScaler(), data=HOLES),
+    "pipeline-scale-impute": _steps(RobustScaler(), SimpleImputer(strategy="constant", fill_value=0.7), data=HOLES),
     "pipeline-select": _steps(VarianceThreshold(0.01), SelectKBest(k=7), StandardScaler()),
     "pipeline-union": _steps(FeatureUnion([("a", StandardScaler()), ("b", QuantileTransformer(n_quantiles=9))])),
-    "pipeline-nothing": _steps("passthrough", FunctionTransformer()),
-    "pipeline-regression": kind(
-        make_pipeline(StandardScaler(), RandomForestRegressor(8, random_state=0)), REGRESSION, **LIKE
+    "pipeline-nothing": _steps("passthrough", preprocessing.FunctionTransformer()),
+    "pipeline-regression": _steps(
+        StandardScaler(), last=RandomForestRegressor(8, random_state=0), data=REGRESSION
     ),
-    "pipeline-boosting": kind(make_pipeline(PowerTransformer(), GradientBoostingRegressor()), REGRESSION, **LIKE),
-    "pipeline-hist": kind(
-        make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=8)), with_missing(BINARY), **LIKE
+    "pipeline-boosting": _steps(PowerTransformer(), last=GradientBoostingRegressor(), data=REGRESSION),
+    "pipeline-hist": _steps(StandardScaler(), last=HistGradientBoostingClassifier(max_iter=8), data=HOLES),
+    "pipeline-voting": _steps(StandardScaler(), last=VOTE, scores=None, large=1e30),
+    "pipeline-columns": _columns(
+        (make_pipeline(SimpleImputer(), StandardScaler()), [3, 1, 2]), ("drop", [0]),
+        (QuantileTransformer(n_quantiles=20), slice(4, 8)), (MinMaxScaler(), [1]), data=BINARY,
     ),
-    "pipeline-voting": kind(
-        make_pipeline(
-            StandardScaler(), VotingClassifier([("f", _forest()), ("h", HistGradientBoostingClassifier(max_iter=4))])
-        ),
-        BINARY,
-        leaves=False,
-        scores=None,
-        dtype=np.float64,
+    "pipeline-ordinal": _columns((_codes(), [2, 3, 4])),
+    "pipeline-one-hot": _columns((HOT, [2, 3, 4]), (StandardScaler(), [0, 1]), rest="drop"),
+    "pipeline-ordinal-scaled": _columns(
+        (make_pipeline(_codes(), StandardScaler()), [2, 3, 4]), rest=SimpleImputer(strategy="median")
     ),
-    "pipeline-columns": kind(
-        Pipeline(
-            [
-                (
-                    "columns",
-                    ColumnTransformer(
-                        [
-                            ("scale", make_pipeline(SimpleImputer(), StandardScaler()), [3, 1, 2]),
-                            ("drop", "drop", [0]),
-                            ("quantile", QuantileTransformer(n_quantiles=20), slice(4, 8)),
-                            ("again", MinMaxScaler(), [1]),
-                        ],
-                        remainder="passthrough",
-                    ),
-                ),
-                ("forest", _forest()),
-            ]
-        ),
-        BINARY,
-        **LIKE,
-    ),
-    "pipeline-ordinal": kind(
-        make_pipeline(ColumnTransformer([("codes", _unknown(), [2, 3, 4])], remainder="passthrough"), _forest()),
-        categories(),
-        **LIKE,
-    ),
-    "pipeline-one-hot": kind(
-        make_pipeline(
-            ColumnTransformer(
-                [
-                    ("hot", OneHotEncoder(handle_unknown="ignore", drop="first"), [2, 3, 4]),
-                    ("scale", StandardScaler(), [0, 1]),
-                ]
-            ),
-            _forest(),
-        ),
-        categories(),
-        **LIKE,
-    ),
-    "pipeline-ordinal-scaled": kind(
-        make_pipeline(
-            ColumnTransformer(
-                [("codes", make_pipeline(_unknown(), StandardScaler()), [2, 3, 4])],
-                remainder=SimpleImputer(strategy="median"),
-            ),
-            _forest(),
-        ),
-        categories(),
-        **LIKE,
-    ),
-}
+}  # fmt: skip

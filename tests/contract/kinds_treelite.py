@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import lightgbm
@@ -22,12 +23,11 @@ from sklearn.ensemble import (
 )
 
 
-def of(make: Callable[[], Any], X: Any, decide: str = "none", file: bool = False, **more: Any) -> Callable[[], Trained]:
+def of(make: Callable[[], Any], X: Any, decide: str = "none", **more: Any) -> Callable[[], Trained]:
     """decide: none, half (value above 0.5), most (argmax), each (argmax of every target)."""
 
     def train() -> Trained:
         model = make()
-        source = model
         widths = np.asarray(model.get_header_accessor().get_field("num_class")).tolist()
 
         def flat(rows: Any, margin: bool) -> Any:
@@ -49,7 +49,7 @@ def of(make: Callable[[], Any], X: Any, decide: str = "none", file: bool = False
             return values
 
         return Trained(
-            source,
+            model,
             X,
             decision,
             lambda rows: flat(rows, True),
@@ -76,81 +76,57 @@ def _sklearn(model: Any, data: Any) -> Any:
 
 def _by_hand() -> Any:
     """A tree of every comparison."""
-    builder = treelite.model_builder.ModelBuilder(
-        threshold_type="float32",
-        leaf_output_type="float32",
-        metadata=treelite.model_builder.Metadata(
-            num_feature=3,
-            task_type="kRegressor",
-            average_tree_output=False,
-            num_target=1,
-            num_class=[1],
-            leaf_vector_shape=(1, 1),
-        ),
-        tree_annotation=treelite.model_builder.TreeAnnotation(num_tree=1, target_id=[0], class_id=[0]),
-        postprocessor=treelite.model_builder.PostProcessorFunc(name="signed_square"),
-        base_scores=[0.25],
-    )
+    make = treelite.model_builder
+    metadata = make.Metadata(
+        num_feature=3, task_type="kRegressor", average_tree_output=False, num_target=1, num_class=[1],
+        leaf_vector_shape=(1, 1),
+    )  # fmt: skip
+    builder = make.ModelBuilder(
+        threshold_type="float32", leaf_output_type="float32", metadata=metadata, base_scores=[0.25],
+        tree_annotation=make.TreeAnnotation(num_tree=1, target_id=[0], class_id=[0]),
+        postprocessor=make.PostProcessorFunc(name="signed_square"),
+    )  # fmt: skip
+
+    def leaf(key: int, value: float) -> None:
+        builder.start_node(key)
+        builder.leaf(value)
+        builder.end_node()
+
     builder.start_tree()
     for node, (column, way) in enumerate(zip([0, 1, 2, 0, 1], [">", ">=", "==", "<=", "<"], strict=True)):
         builder.start_node(2 * node)
-        builder.numerical_test(
-            feature_id=column,
-            threshold=0.5 * node,
-            default_left=node % 2 == 0,
-            opname=way,
-            left_child_key=2 * node + 1,
-            right_child_key=2 * node + 2,
-        )
+        builder.numerical_test(column, 0.5 * node, node % 2 == 0, way, 2 * node + 1, 2 * node + 2)
         builder.end_node()
-        builder.start_node(2 * node + 1)
-        builder.leaf(float(node) - 2)
-        builder.end_node()
-    builder.start_node(10)
-    builder.leaf(7.5)
-    builder.end_node()
+        leaf(2 * node + 1, float(node) - 2)
+    leaf(10, 7.5)
     builder.end_tree()
     return builder.commit()
 
 
-FORESTS = {"n_estimators": 10, "random_state": 0}
-KINDS: dict[str, Callable[[], Trained]] = {
-    "treelite-xgboost": of(lambda: _xgboost({"objective": "binary:logistic"}, with_missing(BINARY)), BINARY[0], "half"),
-    "treelite-xgboost-multi": of(
-        lambda: _xgboost({"objective": "multi:softprob", "num_class": 10}, MULTI), MULTI[0], "most"
-    ),
-    "treelite-xgboost-hinge": of(lambda: _xgboost({"objective": "binary:hinge"}, BINARY), BINARY[0], "half"),
-    "treelite-xgboost-poisson": of(
-        lambda: _xgboost({"objective": "count:poisson"}, (REGRESSION[0], REGRESSION[1] / 99)), REGRESSION[0]
-    ),
-    "treelite-xgboost-categories": of(lambda: _xgboost({"max_cat_to_onehot": 1}, CODES, TYPES), CODES[0]),
-    "treelite-lightgbm": of(lambda: _lightgbm({"objective": "binary", "sigmoid": 2.0}, BINARY), BINARY[0], "half"),
-    "treelite-lightgbm-ova": of(
-        lambda: _lightgbm({"objective": "multiclassova", "num_class": 3}, CLASSES), CLASSES[0], "most"
-    ),
-    "treelite-lightgbm-categories": of(
-        lambda: _lightgbm(
-            {"objective": "multiclass", "num_class": 3, "min_data_per_group": 1}, CLASSES, categorical_feature=[0, 1, 2]
-        ),
-        CLASSES[0],
-        "most",
-    ),
-    "treelite-sklearn-multi": of(lambda: _sklearn(RandomForestClassifier(**FORESTS), MULTI), MULTI[0], "most"),
-    "treelite-sklearn-binary": of(lambda: _sklearn(RandomForestClassifier(**FORESTS), BINARY), BINARY[0], "most"),
-    "treelite-sklearn-boosting": of(
-        lambda: _sklearn(GradientBoostingClassifier(n_estimators=6), BINARY), BINARY[0], "half"
-    ),
-    "treelite-sklearn-hist": of(
-        lambda: _sklearn(HistGradientBoostingClassifier(max_iter=6), BINARY), BINARY[0], "half"
-    ),
-    "treelite-sklearn-regression": of(lambda: _sklearn(ExtraTreesRegressor(**FORESTS), REGRESSION), REGRESSION[0]),
-    "treelite-sklearn-targets": of(lambda: _sklearn(RandomForestRegressor(**FORESTS), TARGETS), TARGETS[0]),
-    "treelite-sklearn-class-targets": of(
-        lambda: _sklearn(RandomForestClassifier(**FORESTS), CLASS_TARGETS), MULTI[0], "each"
-    ),
-    "treelite-sklearn-isolation": of(
-        lambda: treelite.sklearn.import_model(IsolationForest(n_estimators=10, random_state=0).fit(BINARY[0])),
-        BINARY[0],
-    ),
-    "treelite-by-hand": of(_by_hand, np.random.default_rng(0).normal(size=(50, 3))),
+FOREST = RandomForestClassifier(10, random_state=0)
+COUNTS = (REGRESSION[0], REGRESSION[1] / 99)
+CODED = {"objective": "multiclass", "num_class": 3, "min_data_per_group": 1}
+COLUMNS = {"categorical_feature": [0, 1, 2]}
+# name: the model's maker, its arguments, and how it decides
+MADE: dict[str, tuple[Any, ...]] = {
+    "xgboost": (_xgboost, {"objective": "binary:logistic"}, with_missing(BINARY), "half"),
+    "xgboost-multi": (_xgboost, {"objective": "multi:softprob", "num_class": 10}, MULTI, "most"),
+    "xgboost-hinge": (_xgboost, {"objective": "binary:hinge"}, BINARY, "half"),
+    "xgboost-poisson": (_xgboost, {"objective": "count:poisson"}, COUNTS, "none"),
+    "xgboost-categories": (_xgboost, {"max_cat_to_onehot": 1}, CODES, "none", {"types": TYPES}),
+    "lightgbm": (_lightgbm, {"objective": "binary", "sigmoid": 2.0}, BINARY, "half"),
+    "lightgbm-ova": (_lightgbm, {"objective": "multiclassova", "num_class": 3}, CLASSES, "most"),
+    "lightgbm-categories": (_lightgbm, CODED, CLASSES, "most", COLUMNS),
+    "sklearn-multi": (_sklearn, FOREST, MULTI, "most"),
+    "sklearn-binary": (_sklearn, FOREST, BINARY, "most"),
+    "sklearn-boosting": (_sklearn, GradientBoostingClassifier(n_estimators=6), BINARY, "half"),
+    "sklearn-hist": (_sklearn, HistGradientBoostingClassifier(max_iter=6), BINARY, "half"),
+    "sklearn-regression": (_sklearn, ExtraTreesRegressor(10, random_state=0), REGRESSION, "none"),
+    "sklearn-targets": (_sklearn, RandomForestRegressor(10, random_state=0), TARGETS, "none"),
+    "sklearn-class-targets": (_sklearn, FOREST, CLASS_TARGETS, "each"),
+    "sklearn-isolation": (_sklearn, IsolationForest(n_estimators=10, random_state=0), BINARY, "none"),
 }
+KINDS: dict[str, Callable[[], Trained]] = {
+    f"treelite-{name}": of(partial(make, model, data, **(more[0] if more else {})), data[0], decide)
+    for name, (make, model, data, decide, *more) in MADE.items()
+} | {"treelite-by-hand": of(_by_hand, np.random.default_rng(0).normal(size=(50, 3)))}
