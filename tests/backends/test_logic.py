@@ -4,6 +4,7 @@ import pytest
 
 from forestc.backends import amaranth, hls, verilog
 from forestc.backends.logic import Lookup, below, compared
+from forestc.errors import InternalError
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import WordType
 from forestc.netlist.ports import Port, score_port
@@ -52,10 +53,10 @@ def cells(word, build):
             "c4 = (~x0 >> 1 & 1);",
         ),
         (
-            lambda b, x, _: b.less(x, 2, chained=True),
-            "wire c4 = x0 < 2'd2;",
-            '"c4", unsigned(1), x0 < 2)',
-            "c4 = x0 < 2;",
+            lambda b, x, y: b.less(b.add((x, y), WordType(3, False)), 2),
+            "wire c5 = sum4 < 3'd2;",
+            '"c5", unsigned(1), sum4 < 2)',
+            "c5 = sum4 < 2;",
         ),
         (
             lambda b, x, y: b.table([(x, 1), (y, 1)], 3),
@@ -71,9 +72,9 @@ def cells(word, build):
         ),
         (
             lambda b, x, _: b.extend(x, WordType(5, False)),
-            "wire [4:0] sum5 = {3'd0, x0} + 5'd0;",
-            '"sum5", unsigned(5), x0 + 0)',
-            "sum5 = x0;",
+            "wire [4:0] sum4 = {3'd0, x0} + 5'd0;",
+            '"sum4", unsigned(5), x0 + 0)',
+            "sum4 = x0;",
         ),
     ],
 )
@@ -83,3 +84,8 @@ def test_comparators_and_sums_are_the_same_logic_in_every_language(build, in_ver
     assert in_amaranth in next(iter(amaranth.emit(netlist).values()))
     body = hls.cpp_body(netlist, "t", "", "", lambda x: x.name, lambda y: y.name)
     assert any(in_hls in line for line in body.statements)
+
+
+def test_a_table_of_more_bits_than_a_number_of_hls_holds_is_refused():
+    with pytest.raises(InternalError, match=r"a table of 256 places; the most are 64"):
+        verilog.emit(cells(WordType(4, False), lambda b, x, y: b.table([(x, 1), (y, 1)], 30)))
