@@ -7,51 +7,28 @@ their extreme an OR. Scores of two values each decide in an order of priority, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from forestc.errors import ModelError
 from forestc.forest.extremes import start_and_steps
 from forestc.forest.ir import LEAF, Decision, Forest
+from forestc.lowering.decision import largest_of
+from forestc.lowering.draft import Draft
+from forestc.lowering.sums import Sum, balanced
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, Net, WordType
-
-T = TypeVar("T")
-
-
-class TreeLowering(Protocol):
-    """What is needed of the lowering of a forest. offsets: what is added to each output's word."""
-
-    forest: Forest
-    builder: NetlistBuilder
-    offsets: list[int]
-
-    def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net: ...
+from forestc.netlist.ir import BIT, FALSE, Net
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """A score: a net without its offset, its smallest and largest value. bit: of a score of at most two values, the net
-    that is 1 where the score is `then`, else it is `otherwise`; None for other scores."""
+    """A score. bit: of a score of at most two values, the net that is 1 where the score is `then`, else it is
+    `otherwise`; None for other scores."""
 
-    score: tuple[Net, int, int]
+    score: Sum
     bit: Net | None
     then: int
     otherwise: int
-
-
-def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
-    """Nets, or pairs of them, joined two at a time, in as few levels as can be."""
-    items = list(items)
-    while len(items) > 1:
-        items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
-    return items[0]
-
-
-def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:
-    """The largest of words of one type."""
-    return balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
 
 
 def refuse_extremes_of_parts(forest: Forest) -> None:
@@ -64,12 +41,11 @@ def refuse_extremes_of_parts(forest: Forest) -> None:
             )
 
 
-def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
-    """The extreme of the trees that feed an output; adds its offset to those of the lowering."""
-    builder, forest = lowering.builder, lowering.forest
+def extreme_of(draft: Draft, output: int) -> Extreme:
+    """The extreme of the trees that feed an output."""
+    builder, forest = draft.builder, draft.forest
     start, steps = start_and_steps(forest, output)
-    sign = 1 if forest.aggregate.kind == "max" else -1
-    first = start + lowering.offsets[output]
+    first = start + int(forest.bias[output])
     used = {index: forest.trees[index].leaf[forest.trees[index].left == LEAF] for index in steps}
     distinct = sorted({int(value) for index, values in steps.items() for value in values[used[index]]} - {0})
     largest = distinct[-1] if distinct else 0
@@ -78,18 +54,18 @@ def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     if not distinct:
         net = FALSE
     elif len(distinct) == 1:
-        bits = [lowering.mux_tree(index, (values > 0).astype(int).tolist(), BIT) for index, values in steps.items()]
+        bits = [draft.mux_tree(index, (values > 0).astype(int).tolist(), BIT) for index, values in steps.items()]
         bit = balanced(bits, builder.or_)
         net = bit if word == BIT else builder.mux(bit, builder.const(largest, word), builder.const(0, word))
     else:
         bit = None
-        words = [lowering.mux_tree(index, values.tolist(), word) for index, values in steps.items()]
+        words = [draft.mux_tree(index, values.tolist(), word) for index, values in steps.items()]
         net = largest_of(builder, words)
-    if sign > 0:
-        lowering.offsets[output] += start
-        return Extreme((net, 0, largest), bit, first + largest, first)
-    lowering.offsets[output] += start - word.high  # a word less than its highest is the word inverted
-    return Extreme((builder.not_(net), word.high - largest, word.high), bit, first - largest, first)
+    if forest.aggregate.kind == "max":
+        return Extreme(Sum(net, 0, largest, first), bit, first + largest, first)
+    # a word less than its highest is the word inverted
+    score = Sum(builder.not_(net), word.high - largest, word.high, first - word.high)
+    return Extreme(score, bit, first - largest, first)
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:

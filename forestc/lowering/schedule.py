@@ -32,7 +32,7 @@ def shortest_stages(timing: Timing, wanted: int) -> Ready:
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
     """The combinational netlist with `latency` registers on every path from an input to an output; and for each old net
-    its number in the result, before any registers, or -1 if it was removed.
+    its number in the result, before any registers (of an inverse perhaps behind them), or -1 if it was removed.
 
     delays: of the cells, in the device family. ready: its nets in that number of stages, by `shortest_stages`, if
     known.
@@ -41,12 +41,14 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     builder = NetlistBuilder(netlist.name, netlist.title)
     made: list[Net] = []
     delayed: dict[tuple[Net, int], Net] = {}
+    inverses: dict[Net, Net] = {}  # behind registers
 
     def after(net: Net, registers: int) -> Net:
         """An old net, followed by registers."""
         cell = netlist.cells[net]
         if registers and isinstance(cell, Not):  # a word and its inverse take the same registers
-            return builder.not_(after(cell.a, registers))
+            inverses[net] = builder.not_(after(cell.a, registers))
+            return inverses[net]
         result = made[net]
         for count in range(1, registers + 1):
             key = (net, count)
@@ -68,7 +70,8 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     for port, net in netlist.outputs:
         builder.output(port, made[net] if _constant(netlist, net) else after(net, latency - stages[net]))
     finished, numbers = builder.build_renamed()
-    return finished, [numbers[net] for net in made]
+    gone = {old for old, net in enumerate(made) if numbers[net] < 0}
+    return finished, [numbers[inverses.get(old, net) if old in gone else net] for old, net in enumerate(made)]
 
 
 def _constant(netlist: Netlist, net: Net) -> bool:

@@ -1,4 +1,7 @@
-"""Sums of words: by adders of two, and of narrow words by tables.
+"""Sums of trees and of other words: by adders of two, and of narrow words by tables.
+
+Leaves are counted from each tree's smallest, so that words are unsigned. The sum of the smallest leaves is an offset,
+which becomes a constant at the end, or part of the decision's threshold.
 
 A table of six bits is a LUT for each bit of their sum: where LUTs have six inputs, it takes fewer of them than adders
 of two do, and is one level deep. Where a sum is only compared with a threshold, narrow words are added bit by bit, the
@@ -8,50 +11,149 @@ bits are left, whose table and the comparison become one LUT.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple, TypeAlias, TypeVar
 
+from forestc.forest.ir import LEAF
+from forestc.lowering.draft import Draft
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, Net
+from forestc.netlist.ir import BIT, FALSE, Const, Net
 
 TABLE_BITS = 6  # inputs of the largest LUTs: bits that a table adds
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
 FEW_WORDS = 6
 WIDEST, WIDEST_OF_FEW = 3, 2  # bits of the widest words that are added bit by bit, and of fewer than FEW_WORDS
+T = TypeVar("T")
 Word: TypeAlias = tuple[Net, int]  # an unsigned net, as wide as its largest value; and that value
-Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
+Leaves: TypeAlias = tuple[int, list[int], int]  # a tree, the values of its rows of leaves from 0 on, and the largest
 
 
-def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: bool) -> Sum:
-    """The sum of words and of a constant. counting: of many bits each six are counted by a table, and the
-    counts added."""
+class Sum(NamedTuple):
+    """A net, its smallest and largest value, and an offset that is not yet added."""
+
+    net: Net
+    low: int
+    high: int
+    offset: int = 0
+
+
+def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
+    """Nets, or pairs of them, joined two at a time, in as few levels as can be."""
+    items = list(items)
+    while len(items) > 1:
+        items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
+    return items[0]
+
+
+def sums_of(draft: Draft, alone: bool) -> list[Sum]:
+    """For each output the sum of the trees that feed it. alone: nothing but the decisions reads the sums."""
+    forest = draft.forest
+    compared: set[int] = set()  # with a threshold and nothing else
+    if alone and draft.counting and forest.combine.kind in ("each", "vote"):
+        for part in forest.parts:
+            if part.decision.kind == "threshold":
+                compared |= set(range(part.start, part.stop))
+    sums = []
+    for output in range(forest.n_outputs):
+        trees, offset = _leaves(draft, output)
+        summed = _compared_sum if output in compared else _plain_sum
+        sums.append(summed(draft, output, trees)._replace(offset=offset))
+    return sums
+
+
+def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
+    """The trees of an output, and its offset: the bias and the trees' smallest leaves."""
+    trees, offset = [], int(draft.forest.bias[output])
+    for index, tree in enumerate(draft.forest.trees):
+        if output in tree.outputs:
+            rows = tree.values[:, tree.outputs.index(output)]
+            used = rows[tree.leaf[tree.left == LEAF]]
+            smallest, largest = int(used.min()), int(used.max())
+            offset += smallest
+            trees.append((index, (rows - smallest).tolist(), largest - smallest))
+    return trees, offset
+
+
+def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
+    """The mux trees of an output."""
+    words = []
+    for index, rows, largest in trees:
+        net = draft.mux_tree(index, rows, width_for(0, largest))
+        draft.trees[index, output] = draft.place(net)
+        words.append((net, largest))
+    return words
+
+
+def _bits(draft: Draft, output: int, trees: Sequence[Leaves]) -> dict[int, list[Net]]:
+    """The mux trees of each bit of an output's trees, by the bit's place."""
+    bits: dict[int, list[Net]] = {}
+    for index, rows, largest in trees:
+        nets = [draft.mux_tree(index, [row >> place & 1 for row in rows], BIT) for place in range(largest.bit_length())]
+        draft.trees[index, output] = tuple(draft.place(net) for net in nets) or Const(0, 1, False)
+        for place, net in enumerate(nets):
+            if net != FALSE:
+                bits.setdefault(place, []).append(net)
+    return bits
+
+
+def _plain_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
+    return added(draft, _words(draft, output, trees))
+
+
+def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
+    """The sum of trees that is compared with a threshold."""
+    largest = [most for *_, most in trees if most]
+    if len(largest) > 1 and _better_bit_by_bit(largest):
+        return sum_of_bits(draft.builder, _bits(draft, output, trees))
+    words = [word for word in _words(draft, output, trees) if word[1]]
+    if len(words) > 1 and _in_one_table(largest):
+        net, most = _table_of(draft.builder, [(net, most, 1) for net, most in words])
+        return Sum(net, 0, most)
+    return added(draft, words)
+
+
+def plus(draft: Draft, total: Sum, offset: int) -> Sum:
+    """The net of a sum plus a constant."""
+    net, low, high, _ = total
+    if offset == 0:
+        return Sum(net, low, high)
+    if low == high:
+        return Sum(draft.number(low + offset), low + offset, low + offset)
+    low, high = low + offset, high + offset
+    # the sum must be no narrower than its operands
+    word = width_for(min(low, offset, 0), max(high, offset, high - offset))
+    return Sum(draft.builder.add((net, draft.number(offset)), word), low, high)
+
+
+def added(draft: Draft, words: Sequence[Word]) -> Sum:
+    """The sum of words. Where LUTs have six inputs, of many bits each six are counted by a table, and the counts
+    added."""
+    builder = draft.builder
     words = [(net, largest) for net, largest in words if largest]
     bits = [word for word in words if builder.type_of(word[0]) == BIT]
-    if counting and len(bits) >= MANY_BITS:
+    if draft.counting and len(bits) >= MANY_BITS:
         words = [word for word in words if builder.type_of(word[0]) != BIT]
         words += _counts(builder, bits, 2)
-    if more:
-        words.append((builder.const(more, width_for(0, more)), more))
     if not words:
-        return FALSE, 0, 0
+        return Sum(FALSE, 0, 0)
     net, largest = _in_threes(builder, words)
-    return net, more, largest
+    return Sum(net, 0, largest)
 
 
-def better_bit_by_bit(largest: Sequence[int]) -> bool:
+def _better_bit_by_bit(largest: Sequence[int]) -> bool:
     """Whether words, by their largest values, are better added bit by bit where their sum is compared with a
     threshold: if they are narrow or many, but not one table."""
     widest = max(largest, default=0).bit_length()
-    return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not in_one_table(largest)
+    return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not _in_one_table(largest)
 
 
-def in_one_table(largest: Sequence[int]) -> bool:
+def _in_one_table(largest: Sequence[int]) -> bool:
     """Whether the bits of all words together are few enough for one table."""
     return sum(most.bit_length() for most in largest) <= TABLE_BITS
 
 
-def table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
+def _table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
     """The sum of words of at most six bits together, each with its largest value and how often it is added."""
     largest = sum(most * times for _, most, times in words)
     return builder.table([(net, times) for net, _, times in words], largest), largest
@@ -60,17 +162,17 @@ def table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> 
 def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
     """The sum of bits, by their places: a bit at place p counts 2^p."""
     left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
-    if not in_one_table([most for words in left.values() for _, most in words]):
-        left = {place: [_narrowest_first(builder, words, tables=True)] for place, words in left.items()}
-    if in_one_table([most for words in left.values() for _, most in words]):
-        net, largest = table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
-        return net, 0, largest
+    if not _in_one_table([most for words in left.values() for _, most in words]):
+        left = {place: [_in_pairs(builder, words)] for place, words in left.items()}
+    if _in_one_table([most for words in left.values() for _, most in words]):
+        net, largest = _table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
+        return Sum(net, 0, largest)
     sums = [left.get(place, [(FALSE, 0)])[0] for place in range(max(left) + 1)]
     shift = 1
     while len(sums) > 1:  # neighbors first, so that the adders are few behind one another
         sums = [_shifted_sum(builder, sums[place : place + 2], shift) for place in range(0, len(sums), 2)]
         shift *= 2
-    return sums[0][0], 0, sums[0][1]
+    return Sum(sums[0][0], 0, sums[0][1])
 
 
 def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> Word:
@@ -79,7 +181,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
     for _ in range(shift if len(words) > 1 and largest else 0):
         net, largest = builder.shift(net), 2 * largest
     some = [word for word in (*words[:-1], (net, largest)) if word[1]]
-    return _in_threes(builder, some) if some else (FALSE, 0)
+    return _in_pairs(builder, some) if some else (FALSE, 0)
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
@@ -89,50 +191,29 @@ def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[W
         some = bits[first : first + TABLE_BITS]
         if len(some) < least:
             counts += some
+        elif len(some) == 2:
+            counts.append(_both(builder, *some))
         else:
-            counts.append(_joined(builder, some))
+            counts.append(_table_of(builder, [(net, most, 1) for net, most in some]))
     return counts
 
 
-def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of two words by an adder, of more by a table."""
-    largest = sum(most for _, most in words)
-    if len(words) > 2:
-        return builder.table([(net, 1) for net, _ in words], largest), largest
-    return builder.add([net for net, _ in words], width_for(0, largest)), largest
+def _both(builder: NetlistBuilder, a: Word, b: Word) -> Word:
+    """The sum of two words by an adder."""
+    largest = a[1] + b[1]
+    return builder.add((a[0], b[0]), width_for(0, largest)), largest
+
+
+def _in_pairs(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of words by a balanced tree of adders."""
+    return balanced(words, lambda a, b: _both(builder, a, b))
 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of words by adders of two, the narrowest first: three words at a time one after the other, then the sums
-    of such.
+    """The sum of words by adders of two: three words at a time one after the other, then the sums of such.
 
     A LUT of an adder does the last multiplexers of one of its operands as well, which is a tree more often than where
     all words are added in pairs.
     """
-    sums, narrowest = [], sorted(words, key=lambda word: word[1])
-    for first in range(0, len(words), 3):
-        net, largest = narrowest[first]
-        for other, most in narrowest[first + 1 : first + 3]:
-            largest += most
-            net = builder.add((net, other), width_for(0, largest))
-        sums.append((net, largest))
-    return _narrowest_first(builder, sums, tables=False)
-
-
-def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool) -> Word:
-    """The sum of words in the order in which a Huffman code is built, so that few operands pass wide adders.
-
-    tables: as many as a table holds at once, if that are three; else two by an adder.
-    """
-    heap = [(most, order, net) for order, (net, most) in enumerate(words)]
-    heapq.heapify(heap)
-    order = len(heap)
-    while len(heap) > 1:
-        some = [heapq.heappop(heap), heapq.heappop(heap)]
-        while tables and heap and in_one_table([most for most, _, _ in [*some, heap[0]]]):
-            some.append(heapq.heappop(heap))
-        net, largest = _joined(builder, [(net, most) for most, _, net in some])
-        heapq.heappush(heap, (largest, order, net))
-        order += 1
-    largest, _, net = heap[0]
-    return net, largest
+    threes = [words[at : at + 3] for at in range(0, len(words), 3)]
+    return _in_pairs(builder, [reduce(lambda a, b: _both(builder, a, b), some) for some in threes])

@@ -16,7 +16,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
 from forestc.forest.words import word_example
-from forestc.lowering.trees import feature_word
+from forestc.lowering.draft import feature_word
 from forestc.netlist.ir import Netlist
 from forestc.netlist.ports import label_port, score_port
 from forestc.options.compile import CompileOptions

@@ -23,7 +23,8 @@ from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
 from forestc.forest.text import parse_forest
-from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
+from forestc.lowering.draft import Witness
+from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.manifest.checked import CHECK, read_check
 from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest, reading_schema
 from forestc.manifest.fitted_estimator import FittedEstimator

@@ -1,4 +1,4 @@
-"""The netlist's text form: one cell per line, which parses back to the same netlist.
+"""The netlist's text form: one cell per line, which parses back to the same netlist (docs/reference/netlist-text.md).
 
     netlist "bc" "1 trees, 3 nodes"
     %2 = input "x0" : u8  word 0 "age" "u8: floor(value), saturated to 0..255; 17.0 becomes 17"
@@ -57,12 +57,15 @@ def _cell_text(cell: Cell) -> str:
         case ir.Table(words, constant):
             return f"table {constant}, {', '.join(f'{factor} %{a}' for a, factor in words)}"
         case _:
-            return f"{type(cell).__name__.lower()} {', '.join(f'%{a}' for a in ir.reads(cell))}"
+            return f"{operation(type(cell))} {', '.join(f'%{a}' for a in ir.reads(cell))}"
 
 
-_OF_NETS = {kind.__name__.lower(): kind for kind in (*get_args(ir.Gate), ir.Mux, ir.Shift, ir.Compare, ir.Register)}
+def operation(kind: type[Cell]) -> str:
+    """The word of a kind of cell."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
+_OF_NETS = {operation(kind): kind for kind in (*get_args(ir.Gate), ir.Mux, ir.Shift, ir.Compare, ir.Register)}
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _PORT = rf"(?:  (?P<kind>word|valid|label|score) (?P<index>\d+)(?: (?P<title>{_TEXT}) (?P<meaning>{_TEXT}))?)?"
 _HEAD = re.compile(rf"netlist (?P<name>{_TEXT})(?: (?P<title>{_TEXT}))?")

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from forestc.backends import verilog
 from forestc.backends.logic import Lookup, below, compared
+from forestc.errors import InternalError
+from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import WordType
+from forestc.netlist.ports import Port, score_port
 
 
 @pytest.mark.parametrize("word", [WordType(1, False), WordType(4, False), WordType(2, True), WordType(4, True)])
@@ -29,3 +33,16 @@ def test_tables_hold_sums():
     assert [lookup.values(place) for place in range(3)] == [
         sum((value >> place & 1) << index for index, value in enumerate(sums)) for place in range(3)
     ]
+
+
+def cells(word, build):
+    """A netlist of what `build` makes of two ports."""
+    builder = NetlistBuilder("cells")
+    a, b = (builder.input(Port(f"x{index}", "word", index), word) for index in range(2))
+    builder.output(score_port(0), build(builder, a, b))
+    return builder.build()
+
+
+def test_a_table_of_more_bits_than_a_number_of_hls_holds_is_refused():
+    with pytest.raises(InternalError, match=r"a table of 256 places; the most are 64"):
+        verilog.emit(cells(WordType(4, False), lambda b, x, y: b.table([(x, 1), (y, 1)], 30)))

@@ -17,7 +17,8 @@ from forestc.forest.builder import changed
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Decision
 from forestc.forest.numbers import word_range
-from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
+from forestc.lowering.draft import Witness
+from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.netlist.ir import Compare, Mux
 
 

@@ -30,6 +30,9 @@ from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Combine, Decision, LinkKind
 from forestc.forest.text import _HEADER, parse_forest, print_forest
 from forestc.frontends.kinds import FOLDERS, KINDS
+from forestc.netlist.ir import Cell
+from forestc.netlist.ports import PortKind
+from forestc.netlist.text import operation, parse_netlist, print_netlist
 from forestc.passes import PASSES
 from forestc.passes.quantize.rounding import refuse_sums
 from forestc.rows.encode import evaluate
@@ -218,6 +221,24 @@ def test_a_reader_written_from_the_page_answers_as_forestc_does(seed, kind):
         assert scores == wanted.scores[at].tolist()
         if forest.decides:
             assert decided == np.atleast_1d(wanted.decision[at]).tolist()
+
+
+# The text form of netlists
+
+NETLIST_TEXT = REFERENCE / "netlist-text.md"
+
+
+@pytest.mark.parametrize("block", blocks(NETLIST_TEXT), ids=lambda block: block.text.split("\n", 1)[0])
+def test_examples_of_netlists_parse_and_print_as_they_are(block):
+    assert block.kind == "text" and print_netlist(parse_netlist(block.text)) == block.text
+
+
+def test_the_page_of_netlists_has_every_cell_and_every_kind_of_port():
+    page = read(NETLIST_TEXT)
+    cells = {operation(kind) for kind in get_args(Cell)}
+    assert set(re.findall(r"^### `(\w+)`$", page, re.MULTILINE)) == cells
+    assert set(re.findall(r"^%\d+ = (\w+)", page, re.MULTILINE)) == cells
+    assert set(get_args(PortKind)) <= named(page)
 
 
 # The Makefile

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from forestc.checks.proof.evidence import Evidence, Form
 from forestc.checks.proof.parts import UnprovedError
 from forestc.forest.ir import Decision, Forest, Part, Tree
-from forestc.netlist.ir import Compare, Const, Mux, Net, Netlist, Register
-
-Form = tuple[tuple[tuple[Net, int], ...], int]  # a sum: (net, how often) ascending, and a constant
+from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
@@ -37,21 +36,11 @@ def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
     return tree, classes
 
 
-def is_argmax(
-    netlist: Netlist,
-    label: Net,
-    decision: Decision,
-    sums: Sequence[Form],
-    form: Callable[[Net], Form],
-    span: Callable[[Form], tuple[int, int]],
-) -> bool:
-    """Whether a net is recognized as the argmax of `sums`, for any values of the sums.
-
-    form: the sum that a net holds; raises UnprovedError for a net that holds none. span: the least and greatest value
-    of a sum. After False the cells may still be right.
-    """
+def is_argmax(known: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
+    """Whether a net is recognized as the argmax of `sums`, for any values of the sums. After False the cells may still
+    be right."""
     try:
-        entrants = _Tournament(netlist, form).entrants(label)
+        entrants = _Tournament(known).entrants(label)
     except UnprovedError:
         return False
     if entrants is None:
@@ -66,13 +55,13 @@ def is_argmax(
         return False
     # a class that does not take part must lose to another for any values
     out = set(range(len(sums))) - set(kinds)
-    return all(any(_never_wins(sums, loser, kind, last, span) for kind in kinds) for loser in out)
+    return all(any(_never_wins(sums, loser, kind, last, known.span) for kind in kinds) for loser in out)
 
 
-def largest_of(netlist: Netlist, net: Net, form: Callable[[Net], Form]) -> set[Form]:
-    """The sums of which a net is recognized as the largest, for any values. form: as in `is_argmax`. Raises
-    UnprovedError for a net that is no sum."""
-    tournament = _Tournament(netlist, form)
+def largest_of(known: Evidence, net: Net) -> set[Form]:
+    """The sums of which a net is recognized as the largest, for any values. Raises UnprovedError for a net that is no
+    sum."""
+    tournament, netlist = _Tournament(known), known.netlist
     sums: set[Form] = set()
     stack = [net]
     while stack:
@@ -84,7 +73,7 @@ def largest_of(netlist: Netlist, net: Net, form: Callable[[Net], Form]) -> set[F
             if arms == [tournament.behind(operand) for operand in (chosen.a, chosen.b)]:
                 stack += arms
                 continue
-        sums.add(form(value))
+        sums.add(known.form(value))
     return sums
 
 
@@ -98,8 +87,8 @@ def _never_wins(
 
 
 class _Tournament:
-    def __init__(self, netlist: Netlist, form: Callable[[Net], Form]) -> None:
-        self.netlist, self.form = netlist, form
+    def __init__(self, known: Evidence) -> None:
+        self.netlist, self.form = known.netlist, known.form
 
     def behind(self, net: Net) -> Net:
         """The net without the registers that delay it."""

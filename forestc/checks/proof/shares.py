@@ -9,48 +9,22 @@ the forest's verifier allows no cut above 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
-from forestc.checks.proof.decision import Form, largest_of
+from forestc.checks.proof.curves import Argument, prove_curve, prove_step_function
+from forestc.checks.proof.decision import largest_of
+from forestc.checks.proof.evidence import Evidence, Form, form_of
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.solver import Solver, Term
-from forestc.forest.ir import Forest, Part
-from forestc.lowering.trees import Place, Witness
-from forestc.netlist.ir import Const, Net, Netlist, WordType
-
-
-class Sums(Protocol):
-    """What is proved about a netlist's sums."""
-
-    forest: Forest
-    netlist: Netlist
-    witness: Witness
-    largest: dict[Net, int]
-    forms: dict[Net, Form]
-
-    def form(self, net: Net) -> Form: ...
-    def span(self, form: Form) -> tuple[int, int]: ...
-    def type_of(self, place: Place) -> WordType: ...
-    def solver(self) -> Solver: ...
-    def stepped(self, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int: ...
-    def curved(self, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int: ...
-
-
-@dataclass(frozen=True)
-class Argument:
-    """The argument of a curve: its least and greatest value, and for each net its offset to the argument."""
-
-    low: int
-    high: int
-    more: Mapping[Net, int]
+from forestc.forest.ir import Part
+from forestc.lowering.draft import Place
+from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
     """Proves the shares of part `index`, of scores that are `sums`. Raises UnprovedError."""
 
-    def __init__(self, known: Sums, index: int, part: Part, sums: Sequence[Form]) -> None:
+    def __init__(self, known: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.known, self.index, self.part, self.sums = known, index, part, sums
         self.steps = known.forest.steps
         self.bits = self.steps.bit_length()
@@ -92,7 +66,7 @@ class ShareProof:
         shifts = {compared[1] - form[1] for compared, form in zip(raised, self.sums, strict=True)}
         if len(shifts) != 1 or any(compared[0] != form[0] for compared, form in zip(raised, self.sums, strict=True)):
             raise UnprovedError(f"the compared scores of part {self.index} are not its scores")
-        entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known.netlist, top, self.known.form)
+        entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known, top)
         never = {form for form in raised if any(_never_above(form, other, self.known.span) for other in entrants)}
         if not entrants <= set(raised) or not set(raised) <= entrants | never:
             raise UnprovedError(f"the largest score of part {self.index} is not recognized")
@@ -127,9 +101,9 @@ class ShareProof:
                 spans = [self.known.span(form) for form in self.sums]
                 lowest = min(low for low, _ in spans) - max(high for _, high in spans)
                 free = Argument(lowest, 0, {below: top} if below != -1 else {})
-            most = self.known.curved(place, where, curve, (times, 0), free)
+            most = prove_curve(self.known, place, where, curve, (times, 0), free)
         else:
-            most = self.known.stepped(place, where, curve, (times, 0), self.sums[kind])
+            most = prove_step_function(self.known, place, where, curve, (times, 0), self.sums[kind])
         if not isinstance(place, Const):
             self.known.largest[place] = most
         return place
@@ -215,7 +189,7 @@ def _total(places: Sequence[Place], more: Form = ((), 0)) -> Form:
             constant += place.value
         else:
             counts[place] = counts.get(place, 0) + 1
-    return tuple(sorted(counts.items())), constant
+    return form_of(counts, constant)
 
 
 def _times(form: Form, factor: int) -> Form:

@@ -1,0 +1,143 @@
+"""What is proved of a netlist's nets, and what sums of proved nets other nets hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
+from forestc.checks.proof.solver import Solver, Term
+from forestc.forest.ir import LEAF, Forest
+from forestc.lowering.draft import Place, Witness
+from forestc.netlist.ir import Const, LinearCell, Net, Netlist, WordType, linear, reads
+
+TREES_SECONDS = 20  # time limit for a question on trees
+Form: TypeAlias = tuple[tuple[tuple[Net, int], ...], int]  # a sum: (net, how often) ascending, and a constant
+
+
+class Evidence:
+    """A forest, its netlist, and what is proved of the netlist's nets.
+
+    largest: the largest value of each net that holds a tree, a vote or another proved value. absent: trees and output
+    columns that no net holds. forms: the sums that nets are known to hold.
+    """
+
+    def __init__(self, forest: Forest, netlist: Netlist, witness: Witness, progress: Callable[[str], None]) -> None:
+        self.forest, self.netlist, self.witness = forest, netlist, witness
+        self.proof, self.progress = Proof(), progress
+        self.largest: dict[Net, int] = {}
+        self.absent: list[tuple[int, int]] = []
+        self.forms: dict[Net, Form] = {}
+
+    def part(self, name: str, asked: int) -> Running:
+        self.progress(f"proof: {name}")
+        return Running(self.proof, ProofPart(name, asked))
+
+    def absent_note(self) -> str:
+        return f"; no net holds the value of tree {self.absent[0][0]}" if self.absent else ""
+
+    def solver(self) -> Solver:
+        return Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
+
+    def type_of(self, place: Place) -> WordType:
+        return WordType(place.width, place.signed) if isinstance(place, Const) else self.netlist.types[place]
+
+    def proved(self, place: Place, most: int) -> Form:
+        """The form of a place that is proved and may then be used in sums. most: its largest value."""
+        if isinstance(place, Const):
+            return (), place.value
+        self.largest[place] = most
+        return ((place, 1),), 0
+
+    def form(self, net: Net) -> Form:
+        """A net as a sum of proved nets and a constant. Raises UnprovedError if it is no such sum or may overflow."""
+        stack = [net]
+        while stack:
+            at = stack[-1]
+            cell = self.netlist.cells[at]
+            inside = linear(cell).terms if isinstance(cell, LinearCell) and at not in self.largest else ()
+            missing = [a for a, _ in inside if a not in self.forms]
+            if at not in self.forms and missing:
+                stack += missing
+                continue
+            if at not in self.forms:
+                self.forms[at] = self.form_of(at)
+            stack.pop()
+        return self.forms[net]
+
+    def form_of(self, net: Net) -> Form:
+        """The form of a net that is proved or adds nets whose forms are known."""
+        cell = self.netlist.cells[net]
+        counts: dict[Net, int] = {}
+        constant = 0
+        if net in self.largest:
+            counts[net] = 1
+        elif isinstance(cell, LinearCell):
+            terms, constant = linear(cell)
+            for addend, factor in terms:
+                some, more = self.forms[addend]
+                constant += factor * more
+                for part, times in some:
+                    counts[part] = counts.get(part, 0) + factor * times
+        else:
+            raise UnprovedError(f"net {net} ({type(cell).__name__}) is not a sum of trees")
+        form = form_of(counts, constant)
+        low, high = self.span(form)
+        word = self.netlist.types[net]
+        if low < word.low or high > word.high:
+            raise UnprovedError(f"net {net} holds {low} to {high} in {word.width} bits")
+        return form
+
+    def span(self, form: Form) -> tuple[int, int]:
+        return form[1], form[1] + sum(times * self.largest[net] for net, times in form[0])
+
+    def added(
+        self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
+    ) -> Term:
+        """The sum of trees and votes; absent trees are taken from the forest. cuts: nets that are free words."""
+        total = solver.constant(0, width)
+        for net, times in terms:
+            if net < 0:
+                index, column = self.absent[-1 - net]
+                tree = self.forest.trees[index]
+                used = tree.values[tree.leaf[tree.left == LEAF], column]
+                values = tree.values[tree.leaf, column].astype(np.int64) - int(used.min())
+                addend = solver.tree(tree, values, WordType(width, True))
+            else:
+                addend = solver.resized(solver.net(net, cuts or {}), self.netlist.types[net], width)
+            for _ in range(times):
+                total = solver.make(solver.kind.BV_ADD, [total, addend])
+        return total
+
+    def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
+        """The nets, as reached from a decision, that hold the wanted sums."""
+        held: list[tuple[Form, Net]] = []
+        stack, seen = [label], {label}
+        while stack:
+            net = stack.pop()
+            cell = self.netlist.cells[net]
+            if isinstance(cell, LinearCell) or net in self.largest:
+                try:
+                    form = self.form(net)
+                except UnprovedError:
+                    form = (), 0  # not a sum: follow its logic
+                if form[0] in wanted:
+                    held.append((form, net))
+                    continue
+            for read in reads(cell):
+                if read not in seen:
+                    seen.add(read)
+                    stack.append(read)
+        return sorted(held, key=lambda pair: pair[1])
+
+
+def named(place: Place | tuple[Place, ...]) -> str:
+    if not isinstance(place, int | Const):
+        return " and ".join(map(named, place))
+    return f"the constant {place.value}" if isinstance(place, Const) else f"net {place}"
+
+
+def form_of(counts: dict[Net, int], constant: int) -> Form:
+    return tuple(sorted(counts.items())), constant

@@ -1,0 +1,191 @@
+"""A netlist bit by bit: each word as functions of one bit, but for carry chains, of which the bits are leaves."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import assert_never
+
+from forestc.costs.bits import Bits
+from forestc.netlist import ir
+from forestc.netlist.ir import Net, Netlist, compares_sum, reads
+
+
+def _length(word: list[int]) -> int:
+    """The length of a word without its leading constant zeros."""
+    return max((place + 1 for place, edge in enumerate(word) if edge), default=0)
+
+
+class BlastedBits(Bits):
+    """The bits of a netlist's words.
+
+    Leaves are bits of ports, registers, adders and comparisons. chained: the kinds of cells that are built as carry
+    chains; shortest: the bits of the shortest. chains: kind and result edges of each. terms: of sums that one other sum
+    reads alone. starts: for each cell, the number of nodes before its own.
+    """
+
+    def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int) -> None:
+        super().__init__()
+        self.netlist, self.chained, self.shortest = netlist, chained, shortest
+        self.registers: list[int] = []
+        self.chains: list[tuple[str, list[int]]] = []
+        self.terms: dict[Net, list[tuple[list[int], bool]]] = {}
+        self.starts: list[int] = []
+        self.readers: list[list[Net]] = [[] for _ in netlist.cells]
+        for net, cell in enumerate(netlist.cells):
+            for a in reads(cell):
+                self.readers[a].append(net)
+        for _, net in netlist.outputs:
+            self.readers[net].append(-1)
+        words: list[list[int]] = []
+        for net in range(len(netlist.cells)):
+            self.starts.append(len(self.nodes))
+            words.append(self.word(net, words))
+        self.outputs = [edge for _, net in netlist.outputs for edge in words[net]]
+
+    def word(self, net: Net, words: list[list[int]]) -> list[int]:
+        """The edges of a net's bits, lowest first."""
+        cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
+        match cell:
+            case ir.Const(value):
+                return [value >> place & 1 for place in range(width)]
+            case ir.Input():
+                return [self.leaf() for _ in range(width)]
+            case ir.Register(a):
+                return [self.register(edge) for edge in words[a]]
+            case ir.Less(a, threshold):
+                chained = "less" in self.chained and compares_sum(self.netlist, cell)
+                return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
+            case ir.InSet(a, members):
+                return [self.in_set(words[a], members)]
+            case ir.Not(a):
+                return [edge ^ 1 for edge in words[a]]
+            case ir.And(a, b):
+                return [self.and_(words[a][0], words[b][0])]
+            case ir.Or(a, b):
+                return [self.or_(words[a][0], words[b][0])]
+            case ir.Mux(select, a, b):
+                return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
+            case ir.Compare(a, b):
+                return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
+            case ir.Add() | ir.Extend():  # Verilog has the latter as a sum with 0
+                return self.add(net, reads(cell), words)
+            case ir.Table(factors, constant):
+                bits = [(edge, factor << place) for a, factor in factors for place, edge in enumerate(words[a])]
+                return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
+            case ir.Shift(a):
+                return [0, *words[a]]
+            case _:
+                assert_never(cell)
+
+    def sum_bit(self, place: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
+        """A bit of a constant plus bits, each times a number, as multiplexers with the bits as selects."""
+        if not bits:
+            return constant >> place & 1
+        key = ("sum", place, constant & ((2 << place) - 1), bits)
+        if key not in self.known:
+            (edge, times), others = bits[-1], bits[:-1]
+            self.known[key] = self.mux(
+                edge, self.sum_bit(place, constant + times, others), self.sum_bit(place, constant, others)
+            )
+        return self.known[key]
+
+    def register(self, edge: int) -> int:
+        if edge < 2:
+            return edge
+        key = ("r", edge)
+        if key not in self.known:
+            self.known[key] = self.leaf(edge)
+            self.registers.append(self.known[key])
+        return self.known[key]
+
+    def chain(self, kind: str, bits: int, *feeds: int) -> list[int]:
+        results = [self.leaf(*feeds) for _ in range(bits)]
+        self.chains.append((kind, results))
+        return results
+
+    def less(self, word: list[int], threshold: int, signed: bool, chained: bool) -> int:
+        zeros = (threshold & -threshold).bit_length() - 1 if threshold else 0
+        if chained and len(word) - zeros >= self.shortest:
+            below = self.chain("less", len(word) - zeros, *word[zeros:])[-1]
+            if not signed:
+                return below
+            return self.and_(word[-1], below) if threshold < 0 else self.or_(word[-1], below)
+        pattern = threshold & ((1 << len(word)) - 1)
+        if signed:
+            word, pattern = [*word[:-1], word[-1] ^ 1], pattern ^ (1 << (len(word) - 1))
+        result, place = 0, 0
+        while place < len(word):  # bits that face equal bits of the threshold, as a balanced tree
+            ones, run = pattern >> place & 1, [word[place] ^ 1]
+            while place + len(run) < len(word) and pattern >> (place + len(run)) & 1 == ones:
+                run.append(word[place + len(run)] ^ 1)
+            place += len(run)
+            merge = self.or_ if ones else self.and_
+            while len(run) > 1:
+                odd = run[len(run) & ~1 :]
+                run = [merge(a, b) for a, b in zip(run[::2], run[1::2], strict=False)] + odd
+            result = merge(run[0], result)
+        return result
+
+    def compare(self, a: list[int], b: list[int], signed: bool) -> int:
+        """1 if a < b, computed from the lowest bit up."""
+        if "compare" in self.chained and len(a) >= self.shortest:
+            return self.chain("compare", len(a), *a, *b)[-1]
+        result = 0
+        for place, (x, y) in enumerate(zip(a, b, strict=True)):
+            if signed and place == len(a) - 1:
+                x, y = y, x
+            result = self.mux(self.xor(x, y), y, result)
+        return result
+
+    def in_set(self, word: list[int], members: tuple[int, ...]) -> int:
+        result = 0
+        for member in members:
+            same = 1
+            for place, edge in enumerate(word):
+                same = self.and_(same, edge ^ (~member >> place & 1))
+            result = self.or_(result, same)
+        return result
+
+    def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
+        """A sum as yosys builds it: nested sums are merged, full adders reduce three words to two (a carry-save tree),
+        and a carry chain adds the last two."""
+        width = self.netlist.types[net].width
+        terms = [
+            term
+            for a in operands
+            for term in self.terms.get(a, [(words[a], self.netlist.types[a].signed)])
+            if any(term[0])
+        ]
+        most = sum((1 << len(word)) - 1 for word, _ in terms)
+        if len(terms) > 1 and most < 1 << width and len(self.readers[net]) == 1:
+            reader = self.readers[net][0]
+            if reader >= 0 and isinstance(self.netlist.cells[reader], ir.Add | ir.Extend):
+                self.terms[net] = terms
+                return []
+        queue = deque(word[:width] + [word[-1] if signed else 0] * (width - len(word)) for word, signed in terms)
+        while len(queue) > 2:
+            a, b, c = queue.popleft(), queue.popleft(), queue.popleft()
+            queue.append([self.xor(self.xor(x, y), z) for x, y, z in zip(a, b, c, strict=True)])
+            carries = [self.majority(x, y, z) for x, y, z in zip(a, b, c, strict=True)]
+            queue.append([0, *carries[:-1]])
+        if not queue:
+            return [0] * width
+        return self.add_two(*queue) if len(queue) == 2 else queue[0]
+
+    def add_two(self, a: list[int], b: list[int]) -> list[int]:
+        """The sum of two words; the bits below the first place where both have one are wires."""
+        meet = [place for place, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
+        if not meet:
+            return [x | y for x, y in zip(a, b, strict=True)]
+        first = meet[0]
+        below = [x | y for x, y in zip(a[:first], b[:first], strict=True)]
+        longest = max(place for place, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
+        if "add" in self.chained and min(_length(a), _length(b)) - first >= self.shortest:
+            bits = min(len(a), longest + 1) - first
+            results = self.chain("add", bits, *a[first:], *b[first:])
+            return below + results + [0] * (len(a) - first - bits)
+        carry, total = 0, list(below)
+        for x, y in zip(a[first:], b[first:], strict=True):
+            total.append(self.xor(self.xor(x, y), carry))
+            carry = self.majority(x, y, carry)
+        return total
