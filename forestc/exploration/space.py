@@ -19,6 +19,7 @@ from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.judge import Judge
+from forestc.passes.options import space_of
 from forestc.rows.batches import Rows
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 
@@ -52,7 +53,7 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
     parameters: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
     for name in ("share-thresholds", "quantize", "prune-trees", "prune-splits", "regrow-trees", "extract-rules"):
         ways = _ways(name, shrinking)
-        for option in PASSES[name].space:
+        for option in space_of(PASSES[name]):
             when = {f"{name}.{other}": values for other, values in (option.when or {}).items()}
             refitted = name == "quantize" and option.name in ("leaf_bits", "fit")
             among = tuple(way for way in ways if way.split("+")[-1] not in REFITTING) if refitted else ways

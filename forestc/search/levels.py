@@ -20,7 +20,7 @@ from forestc.forest.ir import Forest
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, PassResult, Refusing, parse_passes, print_pass
 from forestc.passes.extract_rules.extract_rules import ExtractRules
-from forestc.passes.option_rules import DEFAULT_TOLERANCE
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
