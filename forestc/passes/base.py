@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError, OptionError, known_names
+from forestc.errors import ForestcError, ModelError, OptionError, known_names
 from forestc.forest.ir import Forest
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Promise
@@ -56,6 +56,16 @@ class Refusing(Protocol):
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """Raises the errors that `run` would raise. source: the model before all passes."""
+
+
+def refusal(step: Pass, source: Forest, rows: Rows | None, judge: Judge | None = None) -> str | None:
+    """Why a pass rejects a model or its rows; None if it does not."""
+    if isinstance(step, Refusing):
+        try:
+            step.refuse(source, rows, judge)
+        except ForestcError as error:
+            return error.what
+    return None
 
 
 class Memory(Protocol):

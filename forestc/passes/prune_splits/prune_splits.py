@@ -171,7 +171,10 @@ class PruningLadder:
         self.either = options.keep == EITHER
         self.options = replace(options, keep="accuracy") if self.either else options
         self.forest, self.memory = forest, memory
-        self.own = Ensemble(forest, replace(self.options, leaf_bits="same"), rows)
+        self.own = Ensemble(
+            forest, rows, prices(options.cost), rewire=options.rewire, keeps=options.keep == "decisions",
+            copies=options.copies, mix=options.mix, seed=options.seed,
+        )  # fmt: skip
 
     def branches(self) -> list[Branch]:
         options, ensemble = self.options, self.own
