@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +19,16 @@ from forestc.options.compile import CompileOptions
 from forestc.options.shared import Progress, quiet
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge, Loss
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
 from forestc.rows.ranges import have_rows
-from forestc.search.cross_validation import Fold
-from forestc.search.levels import DEFAULT_LEVEL, SEARCHING, Plan, plan, searched, searches
+from forestc.search.cross_validation import Fold, Folds
+from forestc.search.levels import DEFAULT_EFFORT, DEFAULT_LEVEL, SEARCHING, Plan, SearchTerms, plan, searched, searches
 from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
 from forestc.search.sizes import size_of
-
-if TYPE_CHECKING:
-    from forestc.search.folds import Folds
 
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
 
@@ -121,13 +118,11 @@ def _planned(
             judge = None if held_out is None else Judge(source, held_out)
             results = before(until, lambda: _results(source, planned.passes, fit, judge))
         return PlannedRun(planned, fit, held_out, results=results)
-    folds: tuple[Fold, ...]
     notes: list[str] = []
-    repeated = None
     if held_out is not None:
         options.progress("looking for held-out rows among the given ones")
         notes = _known(fit, held_out) if share is None else [_SET_ASIDE]
-        folds, how = (Fold(source, fit, Judge(source, held_out)),), "held-out rows"
+        folds = Folds((Fold(source, fit, Judge(source, held_out)),), "held-out rows")
     else:
         try:
             trained = before(until, lambda: _trained(source, rows, options))
@@ -135,12 +130,11 @@ def _planned(
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return PlannedRun(replace(planned, notes=(note,)), fit)
-        folds, how, repeated = trained.folds, f"cross-validation: {trained.how}", trained.repeated
-    found = searched(
-        level, source, fit, folds, size_of(wanted.targets, options.device, options.cpu, wanted.lowering),
-        how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, repeated=repeated,
-        progress=options.progress,
-    )  # fmt: skip
+        folds = replace(trained, how=f"cross-validation: {trained.how}")
+    size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
+    limit = DEFAULT_TOLERANCE if wanted.tolerance is None else wanted.tolerance
+    terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
+    found = searched(level, source, fit, folds, size, terms, first, options.progress)
     if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
         from forestc.search.finalists import synthesized
 

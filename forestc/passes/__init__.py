@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
+from forestc.passes.options import Seeded
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
@@ -32,14 +33,19 @@ PASSES: dict[str, type[Pass]] = {
 REQUIRED = "quantize"
 
 
-def passes_from(named: str | Sequence[Pass], scores: float | None = None) -> list[Pass]:
+def seeded(step: Pass, seed: int) -> Pass:
+    """The pass with the seed of the run, unless it draws nothing or has a seed of its own."""
+    return replace(step, seed=seed) if seed and isinstance(step, Seeded) and not step.seed else step
+
+
+def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
     """The pipeline of a `-p` option or of a list of passes. `quantize`, which every output language needs, is appended
     if it is missing, and is all that `none` stands for. scores: the option of that name for each `quantize` without
-    one. If the user names no passes, see `forestc.search.levels`. Raises
+    one. seed: of the run, see `seeded`. If the user names no passes, see `forestc.search.levels`. Raises
     OptionError."""
     if isinstance(named, str):
         named = parse_passes(REQUIRED if named.strip() in ("none", "") else named, PASSES)
-    passes = list(named)
+    passes = [seeded(step, seed) for step in named]
     if not any(isinstance(step, Quantize) for step in passes):
         passes.append(Quantize())
     if scores is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -18,21 +18,10 @@ from forestc.errors import ModelError, OptionError
 from forestc.forest.evaluate import decide, judged, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type, word_bits
-from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Rung, as_given
-from forestc.passes.option_rules import (
-    DEFAULT_TOLERANCE,
-    FLAG,
-    SHARE,
-    TOLERANCE,
-    Rule,
-    check_options,
-    is_number,
-    one_of,
-    whole,
-)
+from forestc.passes.options import DEFAULT_TOLERANCE, LOSS, SHARE, Range, check_options, tried
 from forestc.passes.promises import (
     Change,
     EveryPath,
@@ -78,23 +67,6 @@ MOST_ROUNDED_BITS = 8  # tried by a search where leaves are rounded
 CHANGE = 0.01  # of a regression's scores, over their range
 
 
-_RULES = {
-    "input": one_of("auto", "fixed", "ordered"),
-    "missing": one_of("auto", "always", "never"),
-    "input_bits": whole(1, 62).or_("auto", do="use auto or 1 to 62"),
-    "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
-    "fit": FLAG,
-    "noise": SHARE,
-    "change": SHARE.or_("auto", do="use auto or a share from 0 to 1"),
-    "tolerance": TOLERANCE.or_(None),
-    "scores": Rule(
-        lambda value: value is None or (is_number(value) and 0 < value <= 1),
-        "use an error above 0 and up to 1, such as 0.001",
-    ),
-    "exact": FLAG,
-}
-
-
 @dataclass(frozen=True)
 class Quantize:
     """Turns features, thresholds and leaves into integers. All generated files compute exactly its result.
@@ -103,57 +75,80 @@ class Quantize:
     what is allowed, or with leaf_bits=auto the rows named that no integer leaves were found for. Without rows exact:
     every input in the ranges takes the model's own path, and if leaves must be rounded, scores stay within a bound
     that is reported, and decisions change only within twice that bound of a tie.
-
-    input: auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered),
-    fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take the
-    fewest bits that change no input's path.
-    input_bits: auto, or the most bits of a feature.
-    formats: {feature name: type} for features with a fixed type, such as {"age": "uint8"}.
-    leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of
-    change), or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the
-    library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if ties
-    are decided differently: of all combinations of paths, or where these are too many of generated rows.
-    missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
-    always, or never. auto is always where `compile` was asked for missing=always.
-    change: largest share of decisions, or for regression largest error over the range of scores, that may change on
-    the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
-    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    a standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
-    given rows. Without it nothing is judged, but with fit it is 0.01.
-    fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
-    enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
-    noise: with fit, each row is joined by a copy whose values move, by this standard deviation in ranks (0.1 is a tenth
-    of the rows), so that leaves fit fewer single rows.
-    exact: choose words and leaves for every input, as without rows, even if rows are given, whose ties come first then.
-    cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
-    narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.
-    scores: largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a
-    share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. By
-    default leaf bits are chosen for decisions alone, and probabilities may change much.
     """
 
-    input: str = "auto"
-    input_bits: int | str = "auto"
-    leaf_bits: int | str = "auto"
-    missing: str = "auto"
-    change: float | str = 0.01
-    tolerance: float | None = None
-    fit: bool = False
-    noise: float = 0.0
-    formats: Mapping[str, str] | None = None
-    scores: float | None = None
-    exact: bool = False
-    cost: str | None = None
+    input: Annotated[
+        Literal["auto", "fixed", "ordered"],
+        "auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered), "
+        "fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take "
+        "the fewest bits that change no input's path.",
+    ] = "auto"
+    input_bits: Annotated[
+        int | Literal["auto"], Range(1, 62), tried("auto", 2, 3, 4, 5, 6, 8, 10), "auto, or the most bits of a feature."
+    ] = "auto"
+    leaf_bits: Annotated[
+        int | Literal["auto"],
+        Range(1, MOST_LEAF_BITS),
+        tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
+        "auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of change), "
+        "or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the "
+        "library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if "
+        "ties are decided differently: of all combinations of paths, or where these are too many of generated rows.",
+    ] = "auto"
+    missing: Annotated[
+        Literal["auto", "always", "never"],
+        "auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say), always, "
+        "or never. auto is always where `compile` was asked for missing=always.",
+    ] = "auto"
+    change: Annotated[
+        float | Literal["auto"],
+        SHARE,
+        "largest share of decisions, or for regression largest error over the range of scores, that may change on the "
+        "given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.",
+    ] = 0.01
+    tolerance: Annotated[
+        float | None,
+        LOSS,
+        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the "
+        "given rows. Without it nothing is judged, but with fit it is 0.01.",
+    ] = None
+    fit: Annotated[
+        bool,
+        tried(False, True),
+        "fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often "
+        "enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.",
+    ] = False
+    noise: Annotated[
+        float,
+        SHARE,
+        tried(0.0, 0.1, when={"fit": (True,)}),
+        "with fit, each row is joined by a copy whose values move, by this standard deviation in ranks (0.1 is a tenth "
+        "of the rows), so that leaves fit fewer single rows.",
+    ] = 0.0
+    formats: Annotated[
+        Mapping[str, str] | None, '{feature name: type} for features with a fixed type, such as {"age": "uint8"}.'
+    ] = None
+    scores: Annotated[
+        float | None,
+        Range(0, 1, "an error above 0 and up to 1, such as 0.001", above=True),
+        "largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a "
+        "share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. "
+        "By default leaf bits are chosen for decisions alone, and probabilities may change much.",
+    ] = None
+    exact: Annotated[
+        bool,
+        "choose words and leaves for every input, as without rows, even if rows are given, whose ties come first then.",
+    ] = False
+    cost: Annotated[
+        str | None,
+        "lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made "
+        "narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.",
+    ] = None
     name: ClassVar[str] = "quantize"
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("input_bits", ("auto", 2, 3, 4, 5, 6, 8, 10), approximate=True),
-        Choice("leaf_bits", ("auto", 1, 2, 3, 4, 5, 6, 7, 8), approximate=True),
-        Choice("fit", (False, True), approximate=True),
-        Choice("noise", (0.0, 0.1), when={"fit": (True,)}, approximate=True),
-    )
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
         if self.noise and not self.fit:
             raise OptionError("quantize: noise is for leaves that are fitted", do="add fit=true, or remove noise")
         if self.exact and self.needs_judge:
