@@ -7,19 +7,33 @@ passed as the length of a tuple, so that the code is compiled for each W.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
+from numba.core.base import BaseContext
+from numba.core.datamodel import DataModelManager
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, models, register_model
+from numpy.typing import NDArray
 
 from hw_sim.gates import Op
 from hw_sim.schedule import Method, Scratch, Tables, Width
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Address: TypeAlias = np.uint64  # in bytes, or a place in an array
+Words: TypeAlias = NDArray[np.uint64]
+Code: TypeAlias = NDArray[np.uint32]
+Integers: TypeAlias = NDArray[np.int64]
+Number: TypeAlias = int | np.integer[Any]
+Table: TypeAlias = Any  # an array of records, and one of them: types of numpy know no fields
+Record: TypeAlias = Any
+Plane: TypeAlias = Any  # W words of 64 lanes: a vector of LLVM
+Values: TypeAlias = Sequence[ir.Value]
+Typed: TypeAlias = tuple[Signature, Callable[..., ir.Value]]  # what an intrinsic is made of
 
 
 # numba caches compiled code until this file changes, so constants compiled into it must be defined here.
@@ -49,39 +63,39 @@ class _Vector(types.Type):  # type: ignore[misc]
 
 @register_model(_Vector)
 class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, vector: _Vector) -> None:
+    def __init__(self, manager: DataModelManager, vector: _Vector) -> None:
         super().__init__(manager, vector, vector.llvm)
 
 
 _OCTETS = _Vector(64, 8)
 
 
-def _fill(builder: Any, value: Any, count: int) -> Any:
+def _fill(builder: ir.IRBuilder, value: ir.Value, count: int) -> ir.Value:
     """A vector with one value in all places."""
     vector = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
 
 
-def _at(builder: Any, address: Any, kind: Any) -> Any:
+def _at(builder: ir.IRBuilder, address: ir.Value, kind: ir.Type) -> ir.Value:
     return builder.inttoptr(address, ir.PointerType(kind))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def read_word(context: Any, address: Any) -> Any:
+def read_word(context: BaseContext, address: types.Type) -> Typed:
     """The 64-bit word at an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.load(_at(builder, args[0], ir.IntType(64)), align=8)
 
     return types.uint64(types.uint64), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def octets_of(context: Any, address: Any, shift: Any) -> Any:
+def octets_of(context: BaseContext, address: types.Type, shift: types.Type) -> Typed:
     """64 octets: the low octets of the 64 words at the address, each word shifted right."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         words = builder.load(_at(builder, args[0], ir.VectorType(ir.IntType(64), 64)), align=8)
         return builder.trunc(builder.lshr(words, _fill(builder, args[1], 64)), _OCTETS.llvm)
 
@@ -89,10 +103,10 @@ def octets_of(context: Any, address: Any, shift: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def meet(context: Any, octets: Any, mask: Any) -> Any:
+def meet(context: BaseContext, octets: types.Type, mask: types.Type) -> Typed:
     """A word whose bit k is 1 if octet k and the mask have a bit in common."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         common = builder.and_(args[0], _fill(builder, args[1], 64))
         met = builder.icmp_unsigned("!=", common, ir.Constant(_OCTETS.llvm, [0] * 64))
         return builder.bitcast(met, ir.IntType(64))
@@ -101,22 +115,22 @@ def meet(context: Any, octets: Any, mask: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def load(context: Any, address: Any, width: Any) -> Any:
+def load(context: BaseContext, address: types.Type, width: types.Type) -> Typed:
     """The plane at an address, as one vector."""
 
     vector = _Vector(width.count)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         return builder.load(_at(builder, args[0], vector.llvm), align=8)
 
     return vector(types.uint64, width), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def store(context: Any, address: Any, vector: Any) -> Any:
+def store(context: BaseContext, address: types.Type, vector: types.Type) -> Typed:
     """Writes a vector as the plane at an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Values) -> ir.Value:
         builder.store(args[1], _at(builder, args[0], vector.llvm), align=8)
         return context.get_dummy_value()
 
@@ -124,53 +138,53 @@ def store(context: Any, address: Any, vector: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def both(context: Any, a: Any, b: Any) -> Any:
+def both(context: BaseContext, a: types.Type, b: types.Type) -> Typed:
     """a and b, lane by lane."""
     return a(a, a), lambda context, builder, signature, args: builder.and_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def either(context: Any, a: Any, b: Any) -> Any:
+def either(context: BaseContext, a: types.Type, b: types.Type) -> Typed:
     """a or b, lane by lane."""
     return a(a, a), lambda context, builder, signature, args: builder.or_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def differ(context: Any, a: Any, b: Any) -> Any:
+def differ(context: BaseContext, a: types.Type, b: types.Type) -> Typed:
     """a xor b, lane by lane."""
     return a(a, a), lambda context, builder, signature, args: builder.xor(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def inverse(context: Any, a: Any) -> Any:
+def inverse(context: BaseContext, a: types.Type) -> Typed:
     """not a, lane by lane."""
     return a(a), lambda context, builder, signature, args: builder.not_(*args)
 
 
 @compiled
-def _slot(base: Any, slot: Any, width: Width) -> Any:
+def _slot(base: Address, slot: Number, width: Width) -> Address:
     """Address of a slot."""
     return base + np.uint64(slot) * np.uint64(8 * len(width))
 
 
 @compiled
-def _get(base: Any, code: Any, place: Any, width: Width) -> Any:
+def _get(base: Address, code: Code, place: Address, width: Width) -> Plane:
     """The plane in the slot given at a place in the code."""
     return load(_slot(base, code[place], width), width)
 
 
 @compiled
-def _put(base: Any, code: Any, place: Any, width: Width, plane: Any) -> None:
+def _put(base: Address, code: Code, place: Address, width: Width, plane: Plane) -> None:
     store(_slot(base, code[place], width), plane)
 
 
 @compiled
-def _choose(select: Any, a: Any, b: Any) -> Any:
+def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
     return differ(b, both(select, differ(a, b)))
 
 
 @compiled
-def _run_pairs(op: int, code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
+def _run_pairs(op: int, code: Code, at: Address, end: Address, base: Address, width: Width) -> None:
     """A run of gates with two operands, code `to, a, b`, or of NOT gates, code `to, a`."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
@@ -214,7 +228,7 @@ def _run_pairs(op: int, code: Any, at: Any, end: Any, base: Any, width: Width) -
 
 
 @compiled
-def _run_triples(op: int, code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
+def _run_triples(op: int, code: Code, at: Address, end: Address, base: Address, width: Width) -> None:
     """A run of gates with three operands: code `to, a, b, c`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     if op == Op.MUX:
@@ -255,7 +269,7 @@ def _run_triples(op: int, code: Any, at: Any, end: Any, base: Any, width: Width)
 
 
 @compiled
-def _run_mux4(code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
+def _run_mux4(code: Code, at: Address, end: Address, base: Address, width: Width) -> None:
     """A run of MUX4 gates: code `count, s, t, u`, then `count` times `to, a1, a2, b1, b2`."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
@@ -271,7 +285,7 @@ def _run_mux4(code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
 
 
 @compiled
-def _run_gates(runs: Any, code: Any, base: Any, width: Width) -> None:
+def _run_gates(runs: Table, code: Code, base: Address, width: Width) -> None:
     at = np.uint64(0)
     for run in range(len(runs)):
         op, end = runs[run].op, np.uint64(runs[run].end)
@@ -285,7 +299,7 @@ def _run_gates(runs: Any, code: Any, base: Any, width: Width) -> None:
 
 
 @compiled
-def _fetch(address: Any, stride: Any, lanes: int, low: Any, span: Any, column: Any) -> int:
+def _fetch(address: Address, stride: Address, lanes: int, low: Address, span: Address, column: Words) -> int:
     """Reads up to 64 words as distances from `low`; returns the first lane out of range, or -1."""
     outside = False
     for lane in range(lanes):
@@ -301,7 +315,7 @@ def _fetch(address: Any, stride: Any, lanes: int, low: Any, span: Any, column: A
 
 
 @compiled
-def _unpack(column: Any, bits: int, planes: Any, at: Any, width: Width) -> None:
+def _unpack(column: Words, bits: int, planes: Words, at: Address, width: Width) -> None:
     """Writes the low `bits` bits of 64 words to one word in each of `bits` planes."""
     address = np.uint64(column.ctypes.data)
     for done in range(0, bits, 8):
@@ -312,7 +326,7 @@ def _unpack(column: Any, bits: int, planes: Any, at: Any, width: Width) -> None:
 
 
 @compiled
-def _rank(port: Any, limits: Any, buckets: Any, column: Any, ranks: Any) -> None:
+def _rank(port: Record, limits: Words, buckets: Code, column: Words, ranks: Words) -> None:
     """Computes, for each of 64 words, how many of the port's thresholds are at or below it."""
     begin, first = np.uint64(port.limit_from), limits[port.limit_from]
     table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
@@ -334,7 +348,7 @@ def _rank(port: Any, limits: Any, buckets: Any, column: Any, ranks: Any) -> None
 
 @compiled
 def _unpack_port(
-    port: Any, limits: Any, buckets: Any, column: Any, ranks: Any, planes: Any, word: int, width: Width
+    port: Record, limits: Words, buckets: Code, column: Words, ranks: Words, planes: Words, word: int, width: Width
 ) -> None:
     """Writes one word of the planes that are computed directly from the port's value."""
     if port.value_bits:
@@ -355,7 +369,7 @@ def _unpack_port(
 
 
 @compiled
-def _decode(base: Any, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
+def _decode(base: Address, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
     """Writes 2**bits planes: plane v is 1 where the number in the given planes equals v."""
     store(_slot(base, to_slot, width), load(_slot(base, 1, width), width))
     for bit in range(bits):
@@ -367,7 +381,7 @@ def _decode(base: Any, from_slot: int, bits: int, to_slot: int, width: Width) ->
 
 
 @compiled
-def _decode_limits(port: Any, limits: Any, scratch: int, base: Any, width: Width) -> None:
+def _decode_limits(port: Record, limits: Words, scratch: int, base: Address, width: Width) -> None:
     """Writes the planes `word < threshold` of a port from the planes of its value or rank.
 
     The number is split into a high and a low half. It is below a threshold if its high half is
@@ -403,16 +417,16 @@ def _decode_limits(port: Any, limits: Any, scratch: int, base: Any, width: Width
 
 @compiled
 def _read_ports(
-    ports: Any,
-    limits: Any,
-    buckets: Any,
-    addresses: Any,
-    strides: Any,
+    ports: Table,
+    limits: Words,
+    buckets: Code,
+    addresses: Integers,
+    strides: Integers,
     first: int,
     lanes: int,
-    column: Any,
-    ranks: Any,
-    planes: Any,
+    column: Words,
+    ranks: Words,
+    planes: Words,
     width: Width,
 ) -> tuple[int, int]:
     """Reads a block's words into planes. Returns (vector, port) of the first word out of range, or (-1, -1)."""
@@ -434,7 +448,7 @@ def _read_ports(
 
 @compiled
 def _hand_out(
-    results: Any, bits: Any, planes: Any, first: int, lanes: int, values: Any, out: Any, width: Width
+    results: Table, bits: Table, planes: Words, first: int, lanes: int, values: Integers, out: Integers, width: Width
 ) -> None:
     """Gathers the planes of the results into words, lane by lane, and writes them to `out`."""
     for r in range(len(results)):
@@ -452,7 +466,14 @@ def _hand_out(
 
 @compiled
 def run_vectors(
-    tables: Tables, addresses: Any, strides: Any, scratch: Scratch, begin: int, end: int, out: Any, width: Width
+    tables: Tables,
+    addresses: Integers,
+    strides: Integers,
+    scratch: Scratch,
+    begin: int,
+    end: int,
+    out: Integers,
+    width: Width,
 ) -> tuple[int, int]:
     """Runs vectors begin .. end - 1 in blocks of W * 64 and writes their rows of `out`.
 
@@ -486,7 +507,7 @@ def run_vectors(
 
 
 @compiled
-def latch(latches: Any, planes: Any) -> None:
+def latch(latches: Table, planes: Words) -> None:
     """A clock edge, with W = 1: every register takes its next value."""
     for k in range(len(latches)):
         planes[latches[k].state] = planes[latches[k].slot] ^ np.uint64(latches[k].flip)

@@ -57,12 +57,12 @@ def _wrong_value(known: Evidence, place: Place, curve: Sequence[int], step: tupl
     for start in range(free.low, free.high + 1, SOME_VALUES):
         values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
         level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
-        known = {net: values + more for net, more in free.more.items()}
+        arguments = {net: values + more for net, more in free.more.items()}
         try:
             if isinstance(place, Const):
                 held = np.full(len(values), place.value)
             else:
-                held = evaluate_from(known.netlist, place, known, len(values))
+                held = evaluate_from(known.netlist, place, arguments, len(values))
         except (KeyError, InternalError) as error:
             return f"a net that is not of its score alone ({error})"
         wrong = np.flatnonzero(held != level)
