@@ -1,7 +1,7 @@
 """Turns a netlist into one-bit logic: every word becomes a tuple of planes.
 
 Comparators on an input word are sources, not gates: the kernel ranks the word among all thresholds
-on that input and writes all their planes at once (`Port.less`). Two levels of muxes become one MUX4
+on that input and writes all their planes at once (`PortPlanes.less`). Two levels of muxes become one MUX4
 gate, because moving planes costs the simulator more than the logic.
 """
 
@@ -23,7 +23,7 @@ MAX_PORT_BITS = 64  # a word is passed as an int64
 
 
 @dataclass
-class Port:
+class PortPlanes:
     """An input word and the planes read from it, created on first use.
 
     less[threshold]: 1 where the word is below the threshold. bits[k]: bit k of the word minus its
@@ -46,7 +46,7 @@ class Program:
     """
 
     gates: Gates
-    ports: list[Port]
+    ports: list[PortPlanes]
     results: list[tuple[Word, WordType]]
     registers: list[tuple[Literal, Literal]]
     overflow: Literal
@@ -107,7 +107,7 @@ class _Elaboration:
     def __init__(self, netlist: Netlist, results: Sequence[Net], clocked: bool) -> None:
         self.cells, self.types = netlist.cells, netlist.types
         self.gates = Gates()
-        self.ports = {net: Port(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs}
+        self.ports = {net: PortPlanes(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs}
         self.words: list[Word | None] = [None] * len(self.cells)
         self.ranges = value_ranges(netlist, clocked)
         self.overflows: list[Literal] = []

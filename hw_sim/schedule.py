@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forestc.netlist.ir import WordType
 from hw_sim.gates import ONE, ZERO, Gates, Literal, Op, Plane
-from hw_sim.program import Port, Program, Word
+from hw_sim.program import PortPlanes, Program, Word
 
 WINDOW = 500  # gates; their planes are some 40 KB in blocks of 8 words
 NARROW = 12  # bits; thresholds on words up to this width are decoded from the word's bits
@@ -142,7 +142,7 @@ class _Ports(NamedTuple):
     scratch: int  # slots needed to decode thresholds
 
 
-def _lay_out_ports(ports: Sequence[Port], slot_of: dict[Plane, int]) -> _Ports:
+def _lay_out_ports(ports: Sequence[PortPlanes], slot_of: dict[Plane, int]) -> _Ports:
     slots, scratch = len(slot_of), 0
     limits: list[int] = []
     buckets: list[int] = []

@@ -42,7 +42,7 @@ def emit(netlist: Netlist) -> dict[str, str]:
         y_map=[output_note(field) for field in outputs],
         x_fields=[(field.identifier, _shape(field.word)) for field in inputs] or [("unused", "unsigned(1)")],
         y_fields=[(field.name, _shape(field.word)) for field in outputs],
-        body=_Writer(netlist).body(),
+        body=_ComponentWriter(netlist).body(),
     )
     return {file_name(netlist): text}
 
@@ -65,7 +65,7 @@ def _shape(word: WordType) -> str:
     return f"{'signed' if word.signed else 'unsigned'}({word.width})"
 
 
-class _Writer:
+class _ComponentWriter:
     def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]

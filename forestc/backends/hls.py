@@ -133,7 +133,7 @@ def cpp_body(
     statements becomes several functions `{prefix}_part0({parameters}, {prefix}_nets &n)`, called with `arguments`,
     which share nets in a struct; HLS inlines them and turns its members into scalars.
     """
-    return _Writer(netlist, source).body(prefix, parameters, arguments, result)
+    return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
 
 
 def _c_type(word: WordType) -> str:
@@ -151,7 +151,7 @@ def _literal(value: int) -> str:
     return f"{value}LL" if value < 1 << 63 else f"{value}ULL"
 
 
-class _Writer:
+class _CppWriter:
     def __init__(self, netlist: Netlist, word: Callable[[Port], str]) -> None:
         self.netlist = netlist
         self.word = word

@@ -138,7 +138,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
 
 def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
-    meaning = Meaning(forest, solver)
+    meaning = ForestMeaning(forest, solver)
     wrong: list[Term] = []
     for port, net in netlist.outputs:
         if port.kind == "valid":
@@ -161,7 +161,7 @@ def weights_of(forest: Forest) -> list[int]:
     return [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
 
 
-class Meaning:
+class ForestMeaning:
     """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
     the features' words."""
 
