@@ -38,7 +38,7 @@ from xgboost import XGBClassifier, XGBRegressor
 import forestc
 from forestc.backends import hdl, verilog
 from forestc.commands.synth import synth
-from forestc.costs.devices import DEFAULT_FAMILY, DEVICES, FAMILIES, XCUP, Family
+from forestc.costs.devices import DEFAULT_FAMILY, DEVICES, FAMILIES, XCUP, DeviceFamily
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, parsed
 from forestc.errors import ForestcError, ToolError
@@ -105,7 +105,7 @@ class Made:
     def name(self) -> str:
         return f"{self.data}, {self.recipe}"
 
-    def netlist(self, family: Family) -> Netlist:
+    def netlist(self, family: DeviceFamily) -> Netlist:
         delays = family.delays if self.own else DEFAULT_FAMILY
         return lower(self.forest, LoweringOptions(latency=self.latency, family=delays))
 

@@ -10,8 +10,8 @@ through it with a valid signal and idle cycles, and writes a waveform (VCD): to 
 work.
 """
 
-from hw_sim.counts import Activity, activity
+from hw_sim.counts import NetActivity, activity
 from hw_sim.plain import evaluate, evaluate_from
 from hw_sim.simulate import Clocked, ClockedRun, Simulator, clock_rows
 
-__all__ = ["Activity", "Clocked", "ClockedRun", "Simulator", "activity", "clock_rows", "evaluate", "evaluate_from"]
+__all__ = ["NetActivity", "Clocked", "ClockedRun", "Simulator", "activity", "clock_rows", "evaluate", "evaluate_from"]

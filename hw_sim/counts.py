@@ -14,7 +14,7 @@ BATCH = 8192  # rows evaluated at once
 
 
 @dataclass(frozen=True)
-class Activity:
+class NetActivity:
     """Counts over rows that enter one a clock cycle. ones, toggles: for each net (width,), lowest bit first: rows for
     which the bit is 1, and changes from one row to the next. Glitches within a cycle are not counted."""
 
@@ -23,7 +23,7 @@ class Activity:
     toggles: tuple[NDArray[np.int64], ...]
 
 
-def activity(netlist: Netlist, words: NDArray[np.int64]) -> Activity:
+def activity(netlist: Netlist, words: NDArray[np.int64]) -> NetActivity:
     """Counts for every net. words: (rows, inputs), as for `evaluate`. A register counts what it delays: the pipeline is
     full before the first row and runs on after the last."""
     widths = [word.width for word in netlist.types]
@@ -48,4 +48,4 @@ def activity(netlist: Netlist, words: NDArray[np.int64]) -> Activity:
             for read in set(reads(cell)):
                 if last[read] == net:
                     del held[read]
-    return Activity(len(words), tuple(ones), tuple(toggles))
+    return NetActivity(len(words), tuple(ones), tuple(toggles))

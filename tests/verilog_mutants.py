@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from random_forests import random_forest
 from walkers import beat_lines, random_image, read_results, same_rows
 
-from forestc.checks.image_reader import Shape
+from forestc.checks.image_reader import EngineShape
 from forestc.checks.proof.parts import ProofPart, UnprovedError
 from forestc.checks.proof.step import prove_step
 from forestc.engine.capacity import Capacity
@@ -83,7 +83,7 @@ class Mutant:
     def harmless(self) -> str:
         """Why it changes nothing; "" if it should be found. A step is asked of the solver."""
         if self.module == "step":
-            shape = Shape.of(described(CAPACITIES[self.capacity]))
+            shape = EngineShape.of(described(CAPACITIES[self.capacity]))
             with suppress(UnprovedError):
                 prove_step(shape, self.source().encode(), CAPACITIES[self.capacity], ProofPart("step", 2))
                 return "bitwuzla: equal for every input"

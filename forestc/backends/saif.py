@@ -9,12 +9,12 @@ from forestc.backends.names import net_name
 from forestc.backends.ports import Field, input_fields, output_fields
 from forestc.netlist.ir import Const, Net, Netlist
 from forestc.netlist.ports import Port
-from hw_sim.counts import Activity
+from hw_sim.counts import NetActivity
 
 PERIOD = 10  # ns of a clock cycle, as in waveforms
 
 
-def saif(netlist: Netlist, counts: Activity) -> str:
+def saif(netlist: Netlist, counts: NetActivity) -> str:
     """The text of a file for the core as the top instance, under its module's name, one row a clock cycle of 10 ns.
 
     T0 and T1: time at 0 and 1 in ns; TX: unknown, never; TC: changes; IG: glitches, which are not counted.
@@ -22,7 +22,7 @@ def saif(netlist: Netlist, counts: Activity) -> str:
     return "".join(f"{line}\n" for line in _lines(netlist, counts))
 
 
-def _lines(netlist: Netlist, counts: Activity) -> Iterator[str]:
+def _lines(netlist: Netlist, counts: NetActivity) -> Iterator[str]:
     yield '(SAIFILE (SAIFVERSION "2.0") (DIRECTION "backward")'
     yield f'  (DESIGN "{module_name(netlist)}") (PROGRAM_NAME "forestc") (DIVIDER / ) (TIMESCALE 1 ns)'
     yield f"  (DURATION {counts.rows * PERIOD})"
@@ -46,14 +46,14 @@ def _lines(netlist: Netlist, counts: Activity) -> Iterator[str]:
     yield ")"
 
 
-def _port(name: str, fields: Sequence[Field], nets: Mapping[Port, Net], counts: Activity) -> Iterator[str]:
+def _port(name: str, fields: Sequence[Field], nets: Mapping[Port, Net], counts: NetActivity) -> Iterator[str]:
     """The bits of a port that joins several words."""
     for field in fields:
         bits = range(field.offset, field.offset + field.word.width)
         yield from _net([rf"{name}\[{bit}\]" for bit in bits], nets[field.port], counts)
 
 
-def _net(names: Sequence[str], net: Net, counts: Activity) -> Iterator[str]:
+def _net(names: Sequence[str], net: Net, counts: NetActivity) -> Iterator[str]:
     """The bits of a net, lowest first."""
     for name, ones, changes in zip(names, counts.ones[net].tolist(), counts.toggles[net].tolist(), strict=True):
         yield _entry(name, (counts.rows - ones) * PERIOD, ones * PERIOD, changes)

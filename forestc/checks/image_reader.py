@@ -41,7 +41,7 @@ class ImageRefusedError(ForestcError):
 
 
 @dataclass(frozen=True)
-class Shape:
+class EngineShape:
     """What `engine.json` says of an engine. Bits: of an address, a column, a word, an output's number, a leaf's value,
     a score. mask: the low bits of a word that choose a bit of a mask."""
 
@@ -61,7 +61,7 @@ class Shape:
     mask: int
 
     @classmethod
-    def of(cls, engine: Mapping[str, Any]) -> Shape:
+    def of(cls, engine: Mapping[str, Any]) -> EngineShape:
         """engine: the content of engine.json."""
         own, widths = engine["capacity"], engine["widths"]
         return cls(
@@ -97,7 +97,7 @@ class Algebra(Protocol[W, C]):
     def decide(self, condition: C, a: C, b: C) -> C: ...
 
 
-def stepped(shape: Shape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
+def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
     """The address after a step, and what the node adds to an output, as a pattern of `value` bits.
 
     node: the node at the address. x: the word of its column. gives: whether it is a step for an output, which one.
@@ -170,7 +170,7 @@ class SlotRead:
 class ImageRead:
     """An image that an engine accepts. nodes: of each walker. judged: the output that the threshold is for."""
 
-    shape: Shape
+    shape: EngineShape
     slots: tuple[SlotRead, ...]
     bias: tuple[int, ...]
     nodes: tuple[Ints, ...]
@@ -238,7 +238,7 @@ def _number(word: int, bits: int) -> int:
     return word - (word >> (bits - 1) << bits)
 
 
-class _Words:
+class _NodeWords:
     """The words of an image, one after the other; the last one comes with `tlast`."""
 
     def __init__(self, data: bytes) -> None:
@@ -273,7 +273,7 @@ def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
     Raises ImageRefusedError, with the number that an engine gives for it: of several, that of the first wrong word.
     """
-    shape, words = Shape.of(engine), _Words(data)
+    shape, words = EngineShape.of(engine), _NodeWords(data)
     most_nodes = shape.walkers * (1 + shape.node_words * shape.nodes)
     fewest = 16 + shape.outputs + 1 + shape.walkers * (1 + shape.node_words) + 1
     most = 16 + shape.outputs + shape.slots + most_nodes + 1
@@ -303,7 +303,7 @@ def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
     return ImageRead(shape, slots, bias, tuple(nodes), *decision, threshold)
 
 
-def _decision(words: _Words, shape: Shape) -> tuple[int, bool, int, int]:
+def _decision(words: _NodeWords, shape: EngineShape) -> tuple[int, bool, int, int]:
     word = int(words.words[words.at])
     kind, last, judged = word & 3, word >> 8 & 255, word >> 16 & 255
     if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or judged > last or word >> 24:
@@ -312,7 +312,7 @@ def _decision(words: _Words, shape: Shape) -> tuple[int, bool, int, int]:
     return kind, bool(word >> 2 & 1), last, judged
 
 
-def _slot(words: _Words, shape: Shape) -> SlotRead:
+def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
     word = int(words.words[words.at])
     first, count = word >> 8 & 255, (word >> 16 & 255) + 1
     if first + count > shape.outputs or word >> 25:
@@ -324,7 +324,7 @@ def _slot(words: _Words, shape: Shape) -> SlotRead:
 # ---- rows -----------------------------------------------------------------------------------------------
 
 
-def row_words(forest: Forest, shape: Shape, words: Ints) -> Ints:
+def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
     """(rows, columns) The words of a row's columns, of the words (rows, features) of a quantized forest."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
     for index, (feature, place) in enumerate(zip(forest.features, forest.places, strict=True)):

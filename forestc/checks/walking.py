@@ -17,7 +17,7 @@ from forestc.checks.image_reader import read_image, row_words
 from forestc.checks.vectors import Vectors
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import described
-from forestc.engine.image import Image, image_of, packed_rows
+from forestc.engine.image import EngineImage, image_of, packed_rows
 from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
 from forestc.engine.verilog import view_of
 from forestc.errors import CheckError, MissingToolError, ToolError, printable
@@ -153,7 +153,7 @@ class ImageInReader(Engine):
         return difference(got, results_of(self.capacity, evaluation))
 
 
-def compare_image(forest: Forest, capacity: Capacity, image: Image) -> None:
+def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> None:
     """Compares an image with its quantized forest on some vectors, on thresholds and beside them, before it is written.
     Raises CheckError if they differ."""
     reader = read_image(image.bytes, described(capacity))

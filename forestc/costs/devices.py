@@ -44,6 +44,8 @@ class Slower(NamedTuple):
 
 
 AS_TIMED = Slower(1.0, 1.0, 1.0)
+UP5K = Slower(2.68, 2.58, 2.91)
+ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 
 
 class Luts(NamedTuple):
@@ -64,7 +66,7 @@ FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
 
 
 @dataclass(frozen=True)
-class Memory:
+class DeviceMemory:
     """The memory of a device. blocks: of block RAM, each of any of these shapes (words, bits of a word). single: blocks
     of 16,384 words of 16 bits with one port."""
 
@@ -82,7 +84,7 @@ BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
 
 
 @dataclass(frozen=True)
-class Family:
+class DeviceFamily:
     """What the devices of a family have in common.
 
     lut_inputs: inputs of a LUT. delays: the key of DELAYS by which registers are placed. synthesis: commands for yosys,
@@ -121,15 +123,15 @@ class Device:
     """
 
     name: str
-    family: Family
+    family: DeviceFamily
     cells: int | None = None
     nextpnr: tuple[str, ...] = ()
     slower: Slower = AS_TIMED
     shown: int = 0
-    memory: Memory | None = None
+    memory: DeviceMemory | None = None
 
 
-LUT6 = Family(
+LUT6 = DeviceFamily(
     "lut6",
     lut_inputs=6,
     delays="lut6",
@@ -139,7 +141,7 @@ LUT6 = Family(
     ),
     luts=Luts((0, 1, 1, 1, 1, 1, 1)),
 )
-XCUP = Family(
+XCUP = DeviceFamily(
     "xcup",
     lut_inputs=6,
     delays="lut6",
@@ -148,7 +150,7 @@ XCUP = Family(
     joined=True,
     chained=("add", "compare"),
 )
-ECP5 = Family(
+ECP5 = DeviceFamily(
     "ecp5",
     lut_inputs=4,
     delays="ecp5",
@@ -175,7 +177,7 @@ ECP5 = Family(
     logic_cell="TRELLIS_COMB",
     timed_on="ecp5-85k",
 )
-ICE40 = Family(
+ICE40 = DeviceFamily(
     "ice40",
     lut_inputs=4,
     delays="ice40",
@@ -187,29 +189,18 @@ ICE40 = Family(
     few_pins=True,
     timed_on="ice40-hx8k",
 )
-FAMILIES: Mapping[str, Family] = {family.name: family for family in (LUT6, XCUP, ECP5, ICE40)}
+FAMILIES: Mapping[str, DeviceFamily] = {family.name: family for family in (LUT6, XCUP, ECP5, ICE40)}
 
 DEVICES: Mapping[str, Device] = {
     device.name: device
     for device in (
         Device("lut6", LUT6),
         Device("xcup", XCUP, shown=1),
-        Device("ice40-hx8k", ICE40, 7680, ("--hx8k", "--package", "ct256"), shown=3, memory=Memory(32, BRAM)),
-        Device(
-            "ice40-up5k",
-            ICE40,
-            5280,
-            ("--up5k", "--package", "sg48"),
-            Slower(2.68, 2.58, 2.91),
-            memory=Memory(30, BRAM, 4),
-        ),
-        Device(
-            "ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), Slower(0.99, 0.94, 1.04), memory=Memory(56, EBR)
-        ),
-        Device(
-            "ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), Slower(0.98, 0.9, 1.06), memory=Memory(108, EBR)
-        ),
-        Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2, memory=Memory(208, EBR)),
+        Device("ice40-hx8k", ICE40, 7680, ("--hx8k", "--package", "ct256"), shown=3, memory=DeviceMemory(32, BRAM)),
+        Device("ice40-up5k", ICE40, 5280, ("--up5k", "--package", "sg48"), UP5K, memory=DeviceMemory(30, BRAM, 4)),
+        Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), ECP5_25K, memory=DeviceMemory(56, EBR)),
+        Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), ECP5_45K, memory=DeviceMemory(108, EBR)),
+        Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2, memory=DeviceMemory(208, EBR)),
     )
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forestc.costs.bit_network import BitNetwork
-from forestc.costs.devices import DEVICES, Family
+from forestc.costs.devices import DEVICES, DeviceFamily
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, fitted
 from forestc.costs.lut_cover import Cut
 from forestc.errors import OptionError
@@ -89,12 +89,12 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
 class Mapped:
     """A netlist on the LUTs and carry chains of a family. luts: of the root of each LUT what it reads."""
 
-    family: Family
+    family: DeviceFamily
     bits: BitNetwork
     luts: Mapping[int, Cut]
 
     @classmethod
-    def of(cls, netlist: Netlist, family: Family) -> Mapped:
+    def of(cls, netlist: Netlist, family: DeviceFamily) -> Mapped:
         bits = BitNetwork(netlist, family.chained, family.shortest_chain)
         return cls(family, bits, bits.cover(family.luts))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ KEPT = 3  # cuts of a node, beside the node itself
 MOST_FAN_INS = 3
 ROUNDING = 1e-9  # by which sums of delays differ
 Cut: TypeAlias = frozenset[int]
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 class _Network(NamedTuple):
@@ -29,21 +31,21 @@ class _Network(NamedTuple):
     chain; box: what it reads, from begins[node] to begins[node + 1]. areas: (inputs + 1,) of LUTs. delays: (inputs + 1,
     inputs), 1 where all are alike. chain: the delay of a carry chain."""
 
-    fan_ins: NDArray[np.int64]
+    fan_ins: Ints
     boxed: NDArray[np.bool_]
-    box: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    areas: NDArray[np.float64]
-    delays: NDArray[np.float64]
+    box: Ints
+    begins: Ints
+    areas: Floats
+    delays: Floats
     chain: float
 
 
 class _Cuts(NamedTuple):
     """The best cut of each node, (nodes, inputs), ascending, -1 behind the last; its size; and when it is ready."""
 
-    best: NDArray[np.int64]
-    size: NDArray[np.int64]
-    ready: NDArray[np.float64]
+    best: Ints
+    size: Ints
+    ready: Floats
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Mapper:
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return _Network(fan_ins, boxed, box, begins, np.array(self.kind.areas, float), delays, self.kind.chain)
 
-    def _uses(self) -> NDArray[np.float64]:
+    def _uses(self) -> Floats:
         """How many nodes and roots read each node that a root depends on."""
         uses = [0.0] * len(self.fan_ins)
         chains: set[tuple[int, ...]] = set()
@@ -107,7 +109,7 @@ class Mapper:
 
 
 @compiled()
-def _merged(first: Any, first_size: int, second: Any, second_size: int, out: Any) -> Any:
+def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: Ints) -> int:
     """The union of two ascending cuts, filled into out; its size, or -1 if it does not fit."""
     i = j = size = 0
     while i < first_size or j < second_size:
@@ -129,13 +131,13 @@ def _merged(first: Any, first_size: int, second: Any, second_size: int, out: Any
 
 
 @compiled()
-def _copy(cut: Any, size: int, out: Any) -> None:
+def _copy(cut: Ints, size: int, out: Ints) -> None:
     for place in range(size):
         out[place] = cut[place]
 
 
 @compiled()
-def _same(cut: Any, other: Any, size: int) -> bool:
+def _same(cut: Ints, other: Ints, size: int) -> bool:
     for place in range(size):  # noqa: SIM110, numba compiles no generators
         if cut[place] != other[place]:
             return False
@@ -143,7 +145,7 @@ def _same(cut: Any, other: Any, size: int) -> bool:
 
 
 @compiled()
-def _by_arrival(cut: Any, size: int, ready: Any, order: Any) -> None:
+def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
     """Fills in the places of a cut's nodes, the last to be ready first; of equals the first."""
     for place in range(size):
         at, when = place, ready[cut[place]]
@@ -154,7 +156,7 @@ def _by_arrival(cut: Any, size: int, ready: Any, order: Any) -> None:
 
 
 @compiled(lambda network, *_: 65 * len(network.fan_ins))
-def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
+def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
     """The cuts of all nodes in use. latest: when each node must be ready, for the least area; empty for the
     earliest."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
@@ -237,7 +239,7 @@ def _priority_cuts(network: Any, uses: Any, latest: Any) -> Any:
 
 
 @compiled(lambda network, *_: 3 * len(network.fan_ins))
-def _needed(network: Any, cuts: Any, roots: Any, last: float) -> Any:
+def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[Floats, NDArray[np.bool_]]:
     """When each node must be ready at the latest, and whether it is needed."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forestc.costs.bit_network import BitNetwork
-from forestc.costs.devices import Family
+from forestc.costs.devices import DeviceFamily
 from forestc.netlist import ir
 from forestc.netlist.ir import Net, Netlist, SumCell, behind_registers
 
@@ -50,7 +50,7 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
             return "decision"
 
 
-def shares(netlist: Netlist, family: Family) -> Mapping[PartName, Share]:
+def shares(netlist: Netlist, family: DeviceFamily) -> Mapping[PartName, Share]:
     """The share of each part, on devices of a family. LUTs are counted in a cover that knows nothing of what synthesis
     does later, as `estimate` starts from: proportions, rather than what a tool will say. Time O(bits)."""
     bits = BitNetwork(netlist, family.chained, family.shortest_chain)

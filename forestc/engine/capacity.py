@@ -16,7 +16,7 @@ RING = 16  # places for rows: those in flight, and those that arrive meanwhile
 NODE_BITS = 36  # the widest node, as block RAM has it
 MOST_STEPS = 255  # of a slot
 BEAT_BITS = 32  # of a row that arrive in a clock, unless a word is wider
-Memory = Literal["block", "spram"]
+DeviceMemory = Literal["block", "spram"]
 Load = Literal["stream", "axi-lite"]
 
 
@@ -46,7 +46,7 @@ class Capacity:
     score_bits: int = 32
     scores: bool = False
     banks: int = 2
-    memory: Memory = "block"
+    memory: DeviceMemory = "block"
     load: Load = "stream"
     user_bits: int = 1
     name: str = "engine"

@@ -50,7 +50,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Image:
+class EngineImage:
     """words: as above. slots: the schedule. used: (walkers,) nodes of each."""
 
     words: Words
@@ -67,7 +67,7 @@ class Image:
         return self.words.astype("<u4").tobytes()
 
 
-def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> Image:
+def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> EngineImage:
     """The image of a quantized forest.
 
     Raises ModelError for a forest that no engine computes, OptionError for words that are too wide, DoesNotFitError for
@@ -106,7 +106,7 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
     head += [len(slots), decision, threshold & 0xFFFFFFFF, 0]
     words = np.concatenate([np.array(head, dtype="<u4"), body])
     crc = np.array([zlib.crc32(words.tobytes())], dtype="<u4")
-    return Image(np.concatenate([words, crc]), slots, tuple(used))
+    return EngineImage(np.concatenate([words, crc]), slots, tuple(used))
 
 
 def model_hash(forest: Forest) -> bytes:

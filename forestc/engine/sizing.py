@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, Device
-from forestc.engine.capacity import NODE_BITS, RING, Capacity, Load, Memory
+from forestc.engine.capacity import NODE_BITS, RING, Capacity, DeviceMemory, Load
 from forestc.engine.image import TooManyNodesError, image_of
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
@@ -20,7 +20,7 @@ SINGLE_PORT = (16384, 16)  # words and bits of such a block
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedEngine:
     """trees, nodes: of the largest forest, leaves counted among the nodes. features: columns of a row. walkers: None
     for as many as the device has memory for. word_bits: None for as many as fit, up to 16. banks: None for two if they
     fit."""
@@ -39,7 +39,7 @@ class Wanted:
     name: str = "engine"
 
 
-def capacity_for(wanted: Wanted, device: str | None) -> Capacity:
+def capacity_for(wanted: WantedEngine, device: str | None) -> Capacity:
     """The capacity with two banks, if any has room for them, and the most walkers.
 
     Raises OptionError for what no engine is; ForestcError if the device has no room for it.
@@ -73,11 +73,11 @@ def capacity_for(wanted: Wanted, device: str | None) -> Capacity:
     )
 
 
-def _candidates(wanted: Wanted, device: Device) -> Iterator[Capacity]:
+def _candidates(wanted: WantedEngine, device: Device) -> Iterator[Capacity]:
     """Capacities, the best first."""
     assert device.memory is not None
     walkers = range(min(wanted.trees, MOST_WALKERS), 0, -1) if wanted.walkers is None else (wanted.walkers,)
-    memories: list[tuple[int, Memory]] = [
+    memories: list[tuple[int, DeviceMemory]] = [
         (banks, "block") for banks in ((2, 1) if wanted.banks is None else (wanted.banks,))
     ]
     if device.memory.single and wanted.banks != 2:
@@ -93,7 +93,7 @@ def _candidates(wanted: Wanted, device: Device) -> Iterator[Capacity]:
         raise refusal
 
 
-def _capacity(wanted: Wanted, walkers: int, banks: int, memory: Memory) -> Capacity:
+def _capacity(wanted: WantedEngine, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
     """With room for all roots beside the nodes, and in the schedule for slots of one output each."""
     slots = -(-wanted.trees // walkers) + (wanted.outputs - 1 if wanted.trees > walkers else 0)
     depth = max(16, -(-wanted.nodes // walkers), slots)
@@ -136,7 +136,7 @@ def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     word_bits = max((max(2, (span.top - span.low).bit_length()) for span in spans), default=2)
     trees = max(1, len(forest.trees))
-    wanted = Wanted(
+    wanted = WantedEngine(
         trees,
         max(trees, forest.n_nodes),
         max((place + 1 for place in forest.places), default=1),

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.engine.capacity import Capacity
-from forestc.engine.image import Image, packed_rows
+from forestc.engine.image import EngineImage, packed_rows
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 
 
-def image_lines(image: Image, after: int = 0) -> str:
+def image_lines(image: EngineImage, after: int = 0) -> str:
     """An image for `images.txt`, to be loaded after that number of rows."""
     words = image.words.tolist()
     lines = [f"{int(place == len(words) - 1)} {word:08x}\n" for place, word in enumerate(words)]

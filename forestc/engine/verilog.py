@@ -38,7 +38,7 @@ AXI_LITE = (
 
 
 @dataclass(frozen=True)
-class Level:
+class AdderLevel:
     """A level of a tree of adders or comparators. before: words that come in, of `narrow` bits. bits: of a word that
     goes out."""
 
@@ -51,11 +51,11 @@ class Level:
         return -(-self.before // 2)
 
 
-def levels_of(count: int, bits: int = 0, most: int = 0) -> list[Level]:
+def levels_of(count: int, bits: int = 0, most: int = 0) -> list[AdderLevel]:
     """From `count` words down to one; sums of words of `bits` bits grow to at most `most`."""
-    levels: list[Level] = []
+    levels: list[AdderLevel] = []
     while count > 1:
-        levels.append(Level(count, bits, min(bits + 1, most)))
+        levels.append(AdderLevel(count, bits, min(bits + 1, most)))
         bits = levels[-1].bits
         count = levels[-1].count
     return levels

@@ -35,7 +35,7 @@ _Key: TypeAlias = tuple[int, bool, int]  # feature, missing_low, condition or -1
 
 
 @dataclass(frozen=True)
-class Slot:
+class FeatureSlot:
     """feature: index into Forest.features. missing_low: whether a missing value is the lowest here. condition: of one
     that has the slot for itself, such as a set, its place among the forest's, else None. cuts: of others the thresholds
     of its nodes, ascending."""
@@ -52,7 +52,7 @@ class Slots:
     holds where the slot's value is below this. ranked: whether slots of features hold ranks. cut_bytes: of a cut, among
     which a rank is counted, in a table."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[FeatureSlot, ...]
     slot: NDArray[np.int64]
     threshold: NDArray[np.int64]
     ranked: bool
@@ -64,7 +64,7 @@ class Slots:
         return sum(3 + self.cut_bytes * len(slot.cuts) for _, slot in self.ranks)
 
     @property
-    def ranks(self) -> list[tuple[int, Slot]]:
+    def ranks(self) -> list[tuple[int, FeatureSlot]]:
         """Features that are ranked, each by its first slot and the place of that; those with a second come first."""
         return [
             (place, slot)
@@ -122,7 +122,7 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
     wanted |= set(cuts)
     order = sorted(wanted, key=lambda key: (key[2] >= 0, key[0] not in twins, *key))
     slots = tuple(
-        Slot(feature, low, None if place < 0 else place, tuple(sorted(cuts.get((feature, low, place), ()))))
+        FeatureSlot(feature, low, None if place < 0 else place, tuple(sorted(cuts.get((feature, low, place), ()))))
         for feature, low, place in order
     )
     number = {key: place for place, key in enumerate(order)}

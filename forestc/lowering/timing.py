@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from forestc.costs.devices import Delays
 from forestc.netlist import ir
 from forestc.netlist.ir import Net, Netlist, reads
 
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
 Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bits a cell chooses alike
 
 
@@ -28,17 +30,17 @@ class Ready(NamedTuple):
     own: the delay of its LUTs, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none.
     """
 
-    stage: NDArray[np.int64]
-    at: NDArray[np.float64]
-    own: NDArray[np.float64]
-    last: NDArray[np.int64]
+    stage: Ints
+    at: Floats
+    own: Floats
+    last: Ints
 
 
 class _Lists(NamedTuple):
     """Lists of numbers, those of net n from begins[n] to begins[n + 1]."""
 
-    begins: NDArray[np.int64]
-    values: NDArray[np.int64]
+    begins: Ints
+    values: Ints
 
 
 class Timing:
@@ -128,25 +130,93 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
     return _Lists(begins, np.fromiter(values, dtype=np.int64, count=int(begins[-1])))
 
 
+@compiled()
+def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
+    """The place, from `first` on, of the net of this stage that is ready last; of equals the highest net."""
+    latest = first
+    for other in range(first + 1, waits):
+        a, b = seen[other], seen[latest]
+        when_a = at[a] if stage[a] == here else -1.0
+        when_b = at[b] if stage[b] == here else -1.0
+        if when_a > when_b or (when_a == when_b and a > b):
+            latest = other
+    return latest
+
+
+@compiled()
+def _joined(read: Ints, known: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
+    """Fills in the bits that a LUT reads if it absorbs net `a`, which reads `absorbed`. Returns their number."""
+    joined = 0
+    for place in range(known):
+        if read[place] // most_bits != a:
+            more[joined] = read[place]
+            joined += 1
+    for place in range(size):
+        fresh = True
+        for other in range(joined):
+            fresh = fresh and more[other] != absorbed[place]
+        if fresh:
+            more[joined] = absorbed[place]
+            joined += 1
+    return joined
+
+
+@compiled()
+def _absorbing(
+    read: Ints,
+    known: int,
+    most_bits: int,
+    stage: Ints,
+    at: Floats,
+    here: int,
+    absorbed: Ints,
+    size: Ints,
+    scratch: Ints,
+) -> int:
+    """Extends what a LUT reads to what the LUTs before it read, the last to be ready first, as long as it has inputs.
+    Returns the number of bits that it reads."""
+    inputs, more, seen = len(read), scratch[0], scratch[1]
+    first, waits = 0, 0
+    for place in range(known):
+        a = read[place] // most_bits
+        if waits == 0 or seen[waits - 1] != a:  # the bits of a net are neighbors
+            seen[waits] = a
+            waits += 1
+    while first < waits:
+        latest = _latest(seen, first, waits, stage, at, here)
+        a = seen[latest]
+        seen[latest] = seen[first]
+        first += 1
+        if stage[a] != here or size[a] == 0:
+            break
+        joined = _joined(read, known, most_bits, a, absorbed[a], size[a], more)
+        if joined > inputs:
+            break
+        known = joined
+        for place in range(known):
+            read[place] = more[place]
+    return known
+
+
 @compiled(lambda *given: 10 * len(given[4]))
 def _placed(
-    bit_begins: Any,
-    bits: Any,
-    begins: Any,
-    below: Any,
-    registers: Any,
-    own_delays: Any,
-    luts: Any,
-    most_bits: Any,
-    length: Any,
-) -> Any:
-    """bits: that a LUT reads which does the work of the net alone, a * most_bits + place; none of other nets. luts: the
-    delay of a LUT by the bits it reads."""
+    bit_begins: Ints,
+    bits: Ints,
+    begins: Ints,
+    below: Ints,
+    registers: NDArray[np.bool_],
+    own_delays: Floats,
+    luts: Floats,
+    most_bits: int,
+    length: float,
+) -> tuple[Ints, Floats, Floats, Ints]:
+    """The fields of `Ready`. bits: that a LUT reads which does the work of the net alone, a * most_bits + place; none
+    of other nets. luts: the delay of a LUT by the bits it reads."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
     absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)  # bits that a net's LUT reads
-    read, more, seen = np.zeros(inputs, np.int64), np.zeros(2 * inputs, np.int64), np.zeros(inputs, np.int64)
+    read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):
         here = 0
         for place in range(begins[net], begins[net + 1]):
@@ -157,42 +227,7 @@ def _placed(
                 known = bit_begins[net + 1] - bit_begins[net]
                 for place in range(known):
                     read[place] = bits[bit_begins[net] + place]
-                first, waits = 0, 0  # nets that the LUT may absorb, those that are ready last first
-                for place in range(known):
-                    a = read[place] // most_bits
-                    if waits == 0 or seen[waits - 1] != a:  # the bits of a net are neighbors
-                        seen[waits] = a
-                        waits += 1
-                while first < waits:
-                    latest = first
-                    for other in range(first + 1, waits):
-                        a, b = seen[other], seen[latest]
-                        when_a = at[a] if stage[a] == here else -1.0
-                        when_b = at[b] if stage[b] == here else -1.0
-                        if when_a > when_b or (when_a == when_b and a > b):
-                            latest = other
-                    a = seen[latest]
-                    seen[latest] = seen[first]
-                    first += 1
-                    if stage[a] != here or size[a] == 0:
-                        break
-                    joined = 0
-                    for place in range(known):
-                        if read[place] // most_bits != a:
-                            more[joined] = read[place]
-                            joined += 1
-                    for place in range(size[a]):
-                        fresh = True
-                        for other in range(joined):
-                            fresh = fresh and more[other] != absorbed[a, place]
-                        if fresh:
-                            more[joined] = absorbed[a, place]
-                            joined += 1
-                    if joined > inputs:
-                        break
-                    known = joined
-                    for place in range(known):
-                        read[place] = more[place]
+                known = _absorbing(read, known, most_bits, stage, at, here, absorbed, size, scratch)
                 start = -1.0
                 for place in range(known):
                     a = read[place] // most_bits

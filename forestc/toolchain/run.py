@@ -28,7 +28,7 @@ TAIL_LINES = 12  # of a failed program's log, in its error
 
 
 @dataclass
-class _Batch:
+class _Running:
     """The running programs; `end` terminates them and prevents others from starting."""
 
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
@@ -71,7 +71,7 @@ class _Batch:
 
 
 # The batch of `together`: a thread's programs are terminated with those of its siblings.
-_SHARED: ContextVar[_Batch | None] = ContextVar("_SHARED", default=None)
+_SHARED: ContextVar[_Running | None] = ContextVar("_SHARED", default=None)
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -80,7 +80,7 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
     If one fails or the caller is interrupted, the external programs of all are terminated. Raises the exception of the
     first task that failed.
     """
-    batch = _SHARED.get() or _Batch()
+    batch = _SHARED.get() or _Running()
 
     def run(task: Callable[[], T]) -> T:
         _SHARED.set(batch)
@@ -112,7 +112,7 @@ def run_tool(
     Raises ToolError, with the tail of the log, if it fails, leaves one of these files out or empty, or takes longer
     than `seconds`.
     """
-    name, batch = Path(command[0]).name, _SHARED.get() or _Batch()
+    name, batch = Path(command[0]).name, _SHARED.get() or _Running()
     for file in writes:
         (cwd / file).unlink(missing_ok=True)
     try:

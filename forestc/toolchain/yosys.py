@@ -22,7 +22,7 @@ _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellCounts:
     """Cell counts of a synthesized design. depth: cells on the longest path between registers or ports, each carry cell
     counted. cells: by yosys's cell type."""
 
@@ -72,7 +72,7 @@ def synthesize(
     *,
     netlist: str | None = None,
     native: bool = False,
-) -> Cells:
+) -> CellCounts:
     """Synthesizes Verilog files, all in one folder.
 
     flows: commands for yosys, with {top} for the module's name; a further entry is an alternative, tried if the first
@@ -118,4 +118,4 @@ def synthesize(
         return sum(count for kind, count in cells.items() if kinds.search(kind))
 
     lut = sum(count for kind, count in cells.items() if kind in _LUTS)
-    return Cells(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells)
+    return CellCounts(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells)

@@ -14,7 +14,7 @@ from verilog_mutants import CAPACITIES, mutants
 from walkers import KINDS, NARROW, same_rows
 
 import forestc
-from forestc.checks.image_reader import Shape, read_image, row_words
+from forestc.checks.image_reader import EngineShape, read_image, row_words
 from forestc.checks.proof import Proof, ProofPart, prove_image
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.step import prove_step
@@ -61,7 +61,7 @@ STEPS = [ANY, SMALL, Capacity(1, 4096, 2, 6, word_bits=2), Capacity(2, 64, 2, 2,
 def test_the_step_of_the_hardware_is_proved(capacity, need_tool):
     need_tool("yosys")
     part = ProofPart("step", 2)
-    prove_step(Shape.of(described(capacity)), emit(capacity).encode(), capacity, part)
+    prove_step(EngineShape.of(described(capacity)), emit(capacity).encode(), capacity, part)
     assert part.proved == 2
 
 
@@ -71,7 +71,7 @@ def test_changed_steps_are_not_proved(need_tool):
     changed = [each for each in mutants() if each.module == "step" and each.capacity == "two banks"]
     changed = [each for each in changed if "narrower" not in each.what and "LESS = " not in each.changed][::3]
     assert len(changed) > 7
-    shape = Shape.of(described(CAPACITIES["two banks"]))
+    shape = EngineShape.of(described(CAPACITIES["two banks"]))
     for mutant in changed:
         with pytest.raises(UnprovedError):
             prove_step(shape, mutant.source().encode(), CAPACITIES["two banks"], ProofPart("step", 2))
@@ -140,7 +140,7 @@ def test_the_words_that_go_left_are_those_of_the_evaluator():
     """On each side of each end of a span, at the root of trees of every kind of condition."""
     for seed in range(60):
         forest = random_forest(seed, True, KINDS[seed % 4], NARROW)
-        columns = Columns.of(forest, Shape.of(described(ANY)))
+        columns = Columns.of(forest, EngineShape.of(described(ANY)))
         for tree in forest.trees:
             if not len(tree.inner):
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forestc.checks.image_reader import Shape
+from forestc.checks.image_reader import EngineShape
 from forestc.checks.proof import ProofPart
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.step import prove_step
@@ -83,7 +83,7 @@ def test_what_tools_read_in_different_ways_is_refused(what):
 
 
 def test_a_hidden_comparison_is_not_proved():
-    part, shape = ProofPart("step", 2), Shape.of(described(SMALL))
+    part, shape = ProofPart("step", 2), EngineShape.of(described(SMALL))
     hidden = emit(SMALL).replace(BELOW, f"`ifdef YOSYS\n{BELOW}`else\n{OTHER}`endif\n")
     with pytest.raises(UnprovedError, match="`ifdef YOSYS is not expected"):
         prove_step(shape, hidden.encode(), SMALL, part)

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from forestc.costs import fitted as module
-from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, Device, Family, family_of
+from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, Device, DeviceFamily, family_of
 from forestc.costs.estimate import estimate, estimated, estimates
 from forestc.costs.fitted import FILE, LUT_FEATURES, PATH_FEATURES, fitted, parsed
 from forestc.errors import ForestcError, OptionError
@@ -107,7 +107,7 @@ def test_a_file_that_is_cut_off_or_gone(tmp_path, monkeypatch):
 
 def test_a_device_of_a_family_that_was_never_fitted(monkeypatch):
     """It can be synthesized; there are no estimates yet."""
-    family = Family("gowin", lut_inputs=4, delays="lut6", synthesis=("synth_gowin -top {top}",))
+    family = DeviceFamily("gowin", lut_inputs=4, delays="lut6", synthesis=("synth_gowin -top {top}",))
     monkeypatch.setitem(FAMILIES, "gowin", family)
     monkeypatch.setitem(DEVICES, "gowin-9k", Device("gowin-9k", family, shown=9))
     assert not estimated("gowin-9k") and len(estimates(netlist(), "gowin-9k")) == 3

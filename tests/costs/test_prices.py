@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from forestc.costs.devices import FAMILIES, Family
+from forestc.costs.devices import FAMILIES, DeviceFamily
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.passes import PASSES, passes_from
@@ -45,6 +45,6 @@ def test_unknown_costs(monkeypatch):
     for spec, named in (("xc7", "'xc7'"), ("3", "3"), ('{"a":1}', "{'a': 1}")):
         with pytest.raises(OptionError, match=f"unknown cost {named}; known: lut6, xcup, ecp5, ice40"):
             passes_from(f"prune-splits{{cost={spec}}}")
-    monkeypatch.setitem(FAMILIES, "gowin", Family("gowin", 4, "lut6", ("synth_gowin -top {top}",)))
+    monkeypatch.setitem(FAMILIES, "gowin", DeviceFamily("gowin", 4, "lut6", ("synth_gowin -top {top}",)))
     with pytest.raises(OptionError, match="unknown cost 'gowin'; known: lut6, xcup, ecp5, ice40"):
         prices("gowin")  # never fitted

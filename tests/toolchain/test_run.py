@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 import forestc
 from forestc.backends import hdl, verilog
 from forestc.checks.engines import bench_difference, rows_of_numbers
-from forestc.checks.image_reader import Shape
+from forestc.checks.image_reader import EngineShape
 from forestc.checks.proof import ProofPart, prove_verilog
 from forestc.checks.proof.step import prove_step
 from forestc.commands.check import check
@@ -136,7 +136,7 @@ def test_a_yosys_that_did_nothing_proves_no_step(script, program):
     program("yosys", script)
     small, part = Capacity(1, 16, 1, 2), ProofPart("step", 2)
     with pytest.raises(ToolError, match=r"did not write step.json|can't be read"):
-        prove_step(Shape.of(described(small)), emit(small).encode(), small, part, native=True)
+        prove_step(EngineShape.of(described(small)), emit(small).encode(), small, part, native=True)
     assert part.proved == 0
 
 

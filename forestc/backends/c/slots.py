@@ -10,7 +10,7 @@ from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.types import FLOATS, constant, int_type, word_type
 from forestc.forest.numbers import word_range
-from forestc.layouts.slots import Slot, Slots
+from forestc.layouts.slots import FeatureSlot, Slots
 from hdl_templates import render
 
 
@@ -60,10 +60,10 @@ class SlotsInC:
         """The statement that makes the slots."""
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
-    def _by_kind(self) -> dict[str, list[tuple[int, Slot]]]:
+    def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
         """Ranked features, with the places of their slots, by the C type of what is ranked: words of a struct as
         one."""
-        by_kind: dict[str, list[tuple[int, Slot]]] = {}
+        by_kind: dict[str, list[tuple[int, FeatureSlot]]] = {}
         for place, slot in self.slots.ranks:
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
             by_kind.setdefault(kind, []).append((place, slot))
@@ -110,7 +110,7 @@ class SlotsInC:
             body.append("(void)slots;")
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
-    def _rank(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> dict[str, object]:
+    def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
         """The view of the function that ranks a value of a type among some cuts."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
@@ -127,7 +127,7 @@ class SlotsInC:
             ],
         }
 
-    def _ranks(self, kind: str, ranks: Sequence[tuple[int, Slot]]) -> list[str]:
+    def _ranks(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> list[str]:
         """Statements that rank the features of a type."""
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
@@ -172,6 +172,6 @@ class SlotsInC:
         return any(slot.missing_low and slot.condition is None for slot in after)
 
 
-def _step(slot: Slot) -> int:
+def _step(slot: FeatureSlot) -> int:
     """The largest power of 2 that is at most the count of a slot's cuts."""
     return 1 << (len(slot.cuts).bit_length() - 1)

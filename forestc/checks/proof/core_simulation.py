@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from forestc.backends.ports import Field, input_fields, output_fields, packed_bytes, unpacked, width_of
 from forestc.checks.proof.text import (
-    Below,
+    Addition,
     Chain,
     Choose,
+    Comparison,
     Core,
     Expression,
     Inverted,
     Literal,
-    OneOf,
+    Membership,
     Slice,
-    Sum,
     Word,
 )
 from forestc.checks.proof.whole import TRIED, trial_words
@@ -109,12 +109,12 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
             return values[name] ^ np.uint64((1 << width(name)) - 1)
         case Choose(select, a, b):
             return np.where(values[select] == 1, _word(a, values, count), _word(b, values, count))
-        case Below(a, b, signed):
+        case Comparison(a, b, signed):
             flip = np.uint64(1 << (width(a) - 1)) if signed else np.uint64(0)
             return ((_word(a, values, count) ^ flip) < (_word(b, values, count) ^ flip)).astype(np.uint64)
-        case OneOf(a, members):
+        case Membership(a, members):
             return np.isin(values[a], np.array([m.value for m in members], dtype=np.uint64)).astype(np.uint64)
-        case Sum(operands):
+        case Addition(operands):
             total = np.zeros(count, dtype=np.uint64)
             bits_wide = width(operands[0].word) + operands[0].more
             mask = np.uint64((1 << bits_wide) - 1)

@@ -26,9 +26,9 @@ from forestc.checks.image_reader import (
     ARGMAX,
     NONE,
     THRESHOLD,
+    EngineShape,
     ImageRead,
     ImageRefusedError,
-    Shape,
     read_image,
 )
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
@@ -50,7 +50,7 @@ def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], 
     places = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
         progress("proof of a step")
-        prove_step(Shape.of(content), design.path("engine").read_bytes(), design.engine, part, native)
+        prove_step(EngineShape.of(content), design.path("engine").read_bytes(), design.engine, part, native)
     return prove_image(design.forest, content, data, places, proof, progress)
 
 

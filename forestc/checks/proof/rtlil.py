@@ -15,7 +15,7 @@ from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear
 
 def rtlil(netlist: Netlist, top: str) -> str:
     """The netlist as a module `top` with the ports and net names of the Verilog core."""
-    writer = _Writer(netlist)
+    writer = _RtlilWriter(netlist)
     for net, cell in enumerate(netlist.cells):
         writer.write(net, cell)
     return writer.text(top)
@@ -25,7 +25,7 @@ def _bits(value: int, width: int) -> str:
     return f"{width}'{value & ((1 << width) - 1):0{width}b}"
 
 
-class _Writer:
+class _RtlilWriter:
     def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
         self.names = [net_name(net, cell) for net, cell in enumerate(netlist.cells)]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from forestc.checks.image_reader import Shape, stepped
+from forestc.checks.image_reader import EngineShape, stepped
 from forestc.checks.proof.parts import ProofPart, UnprovedError
 from forestc.checks.proof.solver import bitwuzla_library
 from forestc.checks.proof.step_text import read_step
@@ -111,7 +111,7 @@ class Terms:
         return {name: int(solver.get_value(term).value(10)) for name, term in shown.items()}
 
 
-def prove_step(shape: Shape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
+def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
     """source: the Verilog of an engine of this capacity. Raises UnprovedError, with a difference if there is one;
     TimeoutError; ToolError if yosys can't run."""
     try:

@@ -79,13 +79,13 @@ class Operand(NamedTuple):
     sign: int = -1
 
 
-class Sum(NamedTuple):
+class Addition(NamedTuple):
     """Operands at the width of the result."""
 
     operands: tuple[Operand, ...]
 
 
-class Below(NamedTuple):
+class Comparison(NamedTuple):
     """a < b, of words of one width"""
 
     a: Word
@@ -93,7 +93,7 @@ class Below(NamedTuple):
     signed: bool
 
 
-class OneOf(NamedTuple):
+class Membership(NamedTuple):
     """Whether a word equals one of the members."""
 
     a: str
@@ -120,7 +120,7 @@ class Slice(NamedTuple):
     low: int
 
 
-Expression: TypeAlias = Choose | Sum | Below | OneOf | Chain | Inverted | Slice
+Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | Inverted | Slice
 
 
 @dataclass
@@ -160,11 +160,11 @@ def _printed(what: Expression) -> str:
     match what:
         case Choose(select, a, b):
             return f"{select} ? {_word(a)} : {_word(b)}"
-        case Sum(operands):
+        case Addition(operands):
             return " + ".join(_operand(operand) for operand in operands)
-        case Below(a, b, signed):
+        case Comparison(a, b, signed):
             return f"$signed({_word(a)}) < $signed({_word(b)})" if signed else f"{_word(a)} < {_word(b)}"
-        case OneOf(a, members):
+        case Membership(a, members):
             return " | ".join(f"({a} == {_word(member)})" for member in members)
         case Chain(bits, operators):
             names = [f"{'~' * no}{name}{f'[{place}]' if place >= 0 else ''}" for no, name, place in bits]
@@ -213,10 +213,10 @@ def read_core(data: bytes) -> Core:
     lines = data.decode("ascii").split("\n")
     if lines.pop():
         raise OutsideError(len(lines) + 1, "the last line does not end")
-    return _Reader(lines).core()
+    return _CoreReader(lines).core()
 
 
-class _Reader:
+class _CoreReader:
     def __init__(self, lines: list[str]) -> None:
         self.lines, self.at = lines, 0
         self.tables: set[tuple[str, int]] = set()  # (words, place) of the small sums that are declared
@@ -393,7 +393,7 @@ class _Reader:
         self.need(core, b, self.width(core, a))
         if width != 1:
             self.fail(f"one bit where {width} are needed")
-        return Below(a, b, match[0].startswith("$signed"))
+        return Comparison(a, b, match[0].startswith("$signed"))
 
     def one_of(self, core: Core, match: re.Match[str], width: int) -> Expression:
         names = set(re.findall(rf"\(({_NAME}) == ", match[0]))
@@ -403,7 +403,7 @@ class _Reader:
         (name,) = names
         for member in members:
             self.need(core, member, self.width(core, name))
-        return OneOf(name, tuple(member for member in members if isinstance(member, Literal)))
+        return Membership(name, tuple(member for member in members if isinstance(member, Literal)))
 
     def sum(self, core: Core, match: re.Match[str], width: int) -> Expression:
         operands = []
@@ -421,7 +421,7 @@ class _Reader:
                 self.fail("no bits in front of a word")
             self.need(core, word, width - more)
             operands.append(Operand(word, more, sign))
-        return Sum(tuple(operands))
+        return Addition(tuple(operands))
 
     def small_sum(self, core: Core, match: re.Match[str], width: int) -> Expression:
         """Bits from tables of one small sum, all at the same place: the sum of the words that spell the place."""
@@ -443,11 +443,11 @@ class _Reader:
             operands += [_widened(word, bits, width)] * times
         if constant.bit_length() > width:
             self.fail("a sum narrower than its constant")
-        return Sum((*operands, *([Operand(Literal(constant, width))] if constant else [])))
+        return Addition((*operands, *([Operand(Literal(constant, width))] if constant else [])))
 
     def doubled(self, core: Core, match: re.Match[str], width: int) -> Expression:
         self.need(core, match[1], width - 1)
-        return Sum((Operand(match[1], 1), Operand(match[1], 1)))
+        return Addition((Operand(match[1], 1), Operand(match[1], 1)))
 
     # ---- registers and results --------------------------------------------------------------------------
 
@@ -503,15 +503,15 @@ _OPERAND = re.compile(
     rf"|\{{\{{(?P<copies>{_NUMBER})\{{(?P<bit_of>{_NAME})\[(?P<sign>{_NUMBER})\]\}}\}}, (?P<signed>{_NAME})\}}"
 )
 _PLAIN_OPERAND = re.sub(r"\?P<\w+>", "?:", _OPERAND.pattern)
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[_Reader, Core, re.Match[str], int], Expression]], ...] = (
-    (re.compile(rf"x\[({_NUMBER}):({_NUMBER})\]"), _Reader.slice),
-    (re.compile(rf"~({_NAME})"), _Reader.inverted),
-    (re.compile(rf"(?:{_BIT} [&|] \()*(?:{_BIT} [&|] )?{_BIT}\)*"), _Reader.chain),
-    (re.compile(rf"({_NAME}) \? ({_WORD}) : ({_WORD})"), _Reader.choose),
-    (re.compile(rf"(?P<a>{_WORD}) < (?P<b>{_WORD})"), _Reader.below),
-    (re.compile(rf"\$signed\((?P<a>{_WORD})\) < \$signed\((?P<b>{_WORD})\)"), _Reader.below),
-    (re.compile(rf"\({_NAME} == {_LITERAL}\)(?: \| \({_NAME} == {_LITERAL}\))*"), _Reader.one_of),
-    (re.compile(rf"\{{{_ADDED_BIT}(?:, {_ADDED_BIT})+\}}"), _Reader.small_sum),
-    (re.compile(rf"\{{({_NAME}), 1'd0\}}"), _Reader.doubled),
-    (re.compile(rf"(?:{_PLAIN_OPERAND})(?: \+ (?:{_PLAIN_OPERAND}))+"), _Reader.sum),
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[_CoreReader, Core, re.Match[str], int], Expression]], ...] = (
+    (re.compile(rf"x\[({_NUMBER}):({_NUMBER})\]"), _CoreReader.slice),
+    (re.compile(rf"~({_NAME})"), _CoreReader.inverted),
+    (re.compile(rf"(?:{_BIT} [&|] \()*(?:{_BIT} [&|] )?{_BIT}\)*"), _CoreReader.chain),
+    (re.compile(rf"({_NAME}) \? ({_WORD}) : ({_WORD})"), _CoreReader.choose),
+    (re.compile(rf"(?P<a>{_WORD}) < (?P<b>{_WORD})"), _CoreReader.below),
+    (re.compile(rf"\$signed\((?P<a>{_WORD})\) < \$signed\((?P<b>{_WORD})\)"), _CoreReader.below),
+    (re.compile(rf"\({_NAME} == {_LITERAL}\)(?: \| \({_NAME} == {_LITERAL}\))*"), _CoreReader.one_of),
+    (re.compile(rf"\{{{_ADDED_BIT}(?:, {_ADDED_BIT})+\}}"), _CoreReader.small_sum),
+    (re.compile(rf"\{{({_NAME}), 1'd0\}}"), _CoreReader.doubled),
+    (re.compile(rf"(?:{_PLAIN_OPERAND})(?: \+ (?:{_PLAIN_OPERAND}))+"), _CoreReader.sum),
 )

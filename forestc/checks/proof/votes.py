@@ -10,7 +10,7 @@ from forestc.checks.proof.evidence import Evidence, Form, form_of, named
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.shares import ShareProof
 from forestc.checks.proof.solver import Solver, Term
-from forestc.checks.proof.whole import Meaning
+from forestc.checks.proof.whole import ForestMeaning
 from forestc.forest.ir import Part
 from forestc.lowering.draft import Place
 from forestc.netlist.ir import Const, Net, Not
@@ -80,7 +80,7 @@ def prove_medians(known: Evidence, sums: list[Form], outputs: dict[Port, Net]) -
     def added(width: int) -> list[Term]:
         return [solver.plus(known.added(solver, form[0], width, cuts), form[1], width) for form in sums]
 
-    meaning = Meaning(known.forest, solver, added)
+    meaning = ForestMeaning(known.forest, solver, added)
     with known.part("decision", len(outputs)) as part:
         for port, net in outputs.items():
             width = max(meaning.width, known.netlist.types[net].width + 1)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.checks.image_reader import JUMP, LEAF, LESS, ImageRead, Ints, Shape, SlotRead
+from forestc.checks.image_reader import JUMP, LEAF, LESS, EngineShape, ImageRead, Ints, SlotRead
 from forestc.checks.proof.parts import UnprovedError
 from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET
@@ -68,7 +68,7 @@ class Columns:
     known: dict[int, Spans]
 
     @classmethod
-    def of(cls, forest: Forest, shape: Shape) -> Columns:
+    def of(cls, forest: Forest, shape: EngineShape) -> Columns:
         top, known = (1 << shape.word) - 1, dict[int, Spans]()
         for feature, column in zip(forest.features, forest.places, strict=True):
             span = word_range(feature.number, feature.missing)
@@ -120,13 +120,13 @@ class Inner:
     operand: int
 
     @classmethod
-    def of(cls, shape: Shape, node: int) -> Inner:
+    def of(cls, shape: EngineShape, node: int) -> Inner:
         at = 3 + shape.address
         column = node >> at & ((1 << shape.column) - 1)
         operand = node >> (at + shape.column) & ((1 << shape.word) - 1)
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
-    def ways(self, shape: Shape, spans: Spans) -> Iterator[tuple[int, Spans]]:
+    def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
         """The addresses to which the words go, and the words of each."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
@@ -150,7 +150,7 @@ class Inner:
 
 
 @dataclass(frozen=True)
-class State:
+class WalkState:
     """node: of the tree. box: the words of a row that comes here. split: the column that was asked for last."""
 
     node: int
@@ -170,7 +170,7 @@ class Walk:
     def prove(self) -> int:
         """The steps of the longest walk. Raises UnprovedError if a row gets another value than the tree's."""
         order, depth = self._order()
-        states: dict[int, list[State]] = {self.root: [State(0, {}, -1)]}
+        states: dict[int, list[WalkState]] = {self.root: [WalkState(0, {}, -1)]}
         count = 0
         for address in order:
             here = self._met(states.pop(address, []))
@@ -188,7 +188,7 @@ class Walk:
                 spans = state.box.get(inner.column, None) or self.columns.all(inner.column)
                 for target, part in inner.ways(self.shape, spans):
                     changed = state.box if part == spans else state.box | {inner.column: part}
-                    states.setdefault(target, []).append(State(state.node, changed, inner.column))
+                    states.setdefault(target, []).append(WalkState(state.node, changed, inner.column))
         return depth
 
     def _order(self) -> tuple[list[int], int]:
@@ -222,23 +222,23 @@ class Walk:
                         stack.append(other)
         return order[::-1], finished[self.root]
 
-    def _met(self, arrived: list[State]) -> list[State]:
+    def _met(self, arrived: list[WalkState]) -> list[WalkState]:
         """The states of an address: the tree's node as far as the words decide, and those joined that differ in the
         column last asked for alone."""
-        groups: dict[tuple[object, ...], tuple[State, list[Spans]]] = {}
+        groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
             box, split = state.box, state.split
             rest = tuple(sorted(item for item in box.items() if item[0] != split))
             spans = box.get(split) or self.columns.all(split)
-            groups.setdefault((node, split, rest), (State(node, box, split), []))[1].append(spans)
+            groups.setdefault((node, split, rest), (WalkState(node, box, split), []))[1].append(spans)
         made = []
         for state, parts in groups.values():
             if len(parts) == 1:
                 made.append(state)
                 continue
             whole = joined(tuple(span for spans in parts for span in spans))
-            made.append(State(state.node, state.box | {state.split: whole}, state.split))
+            made.append(WalkState(state.node, state.box | {state.split: whole}, state.split))
         return made
 
     def _condition(self, node: int) -> tuple[int, Spans]:
@@ -252,7 +252,7 @@ class Walk:
         inside = common(spans, left)
         return column, inside, without(spans, left)
 
-    def _advanced(self, state: State) -> int:
+    def _advanced(self, state: WalkState) -> int:
         node = state.node
         while self.tree.left[node] != NO_CHILD:
             _, inside, outside = self._sides(node, state.box)
@@ -261,7 +261,7 @@ class Walk:
             node = int(self.tree.left[node] if inside else self.tree.right[node])
         return node
 
-    def _leaves(self, state: State, values: dict[int, int], address: int) -> None:
+    def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
         """All leaves of the tree that the words lead to have the values of the image's leaf."""
         waiting = [(state.node, state.box)]
         while waiting:
@@ -281,7 +281,7 @@ class Walk:
                     waiting.append((int(child), box | {column: spans}))
 
     @staticmethod
-    def leaf(shape: Shape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
+    def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
         """What a walk that stands at a leaf adds to each output, in the slot's steps for outputs."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):

@@ -138,7 +138,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
 
 def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
-    meaning = Meaning(forest, solver)
+    meaning = ForestMeaning(forest, solver)
     wrong: list[Term] = []
     for port, net in netlist.outputs:
         if port.kind == "valid":
@@ -156,7 +156,7 @@ def _unconfirmed(words: str) -> str:
     raise TimeoutError(f"the solver sees a difference at {words}, which simulation does not show")
 
 
-class Meaning:
+class ForestMeaning:
     """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
     the features' words."""
 

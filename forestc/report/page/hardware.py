@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from forestc.compilation.synthesis import Placement
-from forestc.costs.devices import DELAYS, Family
+from forestc.costs.devices import DELAYS, DeviceFamily
 from forestc.costs.shares import PARTS, part_of, shares
 from forestc.forest.summary import counted
 from forestc.lowering.stages import stages_of
@@ -20,7 +20,7 @@ _LOGIC, _STORED = re.compile(r"COMB|_LC$"), re.compile(r"_FF|DFF")
 UNITS = {"lut6": "levels of LUTs"}
 
 
-def hardware_blocks(design: Design, family: Family) -> list[Block]:
+def hardware_blocks(design: Design, family: DeviceFamily) -> list[Block]:
     """LUTs by part, and the stages with their delays."""
     netlist = design.netlist
     by_part = shares(netlist, family)
