@@ -15,94 +15,64 @@ from typing import TYPE_CHECKING, Any
 from forestc.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from forestc.checks.result import CheckResult
-    from forestc.commands.activity import activity
-    from forestc.commands.check import check
-    from forestc.commands.compile import Compiled, compile, quantize
-    from forestc.commands.engine import make_engine
-    from forestc.commands.explore import explore
-    from forestc.commands.image import make_image
-    from forestc.commands.inspect import inspect
-    from forestc.commands.learn_inputs import model_inputs
-    from forestc.commands.measure import measure
-    from forestc.commands.simulate import simulate
-    from forestc.commands.synth import synth
-    from forestc.errors import ForestcError
-    from forestc.exploration.study import Study, open_study
-    from forestc.forest.evaluate import Evaluation
-    from forestc.forest.ir import Forest
-    from forestc.frontends import load
-    from forestc.inputs.model import InputModel
-    from forestc.inputs.text import read_inputs
-    from forestc.integrations.amaranth_component import hardware
-    from forestc.integrations.sklearn_estimators import CompiledClassifier, CompiledRegressor
-    from forestc.manifest.design import Design, open_design
-    from forestc.rows.encode import evaluate
+    from forestc.checks.result import CheckResult as CheckResult
+    from forestc.commands.activity import activity as activity
+    from forestc.commands.check import check as check
+    from forestc.commands.compile import Compiled as Compiled
+    from forestc.commands.compile import compile as compile
+    from forestc.commands.compile import quantize as quantize
+    from forestc.commands.engine import make_engine as make_engine
+    from forestc.commands.explore import explore as explore
+    from forestc.commands.image import make_image as make_image
+    from forestc.commands.inspect import inspect as inspect
+    from forestc.commands.learn_inputs import model_inputs as model_inputs
+    from forestc.commands.measure import measure as measure
+    from forestc.commands.simulate import simulate as simulate
+    from forestc.commands.synth import synth as synth
+    from forestc.errors import ForestcError as ForestcError
+    from forestc.exploration.study import Study as Study
+    from forestc.exploration.study import open_study as open_study
+    from forestc.forest.evaluate import Evaluation as Evaluation
+    from forestc.forest.ir import Forest as Forest
+    from forestc.frontends import load as load
+    from forestc.inputs.model import InputModel as InputModel
+    from forestc.inputs.text import read_inputs as read_inputs
+    from forestc.integrations.amaranth_component import hardware as hardware
+    from forestc.integrations.sklearn_estimators import CompiledClassifier as CompiledClassifier
+    from forestc.integrations.sklearn_estimators import CompiledRegressor as CompiledRegressor
+    from forestc.manifest.design import Design as Design
+    from forestc.manifest.design import open_design as open_design
+    from forestc.options.stream import StreamOptions as StreamOptions
+    from forestc.rows.encode import evaluate as evaluate
 
-
-_HOMES = {
-    "activity": "forestc.commands.activity",
-    "check": "forestc.commands.check",
-    "CheckResult": "forestc.checks.result",
-    "compile": "forestc.commands.compile",
-    "Compiled": "forestc.commands.compile",
-    "CompiledClassifier": "forestc.integrations.sklearn_estimators",
-    "CompiledRegressor": "forestc.integrations.sklearn_estimators",
-    "Design": "forestc.report.page.notebook",
-    "evaluate": "forestc.rows.encode",
-    "Evaluation": "forestc.forest.evaluate",
-    "explore": "forestc.commands.explore",
-    "Forest": "forestc.forest.ir",
-    "ForestcError": "forestc.errors",
-    "hardware": "forestc.integrations.amaranth_component",
-    "inspect": "forestc.commands.inspect",
-    "load": "forestc.frontends",
-    "InputModel": "forestc.inputs.model",
-    "make_engine": "forestc.commands.engine",
-    "make_image": "forestc.commands.image",
-    "measure": "forestc.commands.measure",
-    "model_inputs": "forestc.commands.learn_inputs",
-    "open_design": "forestc.report.page.notebook",
-    "open_study": "forestc.report.page.notebook",
-    "quantize": "forestc.commands.compile",
-    "read_inputs": "forestc.inputs.text",
-    "simulate": "forestc.commands.simulate",
-    "StreamOptions": "forestc.options.stream",
-    "Study": "forestc.report.page.notebook",
-    "synth": "forestc.commands.synth",
+# The public names, by the module that holds them. Notebooks show designs and studies once `notebook` is imported.
+_NAMES = {
+    "forestc.checks.result": "CheckResult",
+    "forestc.commands.activity": "activity",
+    "forestc.commands.check": "check",
+    "forestc.commands.compile": "Compiled compile quantize",
+    "forestc.commands.engine": "make_engine",
+    "forestc.commands.explore": "explore",
+    "forestc.commands.image": "make_image",
+    "forestc.commands.inspect": "inspect",
+    "forestc.commands.learn_inputs": "model_inputs",
+    "forestc.commands.measure": "measure",
+    "forestc.commands.simulate": "simulate",
+    "forestc.commands.synth": "synth",
+    "forestc.errors": "ForestcError",
+    "forestc.forest.evaluate": "Evaluation",
+    "forestc.forest.ir": "Forest",
+    "forestc.frontends": "load",
+    "forestc.inputs.model": "InputModel",
+    "forestc.inputs.text": "read_inputs",
+    "forestc.integrations.amaranth_component": "hardware",
+    "forestc.integrations.sklearn_estimators": "CompiledClassifier CompiledRegressor",
+    "forestc.options.stream": "StreamOptions",
+    "forestc.report.page.notebook": "Design Study open_design open_study",
+    "forestc.rows.encode": "evaluate",
 }
-
-__all__ = [
-    "CheckResult",
-    "Compiled",
-    "CompiledClassifier",
-    "CompiledRegressor",
-    "Design",
-    "Evaluation",
-    "Forest",
-    "ForestcError",
-    "InputModel",
-    "StreamOptions",
-    "Study",
-    "activity",
-    "check",
-    "compile",
-    "evaluate",
-    "explore",
-    "hardware",
-    "inspect",
-    "load",
-    "make_engine",
-    "make_image",
-    "measure",
-    "model_inputs",
-    "open_design",
-    "open_study",
-    "quantize",
-    "read_inputs",
-    "simulate",
-    "synth",
-]
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)  # noqa: PLE0605  type checkers read the imports above
 
 
 def __getattr__(name: str) -> Any:

@@ -80,6 +80,12 @@ def need_tool() -> Callable[[str], None]:
 
 
 @pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """The folder that commands run in; modules whose tests share files have their own."""
+    return tmp_path
+
+
+@pytest.fixture
 def run(work: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs a command in the module's folder `work`: words, or one line, to status, standard output, standard error."""
     monkeypatch.chdir(work)

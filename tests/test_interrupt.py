@@ -17,7 +17,6 @@ from models import trained
 from thinned import only
 
 import forestc
-from forestc.cli.program import main
 from forestc.errors import ToolError
 from forestc.toolchain.run import run_tool, together
 
@@ -161,17 +160,14 @@ def test_an_interrupt_while_a_folder_is_replaced_keeps_the_old_one(work, monkeyp
     assert {path.name for path in work.iterdir()} == {"done", "ill.json", "rows.csv"}
 
 
-def test_a_synthesis_that_is_interrupted_leaves_the_rest_and_says_so(work, tmp_path, monkeypatch, capsys):
+def test_a_synthesis_that_is_interrupted_leaves_the_rest_and_says_so(run, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", interrupted)
-    monkeypatch.chdir(work)
     out = tmp_path / "out"
-    command = ["compile", "ill.json", "--rows", "rows.csv", "--label", "target", "--device", "ecp5-25k", "-o", str(out)]
-    with pytest.raises(SystemExit) as ended:
-        main(command)
-    assert ended.value.code == 130
+    command = ["compile", "ill.json", "--rows", "rows.csv", "--label", "target", "--device", "ecp5-25k", "-o", out]
     finish = f"forestc synth {out} --device ecp5-25k"
-    assert capsys.readouterr().err == f"forestc: interrupted; {out} is whole but for the synthesis: {finish}\n"
+    said = f"forestc: interrupted; {out} is whole but for the synthesis: {finish}\n"
+    assert run(*command) == (130, "", said)
     assert forestc.check(out, "rows.csv", label="target").ok

@@ -21,7 +21,6 @@ from thinned import only, thinned
 import forestc
 from forestc.backends.c import COptions, chosen_layout, emit, estimated
 from forestc.backends.c.types import word_type
-from forestc.cli import main
 from forestc.commands.measure import measured_inputs, spread
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
 from forestc.firmware import avr, emulator
@@ -160,7 +159,7 @@ def test_lengths_of_instructions():
     assert riscv_instructions(bytes.fromhex("0145 13050500 8280".replace(" ", ""))) == 3
 
 
-def test_wrong_answers_are_found(design, edited, capfd, need):
+def test_wrong_answers_are_found(design, edited, run, need):
     """A wrong leaf, and the first row that it decides wrongly."""
     need("ziglang")
     text = design.path("c").read_text()
@@ -168,11 +167,9 @@ def test_wrong_answers_are_found(design, edited, capfd, need):
     leaf = text[text.index("scores[", tree) :].split("\n")[0]
     other = leaf.replace("+ ", "+ 1000 + ", 1)
     wrong = edited(leaf, other)
-    with pytest.raises(SystemExit) as caught:
-        main(["measure", str(wrong.folder), "--cpu", "cortex-m4f", "--compiler", "ziglang", "--json"])
-    out, err = capfd.readouterr()
+    status, out, err = run("measure", wrong.folder, "--cpu", "cortex-m4f", "--compiler", "ziglang", "--json")
     figures, error = json.loads(out), json.loads(err)["error"]
-    assert caught.value.code == 3 and error["status"] == 3
+    assert status == 3 and error["status"] == 3
     assert "answers differ from the quantized forest" in error["what"] and "should give" in error["where"]
     assert figures["differences"] > 0 and figures["entries"]["scores"]["differences"] > 0
     assert figures["notes"] == ["c/iris.h changed after forestc wrote it"]
@@ -191,24 +188,22 @@ def test_firmware_that_does_not_return(edited, monkeypatch, need):
         forestc.measure(endless, "rv32imc", compiler="ziglang", entries=["predict"])
 
 
-def test_the_command(design, rows, tmp_path, capfd, need):
+def test_the_command(design, rows, tmp_path, run, need):
     need("gcc")
     pd.DataFrame(rows, columns=[f"f{k}" for k in range(rows.shape[1])]).to_csv(tmp_path / "rows.csv", index=False)
-    command = ["measure", str(design.folder), "--cpu", "cortex-m0plus", "--rows", str(tmp_path / "rows.csv")]
-    command += ["--compiler", "gcc", "--entry", "predict", "--most", "40"]
+    command = ["measure", design.folder, "--cpu", "cortex-m0plus", "--rows", "rows.csv", "--compiler", "gcc"]
+    command += ["--entry", "predict", "--most", 40]
     output = {}
     for level in "s23":
-        with pytest.raises(SystemExit) as caught:
-            main([*command, "-O", level, "--json"])
-        output[level] = json.loads(capfd.readouterr().out)
-        assert caught.value.code == 0
+        status, out, _ = run(*command, "-O", level, "--json")
+        output[level] = json.loads(out)
+        assert status == 0
     keys = {"cpu", "flash", "ram", "stack", "instructions", "differences", "tools"}
     assert keys <= set(output["s"]) and {"mean", "max"} <= set(output["s"]["instructions"])
     assert output["s"]["flash"] < output["3"]["flash"] and output["2"]["optimize"] == "2"
-    with pytest.raises(SystemExit) as caught:
-        main(command)
-    shown = " ".join(capfd.readouterr().out.split())
-    assert caught.value.code == 0
+    status, out, _ = run(*command)
+    shown = " ".join(out.split())
+    assert status == 0
     assert "instructions, mean of 40 rows of 150" in shown and "cycles" not in shown and "arm-none-eabi-gcc" in shown
 
 
@@ -440,7 +435,7 @@ def test_small_forests_at_level_0_keep_their_upper_ends(tmp_path, need, model, l
     assert figures["instructions"]["max_of_all"] <= figures["worst_case"] <= estimate.worst
 
 
-def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, capsys):
+def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, run):
     need("gcc")
     model, X, y = trained("forest-text-labels")
     monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)  # nothing is refused
@@ -453,10 +448,8 @@ def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatc
     other = forestc.measure(folder, "cortex-m4f", entries=["scores"])
     assert other["over_budget"] == "" and any("the budgets count predict" in note for note in other["notes"])
     assert forestc.measure(folder, "cortex-m0plus", entries=["predict"])["over_budget"] == ""
-    with pytest.raises(SystemExit) as ended:
-        main(["measure", str(folder), "--cpu", "cortex-m4f", "--entry", "predict"])
-    assert ended.value.code == 3
-    assert "over the budget of the design: flash of predict" in capsys.readouterr().err
+    status, _, err = run("measure", folder, "--cpu", "cortex-m4f", "--entry", "predict")
+    assert status == 3 and "over the budget of the design: flash of predict" in err
 
 
 def splits_of(forest, words):

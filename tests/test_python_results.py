@@ -8,7 +8,6 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.cli.program import main
 from forestc.errors import OptionError
 from forestc.report.tables import compile_tables, table
 from forestc.report.widths import as_text
@@ -46,13 +45,11 @@ def test_labels_in_the_place_of_the_folder():
         forestc.compile(DecisionTreeClassifier().fit(X, y), X, y)
 
 
-def test_wide_prints_all_columns(compiled, capfd, monkeypatch):
+def test_wide_prints_all_columns(compiled, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     shown = []
     for more in ([], ["--wide"]):
-        with pytest.raises(SystemExit):
-            main(["inspect", str(compiled.design.folder), *more])
-        shown.append(capfd.readouterr().out)
+        shown.append(run("inspect", compiled.design.folder, *more)[1])
     assert "--wide shows all" in shown[0] and not re.search(r"┃.*highest", shown[0])
     assert "--wide shows all" not in shown[1] and re.search(r"┃.*lowest threshold.*highest", shown[1])
 
@@ -101,7 +98,6 @@ def test_errors_name_the_keywords_of_python(text, python, compiled):
     assert OptionError("wrong", do=text).do == text  # what the command line prints
 
 
-def test_an_option_that_is_given_twice_is_refused(capfd):
-    with pytest.raises(SystemExit) as ended:
-        main(["compile", "m.json", "-o", "a", "--out", "b"])
-    assert ended.value.code == 2 and "-o is given twice" in capfd.readouterr().err
+def test_an_option_that_is_given_twice_is_refused(run):
+    status, _, err = run("compile m.json -o a --out b")
+    assert status == 2 and "-o is given twice" in err

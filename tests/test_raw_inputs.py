@@ -11,7 +11,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from thinned import only
 
 import forestc
-from forestc.cli import main
 from forestc.errors import OptionError, RowsError
 
 TYPES = "adc=int16,temp=int8,level=uint8,*=float"
@@ -94,16 +93,14 @@ def test_what_does_not_fit_is_refused(given, tmp_path):
         compile_with("temp=int8", rows=None, ranges=ranges)
 
 
-def test_the_command_line_takes_types(given, tmp_path, capfd):
+def test_the_command_line_takes_types(given, tmp_path, run):
     rows = given[1].astype(float).drop(columns="flow")
     import xgboost
 
     xgboost.XGBClassifier(n_estimators=3, max_depth=2).fit(rows, given[2]).save_model(tmp_path / "m.json")
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    paths = [str(tmp_path / "m.json"), "--rows", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "d")]
-    with pytest.raises(SystemExit):
-        main(["compile", *paths, "--target", "c", "--c-inputs", "raw", "--c-types", "*=int32", "--json"])
-    assert json.loads(capfd.readouterr().out)["targets"] == ["c"]
+    _, out, _ = run("compile m.json --rows rows.csv -o d --target c --c inputs=raw,types=*=int32 --json")
+    assert json.loads(out)["targets"] == ["c"]
     text = (tmp_path / "d" / "c" / "m.h").read_text()
     assert (
         "m_predict(const int32_t x[M_INPUTS])" in text

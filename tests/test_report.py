@@ -16,7 +16,6 @@ from models import trained
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.cli import main
 from forestc.errors import ToolError
 from forestc.report.tables import filled
 from forestc.search.levels import PATHS
@@ -57,21 +56,16 @@ def tables(text):
     return rows, kinds
 
 
-def test_a_folder_tells_how_to_make_it_again(work, monkeypatch):
-    monkeypatch.chdir(work)
+def test_a_folder_tells_how_to_make_it_again(run, work):
     command = [
         "compile", str(work / "ill_1.json"), "--rows", str(work / "train.csv"), "--label", "target", "--held-out",
         str(work / "test.csv"), "-p", "simplify,quantize{leaf_bits=6}", "--target", "c", "--name", "a 'b'", "-o", "a",
     ]  # fmt: skip
-    with pytest.raises(SystemExit) as ended:
-        main(command)
-    assert ended.value.code == 0
+    assert run(*command)[0] == 0
     made = made_of(work / "a")
     again = shlex.split(made["command"])
     assert again[0] == "forestc" and again[-2:] == ["-o", "DIR"]
-    with pytest.raises(SystemExit) as ended:
-        main([*again[1:-1], "b"])
-    assert ended.value.code == 0
+    assert run(*again[1:-1], "b")[0] == 0
     for path in (work / "a").rglob("*.*"):
         text = path.read_bytes()
         assert text == (work / "b" / path.relative_to(work / "a")).read_bytes()

@@ -79,26 +79,22 @@ class Call:
         show(self.json, figures, tables, wide=self.wide)
 
 
-def command(app: typer.Typer, kind: object, name: str | None = None) -> Callable[[Callable[[Call], None]], None]:
-    """Adds a command. Its help is the docstring of the function that carries it out."""
+def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> None:
+    """Adds a command of the function's name. Its help is the docstring of the function."""
 
-    def add(run: Callable[[Call], None]) -> None:
-        def called(context: typer.Context, **values: Any) -> None:
-            typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
-            run(Call(_given(kind, values, typed), values["json"], values["wide"]))
+    def called(context: typer.Context, **values: Any) -> None:
+        typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
+        run(Call(_given(kind, values, typed), values["json"], values["wide"]))
 
-        parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *_parameters(kind)]
-        for shown, annotation in (("json", JSON), ("wide", WIDE)):
-            parameters.append(Parameter(shown, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
-        called.__doc__, called.__annotations__ = (
-            run.__doc__,
-            {parameter.name: parameter.annotation for parameter in parameters},
-        )
-        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        own = type("_CommandWithGroups", (_Command,), {"groups": groups_of(kind)})
-        app.command(name or run.__name__.strip("_"), cls=own, context_settings={"max_content_width": 100})(called)
-
-    return add
+    parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *_parameters(kind)]
+    for shown, annotation in (("json", JSON), ("wide", WIDE)):
+        parameters.append(Parameter(shown, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
+    called.__doc__ = run.__doc__
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    own = type("_CommandWithGroups", (_Command,), {"groups": groups_of(kind)})
+    name = run.__name__.strip("_").replace("_", "-")
+    app.command(name, cls=own, context_settings={"max_content_width": 100})(called)
 
 
 def _parameters(kind: object) -> Iterator[Parameter]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
-from forestc.cli.parameters import Call, command
+from forestc.cli.parameters import Call, add_command
 from forestc.cli.terminal import lines, progress, row_progress
 from forestc.errors import CheckError
 from forestc.options.commands import (
@@ -32,9 +33,18 @@ from forestc.options.compile import CompileOptions
 from forestc.options.engine import EngineOptions, ImageOptions
 from forestc.options.explore import ExploreOptions
 
+if TYPE_CHECKING:
+    from forestc.report.tables import Shown
 
-def _notes(figures: Any) -> Iterable[Text]:
-    return (Text(f"note: {note}") for note in figures["notes"])  # Text, as names are not markup
+Watch = Callable[[bool], AbstractContextManager[Callable[..., None]]]  # takes whether to be quiet; yields what shows
+
+
+def _shown(call: Call, run: Callable[..., Shown], watch: Watch = progress) -> Shown:
+    """Calls a command that returns figures and shows them. watch: shows its progress."""
+    with watch(call.json) as say:
+        figures = run(**call.given, progress=say)
+    call.show(figures, figures.tables)
+    return figures
 
 
 def _inspect(call: Call) -> None:
@@ -86,20 +96,16 @@ def _image(call: Call) -> None:
     """Turns a model into the content of an engine."""
     from forestc.commands.image import make_image
 
-    with progress(call.json) as say:
-        figures = make_image(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    _shown(call, make_image)
 
 
 def _check(call: Call) -> None:
     """Checks that the files in a folder compute what the quantized model computes."""
     from forestc.commands.check import check
-    from forestc.manifest.design import open_design
     from forestc.report.tables import check_tables
 
-    design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
-        result = check(design, **call.given, progress=say)
+        result = check(**call.given, progress=say)
     call.show(result.figures, lambda: check_tables(result))
     if (problem := result.problem()) is not None:
         raise problem
@@ -109,9 +115,7 @@ def _simulate(call: Call) -> None:
     """Simulates the pipeline clock by clock."""
     from forestc.commands.simulate import simulate
 
-    with row_progress(call.json) as say:
-        figures = simulate(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    figures = _shown(call, simulate, row_progress)
     if figures["differences"]:
         raise CheckError(f"{figures['differences']} rows differ from the quantized forest", do="report this bug")
 
@@ -120,18 +124,14 @@ def _synth(call: Call) -> None:
     """Synthesizes for a device: LUTs, flip-flops, depth and Fmax."""
     from forestc.commands.synth import synth
 
-    with progress(call.json) as say:
-        figures = synth(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    _shown(call, synth)
 
 
 def _measure(call: Call) -> None:
     """Compiles the C for a microcontroller: flash, RAM, stack, and instructions in an emulator."""
     from forestc.commands.measure import measure
 
-    with progress(call.json) as say:
-        figures = measure(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    figures = _shown(call, measure)
     if figures["differences"]:
         raise CheckError(
             f"{figures['differences']} answers differ from the quantized forest", where=figures["first_difference"],
@@ -194,7 +194,7 @@ def _take(call: Call) -> None:
     call.show(figures, lambda: [figures_table(f"trial {given['take']} of {given['model']}", figures)])
 
 
-def _learn_inputs(call: Call) -> None:
+def _model_inputs(call: Call) -> None:
     """Learns a small file of counts and ranges that stands for the rows: --inputs takes it in their place."""
     from forestc.commands.learn_inputs import how_long, model_inputs
     from forestc.report.tables import inputs_tables
@@ -203,7 +203,8 @@ def _learn_inputs(call: Call) -> None:
         tell(how_long(**call.given))
     with progress(call.json) as say:
         _, figures = model_inputs(**call.given, progress=say)
-    call.show(figures, lambda: [*inputs_tables(figures), *_notes(figures)])
+    notes = (Text(f"note: {note}") for note in figures["notes"])  # Text, as names are not markup
+    call.show(figures, lambda: [*inputs_tables(figures), *notes])
 
 
 def _activity(call: Call) -> None:
@@ -212,33 +213,32 @@ def _activity(call: Call) -> None:
     from forestc.commands.source import refuse_both
 
     refuse_both(call.given.get("rows"), call.given.get("inputs"))
-    with progress(call.json) as say:
-        figures = activity(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    _shown(call, activity)
 
 
 def _report(call: Call) -> None:
     """Writes a page to look at: one HTML file, of a design or of a study."""
     from forestc.commands.report import report
 
-    with progress(call.json) as say:
-        figures = report(**call.given, progress=say)
-    call.show(figures, figures.tables)
+    _shown(call, report)
 
 
 def add_commands(app: typer.Typer) -> None:
     """Adds every command, in the order in which the help lists them."""
-    command(app, InspectOptions)(_inspect)
-    command(app, PrintOptions)(_print)
-    command(app, CompileOptions)(_compile)
-    command(app, EngineOptions)(_engine)
-    command(app, ImageOptions)(_image)
-    command(app, CheckOptions)(_check)
-    command(app, SimulateOptions)(_simulate)
-    command(app, SynthOptions)(_synth)
-    command(app, MeasureOptions)(_measure)
-    command(app, PassesOptions)(_passes)
-    command(app, ExploreOptions)(_explore)
-    command(app, LearnInputsOptions, "model-inputs")(_learn_inputs)
-    command(app, ActivityOptions)(_activity)
-    command(app, ReportOptions)(_report)
+    for kind, run in (
+        (InspectOptions, _inspect),
+        (PrintOptions, _print),
+        (CompileOptions, _compile),
+        (EngineOptions, _engine),
+        (ImageOptions, _image),
+        (CheckOptions, _check),
+        (SimulateOptions, _simulate),
+        (SynthOptions, _synth),
+        (MeasureOptions, _measure),
+        (PassesOptions, _passes),
+        (ExploreOptions, _explore),
+        (LearnInputsOptions, _model_inputs),
+        (ActivityOptions, _activity),
+        (ReportOptions, _report),
+    ):
+        add_command(app, kind, run)

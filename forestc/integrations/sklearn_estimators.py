@@ -31,7 +31,7 @@ def _has(name: str) -> Any:
     return available_if(check)
 
 
-class _Compiled(BaseEstimator):  # type: ignore[misc]
+class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
     """estimator: the estimator to train, any that `forestc.load` reads. passes, level: as for `forestc.compile`."""
 
     def __init__(self, estimator: object, *, passes: str | None = None, level: int | None = None) -> None:
@@ -65,7 +65,7 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
         return self.quantized_.predict(X)
 
 
-class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
+class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[misc]
     """A classifier that decides as its hardware does.
 
     estimator: an unfitted classifier that `forestc.load` reads once fitted. passes, level: as for
@@ -90,5 +90,5 @@ class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
         return self.quantized_.decision_function(X)
 
 
-class CompiledRegressor(RegressorMixin, _Compiled):  # type: ignore[misc]
+class CompiledRegressor(RegressorMixin, _CompiledEstimator):  # type: ignore[misc]
     """A regressor that predicts as its hardware does; see `CompiledClassifier`."""

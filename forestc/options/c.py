@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from forestc.errors import OptionError
 from forestc.options.amounts import amount, forms
-from forestc.options.fields import Within, option
+from forestc.options.fields import KeyedFlag, option
 
 CInputs = Literal["words", "struct", "float", "raw"]
 CQuantizer = Literal["auto", "none", "float", "double"]
@@ -17,7 +17,7 @@ Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", Layout]
 
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # of the budgets
-C = Within("--c", "options of the C header, as in layout=nodes,values=q15 or cpu=cortex-m4,flash=16KiB")
+C = KeyedFlag("--c", "options of the C header, as in layout=nodes,values=q15 or cpu=cortex-m4,flash=16KiB")
 
 
 def _c(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:

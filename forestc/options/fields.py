@@ -26,7 +26,7 @@ _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 @dataclass(frozen=True)
-class Within:
+class KeyedFlag:
     """A flag whose value sets several options: `--c layout=nodes,values=q15`. Their own flags are understood, too."""
 
     flag: str
@@ -59,7 +59,7 @@ class Option:
     key: str = ""
     schema: Mapping[str, Any] | None = None
     group: Any = None
-    within: Within | None = None
+    within: KeyedFlag | None = None
     takes_rest: bool = False
 
 
@@ -88,7 +88,7 @@ class Group:
     """The options of a flag, by key. within: the flag. field: holds a dataclass of them; None if they are fields of
     `kind` beside others."""
 
-    within: Within
+    within: KeyedFlag
     field: Field[Any] | None
     kind: Any
     keys: Mapping[str, tuple[Field[Any], Option]]
@@ -99,7 +99,7 @@ def groups_of(kind: Any) -> dict[str, Group]:
     found: dict[str, Group] = {}
     for entry, spec in options_of(kind):
         if spec.group is not None:
-            within = Within(spec.flags[0], spec.help)
+            within = KeyedFlag(spec.flags[0], spec.help)
             keys = {_key(own, within): (inner, own) for inner, own in options_of(spec.group)}
             found[_key(spec, within)] = Group(within, entry, spec.group, keys)
         elif spec.within is not None:
@@ -109,7 +109,7 @@ def groups_of(kind: Any) -> dict[str, Group]:
     return found
 
 
-def _key(spec: Option, within: Within) -> str:
+def _key(spec: Option, within: KeyedFlag) -> str:
     """The key of an option: its own flag without dashes, and without the name of the flag it is within."""
     return spec.flags[0].strip("-").removeprefix(f"{within.flag.strip('-')}-")
 

@@ -10,7 +10,6 @@ import pytest
 from models import trained
 
 import forestc
-from forestc.cli import main
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, described, open_engine, write_engine
@@ -76,17 +75,11 @@ def test_a_folder_is_written_whole_and_read_again(tmp_path):
         open_engine(tmp_path)
 
 
-def test_the_commands_write_an_engine_and_an_image(tmp_path, capfd):
+def test_the_commands_write_an_engine_and_an_image(tmp_path, run):
     model, X, _ = trained("xgboost-binary")
     model.save_model(tmp_path / "model.json")
     np.save(tmp_path / "rows.npy", X)
     engine, image = tmp_path / "engine", tmp_path / "image.bin"
-
-    def run(*words):
-        with pytest.raises(SystemExit) as caught:
-            main([*map(str, words)])
-        out = capfd.readouterr()
-        return caught.value.code, out.out, out.err
 
     asked = ["--trees", 20, "--nodes", 1024, "--features", 30, "--walkers", 5, "--word-bits", 13, "--json"]
     code, out, _ = run("engine", *asked, "-o", engine)

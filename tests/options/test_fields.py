@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import forestc
-from forestc.cli.parameters import command
+from forestc.cli.parameters import add_command
 from forestc.errors import OptionError
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import flag, option, options_of, recorded, schema_of, takes
@@ -37,7 +37,7 @@ def run():
         """A command."""
         calls.append(call.given)
 
-    command(app, Options)(one)
+    add_command(app, Options, one)
 
     def called(*arguments):
         app(list(arguments), standalone_mode=False)

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from thinned import only
 
 import forestc
-from forestc.cli import main
 from forestc.commands.synth import synth
 from forestc.costs.devices import DEVICES, LUT6
 from forestc.errors import OptionError, ToolError
@@ -93,20 +92,17 @@ def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, mon
     assert figures["fmax_mhz"] > 0
 
 
-def test_the_command(designs, placed, capfd, monkeypatch):
-    with pytest.raises(SystemExit) as caught:
-        main(["synth", str(designs[0].folder), "--device", "lut6", "--json"])
-    figures = json.loads(capfd.readouterr().out)
-    assert caught.value.code == 0
+def test_the_command(designs, placed, run, monkeypatch):
+    status, out, _ = run("synth", designs[0].folder, "--device", "lut6", "--json")
+    figures = json.loads(out)
+    assert status == 0
     assert {"device", "lut", "ff", "carry", "bram", "depth", "fmax_mhz", "tools"} <= set(figures)
     monkeypatch.setattr("forestc.commands.synth.synth", lambda *_, **__: placed(0, "ecp5-25k"))
-    with pytest.raises(SystemExit) as caught:
-        main(["synth", str(designs[0].folder), "--device", "ecp5-25k"])
-    shown = capfd.readouterr().out
-    assert caught.value.code == 0 and "Fmax" in shown and "░" in shown
+    status, shown, _ = run("synth", designs[0].folder, "--device", "ecp5-25k")
+    assert status == 0 and "Fmax" in shown and "░" in shown
 
 
-def test_compile_to_a_placed_design(tmp_path, capfd, monkeypatch):
+def test_compile_to_a_placed_design(tmp_path, run, monkeypatch):
     model, X, y = trained("tree-binary")
     np.savetxt(
         tmp_path / "rows.csv",
@@ -116,19 +112,15 @@ def test_compile_to_a_placed_design(tmp_path, capfd, monkeypatch):
         comments="",
     )
     (tmp_path / "m.forest").write_text(print_forest(forestc.load(model)))
-    command = ["compile", str(tmp_path / "m.forest"), "--rows", str(tmp_path / "rows.csv"), "--label", "y"]
-    command += ["--target", "verilog", "--latency", "1", "--device", "ecp5-25k", "-o", str(tmp_path / "out")]
-    with pytest.raises(SystemExit) as caught:
-        main([*command, "--json"])
-    output = json.loads(capfd.readouterr().out)
-    assert caught.value.code == 0
+    command = "compile m.forest --rows rows.csv --label y --target verilog --latency 1 --device ecp5-25k -o out"
+    status, out, _ = run(f"{command} --json")
+    output = json.loads(out)
+    assert status == 0
     assert output["synthesis"]["device"] == "ecp5-25k" and output["synthesis"]["fmax_mhz"] > 0
     stages = ["load", "passes", "lower", "emit", "check", "estimate", "write", "synthesis", "place and route"]
     assert list(output["seconds"]) == stages and min(output["seconds"].values()) >= 0
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: output["synthesis"])
-    with pytest.raises(SystemExit):
-        main(command)
-    shown = capfd.readouterr().out
+    shown = run(command)[1]
     assert all(stage in shown for stage in stages) and "Fmax" in shown
     with pytest.raises(OptionError, match="a device needs the Verilog core; add the target verilog"):
         forestc.compile(model, X, tmp_path / "c", label=y, targets=["c"], device="lut6")

@@ -13,7 +13,6 @@ import pytest
 from models import trained
 
 import forestc
-from forestc.cli import main
 from forestc.commands.synth import synth
 from forestc.errors import OptionError, ToolError
 from forestc.toolchain.vendor import read_quartus, read_vivado
@@ -123,19 +122,16 @@ def test_vivado_on_the_path(design, tmp_path, monkeypatch):
     assert sorted({*design.folder.rglob("*")} - {design.folder / "measured.json"}) == before
 
 
-def test_quartus_on_the_path(design, tmp_path, monkeypatch, capfd):
+def test_quartus_on_the_path(design, tmp_path, monkeypatch, run):
     words = ["-t", "quartus.tcl", "5CSEBA6U23I7", "2.000", "reports"]
     needed = ["m.v", "m_registered.v", "quartus.tcl"]
     stand_in(tmp_path, monkeypatch, "quartus_sh", words=words, needed=needed, files=QUARTUS_FILES)
     output = synth(design, "quartus:5CSEBA6U23I7")
     assert (output["lut"], output["ff"], output["fmax_mhz"], output["depth"]) == (1036, 350, 125.0, None)
     assert output["placed"] == {"used": 702, "available": 41910} and output["tools"] == ["Quartus 22.1std.0"]
-    with pytest.raises(SystemExit):
-        main(["synth", str(design.folder), "--device", "quartus:5CSEBA6U23I7"])
-    assert "125.0 MHz" in capfd.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["synth", str(design.folder), "--device", "quartus:5CSEBA6U23I7", "--json"])
-    assert json.loads(capfd.readouterr().out)["device"] == "quartus:5CSEBA6U23I7"
+    command = ["synth", design.folder, "--device", "quartus:5CSEBA6U23I7"]
+    assert "125.0 MHz" in run(*command)[1]
+    assert json.loads(run(*command, "--json")[1])["device"] == "quartus:5CSEBA6U23I7"
 
 
 def test_series_7_rows_and_reports_that_tell_nothing(tmp_path):
