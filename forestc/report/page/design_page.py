@@ -29,7 +29,6 @@ from forestc.report.page.blocks import (
     Page,
     Paragraph,
     Section,
-    cell,
     percent,
     table,
     texts,
@@ -114,17 +113,14 @@ def _lead(design: Design) -> str:
 
 def summary(design: Design, additions: Given = Given()) -> KeyFigures:
     """The figures that matter most: what tools and checks found, accuracy, size and latency."""
-    items = [*_accuracy_items(design, additions.measured)]
+    items = [*result_items(design), *_accuracy_items(design, additions.measured)]
     check = design.last_check()
-    if check is not None:
-        state = "ok" if check["result"] == "ok" else "failed"
-        if not check["of_this_content"]:
-            state = "out of date"
-        items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
-    else:
+    if check is None:
         items.append(("last check", "none", "run forestc check"))
-    results = result_items(design)
-    items = [*results, *items]
+    else:
+        state = "ok" if check["result"] == "ok" else "failed"
+        state = state if check["of_this_content"] else "out of date"
+        items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
     if (
         not synthesized(design)
         and {"verilog", "vhdl"} & set(design.targets)
@@ -397,9 +393,9 @@ def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list
     return blocks
 
 
-def _size(path: Path) -> Cell:
+def _size(path: Path) -> int | Cell:
     try:
-        return cell(path.stat().st_size)
+        return path.stat().st_size
     except OSError:
         return Cell("missing", tone="bad")
 
