@@ -36,13 +36,7 @@ from forestc.report.page.blocks import (
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
-from forestc.report.page.results import (
-    firmware_results,
-    measured_processors,
-    result_blocks,
-    result_items,
-    synthesized,
-)
+from forestc.report.page.results import firmware_results, measured_processors, result_blocks, result_items, synthesized
 from forestc.report.page.stream import stream_blocks
 from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
