@@ -215,10 +215,7 @@ def _states(inputs: Sequence[InputColumn], places: Sequence[int], rows: Rows, co
 
 
 def _network(
-    inputs: Sequence[InputColumn],
-    states: NDArray[np.uint8],
-    search: NetworkSearch,
-    progress: Callable[[str], None],
+    inputs: Sequence[InputColumn], states: NDArray[np.uint8], search: NetworkSearch, progress: Callable[[str], None]
 ) -> BayesianNetwork:
     """The network over the first variables, learnt, with the chain of each span's cuts."""
     columns = [column for column in inputs if column.states]

@@ -48,13 +48,7 @@ class Stimuli:
     coverage: Coverage = field(repr=False)
 
 
-def stimuli(
-    inputs: InputModel,
-    model: Forest,
-    forest: Forest,
-    count: int = DRAWN,
-    seed: int = 0,
-) -> Stimuli:
+def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Stimuli:
     """Rows drawn from the input model, and rows for every leaf of the quantized forest that those miss.
 
     model: the forest that was quantized, whose columns the rows have. Raises RowsError for a model of other columns.

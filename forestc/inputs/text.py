@@ -54,12 +54,7 @@ def printed(model: InputModel) -> str:
 
 
 def _field_values(column: InputColumn) -> dict[str, Any]:
-    fields = {
-        "name": column.name,
-        "column": column.column,
-        "named": column.named,
-        "raw": str(column.raw),
-    }
+    fields = {"name": column.name, "column": column.column, "named": column.named, "raw": str(column.raw)}
     if column.category:
         return fields | {
             "category": str(column.category),

@@ -128,10 +128,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
     measured = figures["measured"]
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
-    summary = [
-        *quality_rows(quality, both),
-        ("rows measured on", *(f"{on['rows']:,}" for on in both)),
-    ]
+    summary = [*quality_rows(quality, both), ("rows measured on", *(f"{on['rows']:,}" for on in both))]
     hardware = set(figures["targets"]) != {"c"}
     rows = [
         ("conditions of all nodes", f"{figures['conditions']:,}"),
@@ -407,10 +404,7 @@ def check_tables(result: CheckResult) -> list[Table | Text]:
     ]
     on_rows = []
     if (agreed := result.agreement) is not None:
-        summary = [
-            *quality_rows(agreed.measure, [vars(agreed)]),
-            ("rows", f"{agreed.rows:,}"),
-        ]
+        summary = [*quality_rows(agreed.measure, [vars(agreed)]), ("rows", f"{agreed.rows:,}")]
         if agreed.largest_error is not None:
             summary.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
         on_rows.append(table("the quantized forest against the model, on the rows", ("what", "figure"), summary))

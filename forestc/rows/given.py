@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -55,9 +54,9 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
     return FitAndHeldOut(rows, rows_from(held_out, source, None if column is None else label))
 
 
-def share_of(held_out: Any) -> float | None:
+def share_of(held_out: object) -> float | None:
     """The share of the rows that is held out, given as a number or as text; None where it is something else."""
     try:
-        return None if isinstance(held_out, Path) else float(held_out)
+        return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None

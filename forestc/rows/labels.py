@@ -74,9 +74,7 @@ def label_position(label: str, columns: int, where: str) -> int:
         place = int(label)
     except ValueError:
         raise RowsError(
-            f"there is no column {label!r}",
-            where=where,
-            do="the columns have no names: give a position, such as -1",
+            f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
         ) from None
     if not -columns <= place < columns:
         raise RowsError(f"there is no column {place} of {columns}", where=where)

@@ -121,8 +121,7 @@ def test_a_design_of_several_targets_is_judged_on_all_of_them(two, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [RandomForestRegressor(5, random_state=0), MultiOutputRegressor(GradientBoostingRegressor(n_estimators=5))],
+    "model", [RandomForestRegressor(5, random_state=0), MultiOutputRegressor(GradientBoostingRegressor(n_estimators=5))]
 )
 def test_values_of_several_outputs_are_judged_together(model, tmp_path):
     from sklearn.metrics import r2_score

@@ -100,11 +100,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     """The share of LUTs by part: proportions of a cover, not counts."""
     alt = altair()
     rows: list[dict[str, Any]] = [
-        {
-            "part": part,
-            "kind": kind,
-            "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4),
-        }
+        {"part": part, "kind": kind, "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4)}
         for part in PARTS
         if part != "inputs"
         for kind, count in (("logic", shares[part].luts), ("carry chain", shares[part].chain_bits))
@@ -118,11 +114,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
         ),
         opacity=alt.Opacity("kind:O", scale=alt.Scale(domain=["logic", "carry chain"], range=[1, 0.55]), legend=None),
         order=alt.Order("kind:O", sort="descending"),
-        tooltip=[
-            alt.Tooltip("part:N"),
-            alt.Tooltip("kind:N"),
-            alt.Tooltip("share:Q", title="of all", format=".1%"),
-        ],
+        tooltip=[alt.Tooltip("part:N"), alt.Tooltip("kind:N"), alt.Tooltip("share:Q", title="of all", format=".1%")],
     )
     labels = base.mark_text(align="left", dx=5).encode(
         x=alt.X("sum(share):Q"), text=alt.Text("sum(share):Q", format=".0%")

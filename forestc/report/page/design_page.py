@@ -30,7 +30,6 @@ from forestc.report.page.blocks import (
     Page,
     Paragraph,
     Section,
-    cell,
     percent,
     table,
     texts,
@@ -38,13 +37,7 @@ from forestc.report.page.blocks import (
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
-from forestc.report.page.results import (
-    firmware_results,
-    measured_processors,
-    result_blocks,
-    result_items,
-    synthesized,
-)
+from forestc.report.page.results import firmware_results, measured_processors, result_blocks, result_items, synthesized
 from forestc.report.page.stream import stream_blocks
 from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
@@ -114,17 +107,14 @@ def _lead(design: Design) -> str:
 
 def summary(design: Design, additions: Given = Given()) -> KeyFigures:
     """The figures that matter most: what tools and checks found, accuracy, size and latency."""
-    items = [*_accuracy_items(design, additions.measured)]
+    items = [*result_items(design), *_accuracy_items(design, additions.measured)]
     check = design.last_check()
-    if check is not None:
-        state = "ok" if check["result"] == "ok" else "failed"
-        if not check["of_this_content"]:
-            state = "out of date"
-        items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
-    else:
+    if check is None:
         items.append(("last check", "none", "run forestc check"))
-    results = result_items(design)
-    items = [*results, *items]
+    else:
+        state = "ok" if check["result"] == "ok" else "failed"
+        state = state if check["of_this_content"] else "out of date"
+        items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
     if (
         not synthesized(design)
         and {"verilog", "vhdl"} & set(design.targets)
@@ -397,9 +387,9 @@ def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list
     return blocks
 
 
-def _size(path: Path) -> Cell:
+def _size(path: Path) -> int | Cell:
     try:
-        return cell(path.stat().st_size)
+        return path.stat().st_size
     except OSError:
         return Cell("missing", tone="bad")
 

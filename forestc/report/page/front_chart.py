@@ -11,7 +11,7 @@ from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.report.answer import figure_text, unpruned_name
 from forestc.report.page.blocks import Chart
-from forestc.report.page.charts import WIDE, Encoding, altair, data, finished, tooltips
+from forestc.report.page.charts import WIDE, Drawn, Encoding, altair, data, finished, tooltips
 from forestc.report.page.peers import Peer
 from forestc.report.page.study_figures import logarithmic
 from forestc.report.page.study_text import goal_name, score_text
@@ -80,17 +80,8 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
         for key, axis in (("x", x_axis), ("y", y_axis))
         if limit.figure == axis.goal.figure and axis.low <= limit.value <= axis.high
     ]
-    for key, encoded in (("x", x), ("y", y)):
-        if any(limit["axis"] == key for limit in limits):
-            line = alt.Chart(data("limits")).transform_filter(f"datum.axis === '{key}'")
-            layers.append(line.mark_rule(strokeDash=[5, 4], color="var(--soft)").encode(**{key: _at(encoded)}))
-    if others:
-        tips = tooltips(("name:N", "peer"), ("x:Q", goal_name(across), ",.5~g"), ("y:Q", goal_name(up), ",.5~g"))
-        seen = alt.Chart(data("peers")).encode(x=x, y=y)
-        layers.append(
-            seen.mark_point(shape="diamond", filled=True, size=90, opacity=1, color="var(--c3)").encode(tooltip=tips)
-        )
-        layers.append(seen.mark_text(align="left", dx=9, dy=1).encode(text="name:N"))
+    layers += _limit_lines(x, y, {str(limit["axis"]) for limit in limits})
+    layers += _peer_marks(x, y, across, up) if others else []
     aligned = {"align": "left", "dx": 10} if across.maximize else {"align": "right", "dx": -10}
     named = alt.Chart(data("labels")).encode(x=x, y=y, text="text:N")
     for halo in ({"stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round"}, {}):
@@ -104,7 +95,7 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     return finished(title[:1].upper() + title[1:], words, drawn, rows, foot, **datasets)
 
 
-def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Encoding]) -> list[Any]:
+def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Encoding]) -> list[Drawn]:
     """The marks of the trials: the front's steps and error bars, other trials, those below the edge, the unpruned."""
     alt = altair()
     base = alt.Chart(data()).encode(x=x, y=y)
@@ -130,10 +121,25 @@ def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Enc
     ]  # fmt: skip
 
 
-def _at(encoded: Encoding) -> Encoding:
-    copied = encoded.copy()
-    copied.shorthand = "at:Q"
-    return copied
+def _limit_lines(x: Encoding, y: Encoding, axes: set[str]) -> list[Drawn]:
+    """Dashed lines at the limits of the axes that have some."""
+    lines = []
+    for key, encoded in (("x", x.copy()), ("y", y.copy())):
+        if key in axes:
+            encoded.shorthand = "at:Q"
+            line = altair().Chart(data("limits")).transform_filter(f"datum.axis === '{key}'")
+            lines.append(line.mark_rule(strokeDash=[5, 4], color="var(--soft)").encode(**{key: encoded}))
+    return lines
+
+
+def _peer_marks(x: Encoding, y: Encoding, across: Goal, up: Goal) -> list[Drawn]:
+    """The peers' points and names."""
+    tips = tooltips(("name:N", "peer"), ("x:Q", goal_name(across), ",.5~g"), ("y:Q", goal_name(up), ",.5~g"))
+    seen = altair().Chart(data("peers")).encode(x=x, y=y)
+    return [
+        seen.mark_point(shape="diamond", filled=True, size=90, opacity=1, color="var(--c3)").encode(tooltip=tips),
+        seen.mark_text(align="left", dx=9, dy=1).encode(text="name:N"),
+    ]
 
 
 def _tooltips(across: Goal, up: Goal) -> list[Any]:

@@ -87,9 +87,9 @@ def _peer(row: Mapping[str, Any], known: Collection[str], where: str) -> Peer:
     )
 
 
-def _number(value: Any, key: str, where: str) -> float:
+def _number(value: object, key: str, where: str) -> float:
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
