@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from forestc.errors import ToolError
 from forestc.toolchain.firmware import ENTRY, Build
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 Frames: TypeAlias = Mapping[str, int | None]  # bytes of stack by function; None: not known
 
@@ -132,7 +135,7 @@ class _Functions:
     names: Mapping[str, Sequence[str]]
 
     @staticmethod
-    def of(elf: Any) -> _Functions:
+    def of(elf: ELFFile) -> _Functions:
         starts: dict[tuple[int, int], str] = {}
         homes: dict[int, str] = {}
         names: dict[str, list[str]] = {}
@@ -157,7 +160,7 @@ class _Reference:
     to: str
 
 
-def _references(elf: Any, functions: _Functions) -> Iterator[_Reference]:
+def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
     """All relocations to functions in an object. Functions of other files have their symbols' names."""
     symbols = elf.get_section_by_name(".symtab")
     for section in elf.iter_sections():

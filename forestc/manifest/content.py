@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files as files_of
-from typing import Any
+from typing import Any, get_args
 
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import Field, input_fields, output_fields, width_of
@@ -19,6 +19,7 @@ from forestc.forest.words import word_example
 from forestc.lowering.draft import feature_word
 from forestc.netlist.ir import Netlist
 from forestc.netlist.ports import label_port, score_port
+from forestc.options.c import CLayout
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
 from forestc.options.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
@@ -33,6 +34,7 @@ def schema() -> dict[str, Any]:
     options = schema_of(CompileOptions)
     closed = {"properties": options, "required": list(options), "additionalProperties": False}
     whole["properties"]["made"]["properties"]["options"] |= closed
+    whole["properties"]["options"]["properties"]["c"]["properties"]["layout"]["enum"] = [*get_args(CLayout)]
     return whole
 
 
