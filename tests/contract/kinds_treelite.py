@@ -95,7 +95,10 @@ def _by_hand() -> Any:
     builder.start_tree()
     for node, (column, way) in enumerate(zip([0, 1, 2, 0, 1], [">", ">=", "==", "<=", "<"], strict=True)):
         builder.start_node(2 * node)
-        builder.numerical_test(column, 0.5 * node, node % 2 == 0, way, 2 * node + 1, 2 * node + 2)
+        builder.numerical_test(
+            feature_id=column, threshold=0.5 * node, default_left=node % 2 == 0, opname=way,
+            left_child_key=2 * node + 1, right_child_key=2 * node + 2,
+        )  # fmt: skip
         builder.end_node()
         leaf(2 * node + 1, float(node) - 2)
     leaf(10, 7.5)

@@ -23,7 +23,7 @@ from sklearn.ensemble import (
 )
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import forestc
@@ -60,20 +60,6 @@ def test_adaboost_of_one_class_scores_nothing():
     found = evaluate(load(model), X)
     assert np.array_equal(found.scores, model.decision_function(X))
     assert np.array_equal(found.decision, model.predict(X))
-
-
-def test_text_that_looks_like_numbers_is_text():
-    frame = pd.DataFrame({"c": RANDOM.choice(["10", "20", "30", "1"], 300), "n": X[:, 0]})
-    y = frame.c.isin(["20", "1"]).astype(int)
-    steps = ColumnTransformer([("hot", OneHotEncoder(handle_unknown="ignore"), ["c"])], remainder="passthrough")
-    for model in (
-        make_pipeline(steps, DecisionTreeClassifier()),
-        HistGradientBoostingClassifier(categorical_features=["c"]),
-    ):
-        forest = load(model.fit(frame, y))
-        wanted = model.predict(frame)
-        for rows in (frame, frame.to_numpy(), frame.to_numpy().tolist()):
-            assert np.array_equal(evaluate(forest, rows).decision, wanted)
 
 
 def test_a_frame_s_columns_are_found_by_name():
@@ -145,29 +131,10 @@ def test_members_of_float32_are_averaged_in_float32():
     assert np.array_equal(found.decision, soft.predict(rows))
 
 
-def test_scaled_codes_of_text():
-    frame = pd.DataFrame({"c": RANDOM.choice(["x", "y", "z"], 300), "n": X[:, 0]})
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    steps = ColumnTransformer([("c", make_pipeline(encoder, StandardScaler()), ["c"])], remainder="passthrough")
-    model = make_pipeline(steps, DecisionTreeClassifier()).fit(frame, (frame.c == "y") ^ (frame.n > 0))
-    rows = frame.assign(c=RANDOM.choice(["x", "y", "z", "w"], 300))
-    assert np.array_equal(evaluate(load(model), rows).decision, model.predict(rows))
-
-
 def test_dense_columns_of_bins_are_refused_by_name():
     with pytest.raises(ModelError, match="KBinsDiscretizer with encode='onehot-dense'"):
         bins = KBinsDiscretizer(3, encode="onehot-dense")
         load(make_pipeline(bins, DecisionTreeClassifier()).fit(X, CLASSES))
-
-
-def test_a_category_may_be_called_na(tmp_path):
-    frame = pd.DataFrame({"c": RANDOM.choice(["NA", "EU", "null"], 300), "n": X[:, 0]})
-    steps = ColumnTransformer([("c", OrdinalEncoder(), ["c"])], remainder="passthrough")
-    model = make_pipeline(steps, DecisionTreeClassifier()).fit(frame, frame.c == "NA")
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    forest = load(model)
-    (batch,) = rows_from(tmp_path / "rows.csv", forest).batches()
-    assert np.array_equal(evaluate(forest, batch.X).decision, model.predict(frame))
 
 
 def test_numbers_as_categories_of_a_frame_stand_for_themselves():

@@ -1,4 +1,4 @@
-"""Text that is filled in before it is encoded: the textbook pipeline of numbers and texts with missing values."""
+"""Rows of text: categories by name, filled in or not, live, from arrays, data frames, CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -15,7 +15,7 @@ from thinned import thinned
 
 import forestc
 from forestc import load
-from forestc.errors import ModelError
+from forestc.errors import ModelError, RowsError
 from forestc.forest.text import parse_forest, print_forest
 from forestc.rows.encode import evaluate
 from forestc.rows.files import rows_from
@@ -54,6 +54,14 @@ def imputer(**options):
     return SimpleImputer(**{"strategy": "most_frequent", **options})
 
 
+def same_from_files(forest, rows, wanted, folder):
+    rows.to_parquet(folder / "rows.parquet")
+    rows.to_csv(folder / "rows.csv", index=False)
+    for source in (rows, folder / "rows.parquet", folder / "rows.csv"):
+        found = [evaluate(forest, batch.X).decision for batch in rows_from(source, forest).batches()]
+        assert np.array_equal(np.concatenate(found), wanted)
+
+
 STEPS = {
     "textbook": lambda **more: (imputer(**more), OneHotEncoder(**HOT)),
     "constant": lambda **more: (imputer(strategy="constant", fill_value="nothing", **more), OneHotEncoder(**HOT)),
@@ -89,11 +97,7 @@ def test_text_is_filled_in_as_the_library_fills_it(steps, missing, tmp_path):
     assert np.array_equal(evaluate(forest, rows).scores, model.predict_proba(rows))
     assert np.array_equal(evaluate(forest, rows.astype(object).to_numpy()).decision, wanted)
     rows = rows[rows.town.ne("").fillna(True).astype(bool)]  # an empty cell of a file is a missing value
-    rows.to_parquet(tmp_path / "rows.parquet")
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    for name in ("rows.parquet", "rows.csv"):
-        found = [evaluate(forest, batch.X).decision for batch in rows_from(tmp_path / name, forest).batches()]
-        assert np.array_equal(np.concatenate(found), model.predict(rows))
+    same_from_files(forest, rows, model.predict(rows), tmp_path)
 
 
 def test_a_text_may_stand_for_a_missing_value():
@@ -126,3 +130,48 @@ def test_missing_texts_of_two_kinds_are_refused():
     )
     with pytest.raises(ModelError, match="replaces some missing texts, and the encoder knows others"):
         load(model.fit(X, np.arange(len(X)) % 2))
+
+
+NAMES = ["red", "green", "blue", "dark red", "m\u00e4uve", "3"]
+
+
+def plain(seed, names=NAMES, missing=0.05, n=500):
+    """Two columns of numbers about one of text."""
+    random = np.random.default_rng(seed)
+    color = random.choice([*names, None], n, p=[(1 - missing) / len(names)] * len(names) + [missing])
+    return pd.DataFrame({"n": random.normal(size=n), "color": color, "m": random.normal(size=n)})
+
+
+def beside_numbers(*steps):
+    both = ColumnTransformer([("codes", make_pipeline(*steps), ["color"]), ("scale", StandardScaler(), ["n", "m"])])
+    return make_pipeline(both, RandomForestClassifier(8, random_state=0))
+
+
+MODELS = {
+    "hist": lambda: HistGradientBoostingClassifier(max_iter=10, categorical_features=["color"]),
+    "ordinal": lambda: beside_numbers(OrdinalEncoder(**CODES)),
+    "ordinal-scaled": lambda: beside_numbers(OrdinalEncoder(**CODES), StandardScaler()),
+    "ordinal-missing": lambda: beside_numbers(OrdinalEncoder(**CODES, encoded_missing_value=-5)),
+    "one-hot": lambda: beside_numbers(OneHotEncoder(**HOT)),
+    "one-hot-dense": lambda: beside_numbers(OneHotEncoder(sparse_output=False, drop="if_binary", **HOT)),
+}
+
+
+@pytest.mark.parametrize("names", [NAMES, ["10", "20", "30", "1"], ["NA", "EU", "null"]], ids=lambda names: names[0])
+@pytest.mark.parametrize("kind", MODELS)
+def test_text_is_read_as_the_library_reads_it(kind, names, tmp_path):
+    missing = 0.05 if names == NAMES else 0.0  # a name may look like a number, or like a missing value
+    X = plain(0, names, missing)
+    model = MODELS[kind]().fit(X, X.color.isin(names[::2]) ^ (X.n > 0.2))
+    forest = parse_forest(print_forest(load(model)))
+    rows = plain(1, [*names, "unseen", ""], missing)
+    wanted = model.predict(rows)
+    assert len(set(wanted)) == 2
+    for given in (rows, rows.to_numpy(), rows.to_numpy().tolist()):
+        assert np.array_equal(evaluate(forest, given).decision, wanted)
+    rows = plain(2, [*names, "unseen"], missing)  # an empty cell of a file is a missing value
+    same_from_files(forest, rows, model.predict(rows), tmp_path)
+    rows = rows.astype(object)
+    rows.loc[3, "n"] = "many"
+    with pytest.raises(RowsError, match="feature 'n'"):
+        evaluate(forest, rows)
