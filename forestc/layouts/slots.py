@@ -90,32 +90,20 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[_Key, set[int]] = {}
-    keys: list[_Key | None] = []
+    keys: dict[int, _Key] = {}
     used = set(np.concatenate([place[place >= 0] for place in forest.conditions.places]).tolist()) if many else set()
-    for place in range(many):
-        condition = forest.conditions[place]
-        feature = forest.features[condition.feature]
-        keys.append(None)
-        if place not in used:
-            continue
-        missing_low = condition.missing_left and feature.missing
-        span = word_range(feature.number, feature.missing)
-        cut = min(int(condition.test.threshold), span.top + 1) if isinstance(condition.test, Below) else span.low
-        if not isinstance(condition.test, Below) or (missing_low and cut <= span.low):
-            keys[place] = (condition.feature, missing_low, place)  # by itself
-            threshold[place] = 1
-        elif cut > span.high and (missing_low or not feature.missing):
-            slot[place] = ALWAYS
-        elif cut > span.low:
-            cut = min(cut, span.top)
-            keys[place] = (condition.feature, missing_low, -1)
-            cuts.setdefault((condition.feature, missing_low, -1), set()).add(cut)
-            threshold[place] = cut
-        key = keys[place]
-        if key is not None and only is not None and (key[2] >= 0 or key[0] not in only):
-            slot[place], keys[place] = APART, None
-            cuts.pop(key, None)
-    wanted = {key for key in keys if key is not None}
+    for place in used:
+        key, cut = _key_of(forest, place)
+        threshold[place] = cut
+        if isinstance(key, int):
+            slot[place] = key
+        elif only is not None and (key[2] >= 0 or key[0] not in only):
+            slot[place] = APART
+        else:
+            keys[place] = key
+            if key[2] < 0:
+                cuts.setdefault(key, set()).add(cut)
+    wanted = set(keys.values())
     if not ranked and all(not low and place < 0 for _, low, place in wanted):  # slots are features then
         wanted |= {(index, False, -1) for index in range(len(forest.features))}
     twins = _joined(forest, cuts) if ranked else set()
@@ -126,13 +114,26 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
         for feature, low, place in order
     )
     number = {key: place for place, key in enumerate(order)}
-    for place, key in enumerate(keys):
-        if key is not None:
-            slot[place] = number[key]
-            if ranked and key[2] < 0:
-                threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
+    for place, key in keys.items():
+        slot[place] = number[key]
+        if ranked and key[2] < 0:
+            threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
     cut_bytes = float_bytes or width_of(np.array([cut for entry in slots for cut in entry.cuts], dtype=np.int64))
     return Slots(slots, slot, threshold, ranked, cut_bytes)
+
+
+def _key_of(forest: Forest, place: int) -> tuple[_Key | int, int]:
+    """The slot that a condition needs, or ALWAYS or NEVER; and the threshold of the slot's value."""
+    condition = forest.conditions[place]
+    feature = forest.features[condition.feature]
+    missing_low = condition.missing_left and feature.missing
+    span = word_range(feature.number, feature.missing)
+    cut = min(int(condition.test.threshold), span.top + 1) if isinstance(condition.test, Below) else span.low
+    if not isinstance(condition.test, Below) or (missing_low and cut <= span.low):
+        return (condition.feature, missing_low, place), 1  # by itself
+    if cut > span.high and (missing_low or not feature.missing):
+        return ALWAYS, 0
+    return ((condition.feature, missing_low, -1), min(cut, span.top)) if cut > span.low else (NEVER, 0)
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:

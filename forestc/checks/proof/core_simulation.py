@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.ports import Field, input_fields, output_fields, packed_bytes, unpacked, width_of
-from forestc.checks.proof.text import (
+from forestc.checks.proof.core import (
     Addition,
     Chain,
     Choose,

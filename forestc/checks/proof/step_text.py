@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from forestc.backends.names import RESERVED
-from forestc.checks.proof.text import OutsideError
+from forestc.checks.proof.core import OutsideError
 from forestc.engine.capacity import Capacity
 from forestc.engine.verilog import emit
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forestc.backends.hdl import module_name
+from forestc.checks.proof.core import OutsideError
 from forestc.checks.proof.core_simulation import wrong_cycle
 from forestc.checks.proof.equality import prove_equal
 from forestc.checks.proof.parts import Proof, ProofPart, Running
 from forestc.checks.proof.rtlil import rtlil
-from forestc.checks.proof.text import OutsideError, read_core
+from forestc.checks.proof.text import read_core
 from forestc.errors import CheckError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist

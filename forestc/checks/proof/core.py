@@ -1,0 +1,143 @@
+"""The core's Verilog as data: wires with their expressions, registers and results. `Core.text` prints it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+
+class OutsideError(Exception):
+    """A line is outside the Verilog that the proof reads."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")
+
+
+class Literal(NamedTuple):
+    value: int
+    width: int
+
+
+Word: TypeAlias = "str | Literal"
+
+
+class Choose(NamedTuple):
+    """select ? a : b"""
+
+    select: str
+    a: Word
+    b: Word
+
+
+class Operand(NamedTuple):
+    """A word of a sum, extended by `more` bits: copies of its bit `sign`, or zeros if that is -1."""
+
+    word: Word
+    more: int = 0
+    sign: int = -1
+
+
+class Addition(NamedTuple):
+    """Operands at the width of the result."""
+
+    operands: tuple[Operand, ...]
+
+
+class Comparison(NamedTuple):
+    """a < b, of words of one width"""
+
+    a: Word
+    b: Word
+    signed: bool
+
+
+class Membership(NamedTuple):
+    """Whether a word equals one of the members."""
+
+    a: str
+    members: tuple[Literal, ...]
+
+
+class Chain(NamedTuple):
+    """bit op (bit op (... bit)): each bit is (inverted, name, place); a place of -1 is the whole one-bit word."""
+
+    bits: tuple[tuple[bool, str, int], ...]
+    operators: str
+
+
+class Inverted(NamedTuple):
+    """The bitwise complement of a word."""
+
+    name: str
+
+
+class Slice(NamedTuple):
+    """Bits of the input x."""
+
+    high: int
+    low: int
+
+
+Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | Inverted | Slice
+
+
+@dataclass
+class Core:
+    """A module as read. wires: in the order of the file; each reads only wires above it and registers."""
+
+    name: str
+    clocked: bool
+    x_bits: int
+    y_bits: int
+    widths: dict[str, int] = field(default_factory=dict)
+    registers: dict[str, str] = field(default_factory=dict)  # name -> the name of its next value
+    wires: dict[str, Expression] = field(default_factory=dict)
+    results: dict[tuple[int, int], Word] = field(default_factory=dict)  # (high, low) of y
+    out_valid: str = ""
+
+    def text(self) -> str:
+        """The module printed as Verilog."""
+        clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
+        ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
+        lines = [f"module {self.name} ({', '.join(ports)});"]
+        lines += [f"reg [{self.widths[name] - 1}:0] {name};" for name in self.registers]
+        lines += [f"wire [{self.widths[name] - 1}:0] {name} = {_printed(what)};" for name, what in self.wires.items()]
+        for name, source in self.registers.items():
+            lines.append(f"initial {name} = {self.widths[name]}'d0;")
+            lines.append(f"always @(posedge clk) {name} <= {source};")
+        lines += [f"assign y[{high}:{low}] = {word_text(what)};" for (high, low), what in self.results.items()]
+        lines += [f"assign out_valid = {self.out_valid};"] if self.clocked else []
+        return "\n".join([*lines, "endmodule", ""])
+
+
+def word_text(word: Word) -> str:
+    return f"{word.width}'d{word.value}" if isinstance(word, Literal) else word
+
+
+def _printed(what: Expression) -> str:
+    match what:
+        case Choose(select, a, b):
+            return f"{select} ? {word_text(a)} : {word_text(b)}"
+        case Addition(operands):
+            return " + ".join(_operand(operand) for operand in operands)
+        case Comparison(a, b, signed):
+            return (
+                f"$signed({word_text(a)}) < $signed({word_text(b)})" if signed else f"{word_text(a)} < {word_text(b)}"
+            )
+        case Membership(a, members):
+            return " | ".join(f"({a} == {word_text(member)})" for member in members)
+        case Chain(bits, operators):
+            names = [f"{'~' * no}{name}{f'[{place}]' if place >= 0 else ''}" for no, name, place in bits]
+            opened = "".join(f"{name} {op} (" for name, op in zip(names[:-1], operators, strict=True))
+            return f"{opened}{names[-1]}{')' * len(operators)}"
+        case Inverted(name):
+            return f"~{name}"
+        case Slice(high, low):
+            return f"x[{high}:{low}]"
+
+
+def _operand(operand: Operand) -> str:
+    word, more, sign = operand
+    if not more:
+        return word_text(word)
+    return f"{{{{{more}{{{word}[{sign}]}}}}, {word}}}" if sign >= 0 else f"{{{more}'d0, {word}}}"
