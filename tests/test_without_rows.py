@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from contract.kind import hard_rows
 from contract.kinds import KINDS
+from forestc.passes.quantize.quantize import Quantize
 from models import trained
 from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier, VotingRegressor
@@ -22,7 +23,6 @@ from forestc.commands.compile import quantize
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
 from forestc.passes.pipeline import run_passes
-from forestc.passes.quantize.quantize import Quantize
 from forestc.report.tables import compile_tables
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows

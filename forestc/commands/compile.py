@@ -66,6 +66,7 @@ from forestc.netlist.ir import Netlist
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import takes
 from forestc.options.stream import StreamOptions
+from forestc.passes import renamed_passes
 from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
 from forestc.report.markdown import compile_report
@@ -318,7 +319,7 @@ def _run_passes(read: _Read, wanted: Request) -> _Passed:
     noted = [step.report["note"] for step in steps if "note" in step.report]
     instead = wanted.named is not None and wanted.level is not None
     replaced = [f"the passes that were named run instead of those of -O{wanted.level}"] * instead
-    notes = (*read.notes, *replaced, *ground.plan.notes, *leaves, *noted)
+    notes = (*read.notes, *replaced, *renamed_passes(wanted.options.passes), *ground.plan.notes, *leaves, *noted)
     rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
     return _Passed(forest, tuple(steps), ground, rows, notes)
 

@@ -13,7 +13,7 @@ from forestc.compilation.request import Request
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
-from forestc.passes.quantize.formats import comparator_bits
+from forestc.passes.word_formats import comparator_bits
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ class ConditionTable:
 def table_of(forest: Forest) -> ConditionTable:
     """The distinct conditions of a forest. Time O(nodes * log(nodes)), in whole arrays but for sets."""
     inner = [tree.inner for tree in forest.trees]
-    dtype = np.int64 if forest.quantized else np.float64
+    dtype = np.int64 if forest.on_words else np.float64
 
     def joined(name: str, kind: Any) -> NDArray[Any]:
         arrays = [getattr(tree, name)[nodes] for tree, nodes in zip(forest.trees, inner, strict=True)]

@@ -49,9 +49,9 @@ def verify(forest: Forest) -> None:
         if len(set(feature.labels)) != len(feature.labels):
             twice = next(label for label in feature.labels if feature.labels.count(label) > 1)
             raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}")
-        if not isinstance(feature.number, Category) and forest.quantized == isinstance(feature.number, Float):
-            state = "quantized" if forest.quantized else "float"
-            raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
+        if not isinstance(feature.number, Category) and forest.on_words == isinstance(feature.number, Float):
+            state = "words" if forest.on_words else "floats"
+            raise ModelError(f"a forest of {state} has a feature of type {feature.number}", where=f"feature {index}")
     held = set(forest.carried)
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
         raise ModelError("the columns that rows hold are not those that features read", where=f"{len(held)} columns")
@@ -171,7 +171,7 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 
 class _Columns(NamedTuple):
     """Arrays (features + 1,) with an entry for each feature, and one more for leaves. low, high: words; empty arrays
-    before quantization."""
+    for floats."""
 
     single: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
@@ -182,7 +182,7 @@ class _Columns(NamedTuple):
     @staticmethod
     def of(forest: Forest) -> _Columns:
         features = forest.features
-        spans = [word_range(f.number, f.missing) for f in features] if forest.quantized else []
+        spans = [word_range(f.number, f.missing) for f in features] if forest.on_words else []
         return _Columns(
             np.array([FLOAT32 in (f.number, f.raw) for f in features] + [False]),
             np.array([isinstance(f.number, Category) for f in features] + [False]),
@@ -202,14 +202,15 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
         return ModelError(what, where=f"tree {index}, node {int(tree.ids[node])}{name}", do=do)
 
     leaf = tree.left == LEAF
-    values, dtype = tree.values, np.dtype(np.int64 if forest.quantized else np.float64)
+    values = tree.values
+    word, number = (np.dtype(np.int64 if whole else np.float64) for whole in (forest.on_words, forest.quantized))
     if values.ndim != 2 or values.shape[1] != len(tree.outputs):
         raise ModelError(
             f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf",
             where=f"tree {index}",
         )
-    if values.dtype != dtype or tree.threshold.dtype != dtype:
-        raise ModelError(f"thresholds and leaf values are not {dtype}", where=f"tree {index}")
+    if values.dtype != number or tree.threshold.dtype != word:
+        raise ModelError(f"thresholds are not {word}, or leaf values not {number}", where=f"tree {index}")
     if not tree.outputs or len(set(tree.outputs)) != len(tree.outputs):
         raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=f"tree {index}")
     if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
@@ -224,10 +225,10 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
     inner = ~leaf
     if (bad := np.flatnonzero(inner & ((tree.feature < 0) | (tree.feature >= len(forest.features))))).size:
         raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
-    if not forest.quantized and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
+    if not forest.on_words and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
         raise fail(bad, "the threshold is not a number (NaN)")
     single, categorical = columns.single, columns.categorical
-    if not forest.quantized and single.any():
+    if not forest.on_words and single.any():
         off = inner & single[tree.feature] & (tree.set_index == NO_SET) & ~_are_float32(tree.threshold)
         if (bad := np.flatnonzero(off)).size:
             raise fail(bad, f"threshold {float(tree.threshold[bad[0]])!r} is not a float32, as its feature is", NEXT)
@@ -240,11 +241,11 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
     for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
         whole = all(issubclass(kind, int) for kind in set(map(type, members)))
-        if (isinstance(number, Category) or forest.quantized) and not whole:
+        if (isinstance(number, Category) or forest.on_words) and not whole:
             raise fail(np.array([node]), "the set holds a number that is not whole")
         if isinstance(number, Category):
             lowest, highest = 0, number.count
-        elif forest.quantized:
+        elif forest.on_words:
             span = word_range(number, forest.features[tree.feature[node]].missing)
             lowest, highest = span.low, span.high + 1
         else:
@@ -256,7 +257,7 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
     all_take = bool(columns.missing[:-1].all())
     if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~columns.missing[tree.feature])).size:
         raise fail(bad, "sends missing values left, but the feature is never missing")
-    if forest.quantized:
+    if forest.on_words:
         # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
         # thresholds beyond these.
         low, high = columns.low[tree.feature], columns.high[tree.feature]

@@ -111,7 +111,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
     """The logic without the registers, which `pipelined` adds. With latency > 0 it has in_valid and out_valid."""
     if not forest.quantized:
-        raise ModelError("only a quantized forest becomes logic", do="run the quantize pass first")
+        raise ModelError("only a quantized forest becomes logic", do="run quantize-inputs and round-leaves first")
     wanted = options.outputs
     if wanted == "auto":
         wanted = "label" if forest.decides else "scores"
@@ -162,7 +162,7 @@ def feature_word(forest: Forest, index: int) -> WordType:
         case Category():
             return width_for(0, word_range(feature.number, feature.missing).top)
         case Float():
-            raise ModelError("a float feature has no word", do="run the quantize pass first")
+            raise ModelError("a float feature has no word", do="run quantize-inputs first")
 
 
 class _Lowering:

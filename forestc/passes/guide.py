@@ -14,6 +14,7 @@ from typing import Any
 
 from forestc.errors import OptionError, known_names
 from forestc.passes.base import Pass
+from forestc.passes.former import BECAME
 
 _ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")  # several options may share a meaning
 
@@ -21,6 +22,9 @@ _ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")  # several options may share a mea
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
     """One pass as a dict: name, for, promises, and options, each with name, type, default and meaning. Raises
     OptionError for an unknown pass."""
+    if name in BECAME:
+        now = BECAME[name]
+        raise OptionError(f"{name} became {', '.join(now)}", do=f"see forestc passes {now[0]} and the like")
     if name not in table:
         raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
     kind = table[name]

@@ -46,6 +46,7 @@ def whole(low: int, high: int | None = None, do: str = "") -> Rule:
 
 
 SHARE = Rule(lambda value: is_number(value) and 0 <= value <= 1, "use a share from 0 to 1")
+CHANGE = SHARE.or_("auto", do="use auto or a share from 0 to 1")
 TOLERANCE = Rule(
     lambda value: is_number(value) and (0 <= value <= MOST_TOLERANCE or value == math.inf),
     f"use a share up to {MOST_TOLERANCE:g}: 0.01 is one point (inf: any loss)",

@@ -29,7 +29,7 @@ from forestc.forest.evaluate import Evaluation, missing_words, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
 from forestc.passes.judge import Loss
-from forestc.passes.quantize.exact_leaves import bound_text, margins
+from forestc.passes.margins import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import LargestError
 from forestc.rows.encode import encode
@@ -38,13 +38,16 @@ from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
+CHANGE = 0.01  # share of the range of scores by which those of a regression may change
 NAMED_ROWS = 10  # rows whose numbers an error or report lists; of more, these and "..."
 
 
 class Promise:
-    """The base of all promises, which are frozen dataclasses. guarantee: its kind."""
+    """The base of all promises, which are frozen dataclasses. guarantee: its kind. words_too: whether the pass that
+    rounds leaves answers for the words as well, so that the check compares with the forest of floats."""
 
     guarantee: ClassVar[Guarantee]
+    words_too: ClassVar[bool] = False
 
     def text(self) -> str:
         """The promise in few words, for tables and the manifest."""
@@ -123,6 +126,16 @@ class Change:
         if not self.rows:
             return 0.0
         return self.changed / self.rows if self.before.decides else self.error / score_range(self.low, self.high)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """For reports."""
+        return {"decisions_changed": self.changed} if self.before.decides else {"largest_error": self.share}
+
+
+def most_change(change: float | str, forest: Forest) -> float:
+    """The option `change` of a pass as a number; auto: no decision, 0.01 of a regression's range."""
+    return (0.0 if forest.decides else CHANGE) if change == "auto" else float(change)
 
 
 class _Changes(PromiseCheck[P]):
@@ -263,21 +276,15 @@ class _SameDecisionsCheck(PromiseCheck[SameDecisions]):
 @dataclass(frozen=True, eq=False)
 class KeepsPaths(Promise):
     """No path of the given rows changes, and so no decision. drawn: (trees, rows) how often each tree was trained on
-    each row; then only the paths of a tree's own rows are kept. decisions: False if leaves change, which is promised
-    apart."""
+    each row; then only the paths of a tree's own rows are kept."""
 
     drawn: NDArray[np.uint8] | None = None
-    decisions: bool = True
     guarantee: ClassVar[Guarantee] = "exact-on-data"
 
     def text(self) -> str:
-        if not self.decisions:
-            return "paths of the rows kept"
         return "exact-on-data (paths)" if self.drawn is None else "exact-on-data (paths of each tree's own rows)"
 
     def meaning(self) -> str:
-        if not self.decisions:
-            return "no path of the given rows changes"
         if self.drawn is None:
             return "no path of the given rows changes, so no decision of them does"
         return "no path of the rows that a tree was trained on changes in that tree"
@@ -309,7 +316,7 @@ class _PathsCheck(_LeavesCheck[KeepsPaths]):
         self.drawn = promise.drawn
 
     def verdict(self) -> dict[str, Any]:
-        if self.promise.decisions and self.drawn is None:
+        if self.drawn is None:
             self.no_decision_changed()
         return {}
 
@@ -376,6 +383,7 @@ class FewChanges(Promise):
     share of the range of scores."""
 
     most: float
+    words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def meaning(self) -> str:
@@ -402,6 +410,7 @@ class ScoresWithin(Promise):
     """Values after the link change by at most this on the given rows (`LargestError`). Promised beside others."""
 
     most: float
+    words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def text(self) -> str:

@@ -31,7 +31,7 @@ from forestc.forest.ir import Aggregate, Combine, Decision, LinkKind
 from forestc.forest.text import _HEADER, parse_forest, print_forest
 from forestc.frontends.kinds import FOLDERS, KINDS
 from forestc.passes import PASSES
-from forestc.passes.quantize.rounding import refuse_sums
+from forestc.passes.round_leaves.rounding import refuse_sums
 from forestc.rows.encode import evaluate
 from forestc.search.levels import LEVELS, PATHS
 from forestc.training import TRAINERS

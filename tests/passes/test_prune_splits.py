@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xgboost
+from forestc.passes.quantize.quantize import Quantize
 from models import trained
 from random_forests import random_forest, troublesome_rows
 from settled_passes import run_passes
@@ -24,7 +25,6 @@ from forestc.passes.promises import Exact, KeepsDecisions
 from forestc.passes.prune_splits import ensemble, kept_rows
 from forestc.passes.prune_splits.ensemble import Ensemble, _leaves_in_order
 from forestc.passes.prune_splits.prune_splits import PruneSplits
-from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
 from forestc.search.settle import settled

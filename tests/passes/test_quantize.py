@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from example_counts import examples
+from forestc.passes.quantize.quantize import Quantize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import rows_near_thresholds, trained
@@ -20,7 +21,6 @@ from forestc.forest.numbers import Fixed, Ordered, word_range
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Within
 from forestc.passes.quantize import fit_leaves
-from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import encode, evaluate
 from forestc.search.settle import settled

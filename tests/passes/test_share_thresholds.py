@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from example_counts import examples
+from forestc.passes.quantize.quantize import Quantize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import trained
@@ -23,12 +24,11 @@ from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge, Loss
+from forestc.passes.observation import Observe, columns_of
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
-from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.share_thresholds import threshold_search
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
-from forestc.passes.share_thresholds.observation import Observe, columns_of
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.share_thresholds.threshold_search import Search, side_difference
 from forestc.rows.accuracy import Accuracy

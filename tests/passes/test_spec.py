@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from forestc.passes.quantize.quantize import Quantize
 
 from forestc.errors import OptionError
 from forestc.passes import PASSES, passes_from
 from forestc.passes.base import Pass, parse_passes, print_pass
-from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.simplify import Simplify
 
 

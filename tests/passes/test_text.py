@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from forestc.passes.quantize.quantize import Quantize
 
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.judge import Judge
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
-from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows

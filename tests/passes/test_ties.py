@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tie_models
 from example_counts import examples
+from forestc.passes.quantize.quantize import Quantize
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from thinned import thinned
@@ -25,10 +26,9 @@ from forestc.passes.base import PassResult
 from forestc.passes.combinations import leaf_combinations
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, KeepsAllButTies
-from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, whole_votes
-from forestc.passes.quantize.quantize import Quantize
-from forestc.passes.quantize.rounding import on_steps
-from forestc.passes.quantize.ties import near_margin, settled, tied_combinations
+from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, whole_votes
+from forestc.passes.round_leaves.rounding import on_steps
+from forestc.passes.round_leaves.ties import near_margin, settled, tied_combinations
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell

@@ -20,7 +20,7 @@ import forestc
 from forestc import load
 from forestc.errors import OptionError, RowsError, ToolError
 from forestc.passes.judge import Judge
-from forestc.passes.share_thresholds.observation import Observe
+from forestc.passes.observation import Observe
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.batches import FitAndHeldOut, reduce_rows
 from forestc.rows.cluster import ClusterRows, on_cluster

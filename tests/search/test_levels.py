@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from forestc.passes.quantize.quantize import Quantize
 from models import trained
 from settled_passes import run_passes
 from sklearn.base import clone
@@ -25,7 +26,6 @@ from forestc.passes.base import parse_passes, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.promises import EveryPath, Within
 from forestc.passes.prune_splits.prune_splits import PruneSplits
-from forestc.passes.quantize.quantize import Quantize
 from forestc.report.tables import level_tables
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate

@@ -66,7 +66,7 @@ _RULES = {
 
 @dataclass(frozen=True)
 class ExtractRules(AtGivenSettings):
-    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After quantize.
+    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
 

@@ -24,12 +24,12 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
+from forestc.passes.fit_leaves.fit_leaves import outputs_follow
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, as_given
 from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
-from forestc.passes.quantize.fit_leaves import outputs_follow
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
@@ -59,7 +59,7 @@ _RULES = {
 
 @dataclass(frozen=True)
 class PruneSplits(AtGivenSettings):
-    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After quantize.
+    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
     within it, as all splits then stay. With keep=decisions exact-on-data.

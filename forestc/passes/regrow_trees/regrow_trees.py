@@ -70,7 +70,7 @@ _RULES = {
 
 @dataclass(frozen=True)
 class RegrowTrees(AtGivenSettings):
-    """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After quantize.
+    """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
     within it, as the forest then stays.

@@ -25,13 +25,13 @@ from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
+from forestc.passes.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.option_rules import DEFAULT_TOLERANCE, TOLERANCE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
-from forestc.passes.quantize.formats import choose, comparator_bits
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
-from forestc.passes.share_thresholds.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.share_thresholds.path_change import widened
 from forestc.passes.share_thresholds.threshold_search import Search
+from forestc.passes.word_formats import choose, comparator_bits
 from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
 
@@ -128,8 +128,8 @@ class ShareThresholds:
         rows=per-tree gets other rows than the training rows. Time O(rows * trees * depth + nodes log nodes);
         path_change goes through the rows 8 or 16 times.
         """
-        if forest.quantized:
-            raise OptionError("share-thresholds works on floats", do="put it before quantize")
+        if forest.on_words:
+            raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, judge)
         assert rows is not None
         drawn = drawn_rows(forest, rows) if self.rows == "per-tree" else None

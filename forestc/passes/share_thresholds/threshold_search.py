@@ -19,7 +19,7 @@ from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import FloatArray
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.share_thresholds.observation import Observe, columns_of, finite_nodes
+from forestc.passes.observation import Observe, columns_of, finite_nodes
 from forestc.rows.accuracy import answers_of
 from forestc.rows.batches import Batch, Rows, reduce_rows
 
