@@ -58,8 +58,8 @@ def choice(material, way):
     if known:
         return known[-1]
     start = starts(material.space)[4]
-    before = {key: value for key, value in start.items() if key.startswith(("share-thresholds", "quantize"))}
-    return before | {"quantize.leaf_bits": 4, "quantize.fit": False, SHRINK: way}
+    before = {key: value for key, value in start.items() if key.startswith(("share-thresholds", "quantize-inputs"))}
+    return before | {"round-leaves.leaf_bits": 4, SHRINK: way}
 
 
 def files(folder):

@@ -111,9 +111,9 @@ def test_what_ran_is_written_down(job):
     forest, rows = job
     from forestc.passes import passes_from
 
-    result, steps = run_passes(forest, passes_from("simplify,quantize{leaf_bits=4}"), rows)
-    assert result.provenance.passes == ("simplify", "quantize{leaf_bits=4}")
-    assert [step.guarantee for step in steps] == ["exact", "exact-on-data"]
+    result, steps = run_passes(forest, passes_from("simplify,round-leaves{leaf_bits=4}"), rows)
+    assert result.provenance.passes == ("simplify", "quantize-inputs", "round-leaves{leaf_bits=4}")
+    assert [step.guarantee for step in steps] == ["exact", "exact-on-data", "exact-on-data"]
     assert all(step.inputs_checked >= len(rows.X) for step in steps)
 
 

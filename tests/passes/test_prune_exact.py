@@ -405,7 +405,7 @@ def test_options_are_refused(options, message):
 
 def test_models_are_refused():
     float_forest = random_forest(1, False, "binary")
-    with pytest.raises(ModelError, match="works on integer forests; put quantize before it"):
+    with pytest.raises(ModelError, match="works on integer forests; put quantize-inputs,round-leaves before it"):
         PruneExact().run(float_forest, None)
     for kind in ("regression", "vote", "each"):
         with pytest.raises(OptionError, match="decides on one class"):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xgboost
-from forestc.passes.quantize.quantize import Quantize
+from former_quantize import integers
 from models import trained
 from random_forests import random_forest, troublesome_rows
 from settled_passes import run_passes
@@ -97,7 +97,7 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
 
 def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
     model, X, y = trained("xgboost-binary")
-    forest = Quantize().run(load(model), ArrayRows(X, y)).forest
+    forest = integers(load(model), ArrayRows(X, y))
     result = settled(PruneSplits(keep="decisions", price=0, leaf_bits="same"), forest, ArrayRows(X, y))
     assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
     assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
@@ -278,7 +278,7 @@ def test_what_is_refused(options, rows, error):
     model, X, y = trained("xgboost-binary")
     forest = load(model)
     if rows != "float":
-        forest = Quantize().run(forest, ArrayRows(X, y)).forest
+        forest = integers(forest, ArrayRows(X, y))
     with pytest.raises(error):
         settled(PruneSplits(**options), forest, None if rows is None else ArrayRows(X, y))
 

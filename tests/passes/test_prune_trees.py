@@ -245,7 +245,7 @@ def test_what_is_refused():
         settled(PruneTrees(), forest, rows)
     with pytest.raises(OptionError, match="needs rows"):
         settled(PruneTrees(), forest, None, judge)
-    with pytest.raises(ModelError, match="put quantize before it"):
+    with pytest.raises(ModelError, match="put quantize-inputs,round-leaves before it"):
         settled(PruneTrees(), judge.model, rows, judge)
     several, regression = case("forest-multi"), case("boosting-regression")
     for kind, option in ((several, {"tau": 0.1}), (regression, {"seconds": 1}), (several, {"weights": [1, 0, 1, 0]})):

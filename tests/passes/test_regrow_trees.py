@@ -133,7 +133,7 @@ def test_refusals():
         RegrowTrees().refuse(forest, None, None)
     with pytest.raises(OptionError, match="needs held-out rows"):
         run_passes(forest, passes_from("quantize,regrow-trees"), rows)
-    with pytest.raises(ModelError, match="put quantize before it"):
+    with pytest.raises(ModelError, match="put quantize-inputs,round-leaves before it"):
         run_passes(forest, passes_from("regrow-trees,quantize"), *FitAndHeldOut.every(rows, 3))
     wrong = ("trees=0", "price=-1", "leaf_bits=9", "learn=both", "cost=xc7", "depth=7", "noise=2", "noise=0.1,copies=0")
     for bad in wrong:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from example_counts import examples
-from forestc.passes.quantize.quantize import Quantize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import trained
@@ -27,6 +26,7 @@ from forestc.passes.judge import Judge, Loss
 from forestc.passes.observation import Observe, columns_of
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.share_thresholds import threshold_search
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
@@ -105,7 +105,7 @@ def test_floats_and_rows_are_needed():
     with pytest.raises(OptionError, match="needs rows"):
         ShareThresholds().run(forest, None)
     with pytest.raises(OptionError, match="before quantize"):
-        ShareThresholds().run(Quantize().run(forest, ArrayRows(X)).forest, ArrayRows(X))
+        ShareThresholds().run(QuantizeInputs().run(forest, ArrayRows(X)).forest, ArrayRows(X))
 
 
 def test_the_fewest_digits_take_no_more_comparators():
@@ -201,7 +201,7 @@ def test_clusters_of_thresholds():
     new = np.concatenate([tree.threshold for tree in result.forest.trees])
     centers, of = kmeans_line(task.trees.threshold[task.plain[0]], 3)
     assert np.array_equal(new[task.plain[0]], centers.astype(np.float32)[of])
-    quantized = Quantize().run(result.forest, ArrayRows(X)).forest
+    quantized = QuantizeInputs().run(result.forest, ArrayRows(X)).forest
     assert result.report["input_bits"][1] == sum(feature.number.bits for feature in quantized.features)
 
 
@@ -321,7 +321,7 @@ def test_rows_held_out_are_not_looked_at():
     forest = load(model)
     other = X.copy()
     other[4::5] = X[:1]  # every fifth row is another
-    for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), ShareThresholds(budget=150), Quantize()):
+    for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), ShareThresholds(budget=150), QuantizeInputs()):
         same = [judged(step, forest, FitAndHeldOut.every(ArrayRows(of), 5)).forest for of in (X, other)]
         assert np.array_equal(same[0].trees[3].threshold, same[1].trees[3].threshold)
 
@@ -466,7 +466,7 @@ def test_a_forest_without_conditions_goes_through_all_passes(tmp_path):
     model = RandomForestClassifier(3, min_samples_leaf=15, random_state=0).fit(X, y)
     passes = "simplify,share-thresholds,share-thresholds{kmeans=2},quantize,prune-splits{keep=decisions},simplify"
     for chosen in (
-        "quantize{fit=true}",
+        "fit-leaves",
         "share-thresholds{rows=per-tree},share-thresholds{tolerance=0.1},quantize",
         passes,
     ):
