@@ -220,7 +220,7 @@ def _engine(folder: Path, changed: Copy) -> None:
 
 def _compile_for_engine(folder: Path, changed: Copy) -> None:
     model, rows = folder / "engine/compiled/model.forest", np.array(ANSWERS["engine"]["rows"])
-    forestc.compile(model, rows, folder / "made", targets="engine", engine=folder / "engine/engine", passes="quantize")
+    forestc.compile(model, rows, folder / "made", targets="engine", engine=folder / "engine/engine", passes="none")
     _engine(folder, changed)
 
 

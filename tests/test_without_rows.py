@@ -89,7 +89,7 @@ def test_engines_and_check_without_rows(kind, tmp_path):
 def test_trees_grown_to_the_end_are_decided_exactly(tmp_path):
     done = forestc.compile(iris(), None, tmp_path / "out", name="m")
     assert done.agreement.agreement == 1 and done.agreement.model is None
-    assert done.steps[1].promise == "exact" and done.steps[1].report["leaf_bits"] == 1
+    assert done.steps[2].promise == "exact" and done.steps[2].report["leaf_bits"] == 1
     assert "no rows and no ranges" in done.figures["notes"][0] and "exact" in done.figures["notes"][-1]
     report = (tmp_path / "out/report.md").read_text()
     assert "the model's own thresholds" in report and "leaves hold the model's own values" in report
@@ -113,7 +113,7 @@ def test_ranges_make_words_small_and_stay_exact(tmp_path):
         assert output["rows"]["file"] == "ranges.csv" and output["rows"]["ranges"]["d"]["step"] == 1
         numbers = {f.name: f.number for f in done.design.forest.features}
         assert numbers["d"].fraction == 0 and numbers["d"].bits <= 5 and numbers["b"].bits < numbers["a"].bits
-        assert "in the ranges" in done.steps[1].promise
+        assert "in the ranges" in done.steps[2].promise
         random = np.random.default_rng(0)
         X = random.random((20000, 4)) * 10
         X[:, 1], X[:, 3] = 0.1 + random.integers(0, 100, 20000) * 0.1, random.integers(0, 26, 20000)

@@ -99,7 +99,7 @@ def small_forests():
         ):
             model.fit(X[:, :3], y)
             forest, _ = run_passes(
-                load(model), passes_from("simplify,quantize{leaf_bits=4,change=1}"), ArrayRows(X[:, :3])
+                load(model), passes_from("simplify,round-leaves{leaf_bits=4,change=1}"), ArrayRows(X[:, :3])
             )
             inputs = all_inputs(forest)
             assert inputs is not None
@@ -156,7 +156,7 @@ def test_larger_results_are_proved_by_the_other_engine(kind):
     X, y = load_wine(return_X_y=True) if kind == "xgboost" else load_iris(return_X_y=True)
     forest = RandomForestClassifier(10, max_depth=6, random_state=0)
     model = XGBClassifier(n_estimators=6, max_depth=3) if kind == "xgboost" else forest
-    forest, _ = run_passes(load(model.fit(X, y)), passes_from("simplify,quantize"), ArrayRows(X))
+    forest, _ = run_passes(load(model.fit(X, y)), passes_from("simplify,round-leaves"), ArrayRows(X))
     result = PruneExact().run(forest, ArrayRows(X))
     assert result.forest.n_nodes < forest.n_nodes
     assert other_engine_proves(forest, result.forest) == "same"
@@ -244,7 +244,7 @@ def test_a_margin_allows_more(margin):
         plain, wide = PruneExact().run(forest, None), PruneExact(margin=margin).run(forest, None)
         assert wrong_inputs(forest, wide.forest, inputs, margin) == 0, name
         more += wide.forest.n_nodes < plain.forest.n_nodes
-        run_passes(forest, passes_from(f"quantize,prune-exact{{margin={margin}}}")[1:], None)
+        run_passes(forest, passes_from(f"round-leaves,prune-exact{{margin={margin}}}")[2:], None)
     assert more > 1
 
 
@@ -312,7 +312,7 @@ def test_a_changed_decision_outside_the_ranges_is_no_broken_promise_and_inside_i
 def test_limits_are_reported_and_what_was_proved_stays():
     X, y = load_breast_cancer(return_X_y=True)
     forest, _ = run_passes(
-        load(RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)), passes_from("quantize"), ArrayRows(X)
+        load(RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)), passes_from("none"), ArrayRows(X)
     )
     short = PruneExact(effort=1).run(forest, ArrayRows(X))
     output = short.report["proof"]
@@ -339,7 +339,7 @@ class Clock:
 def test_the_choice_of_trees_gets_its_share_of_the_time_and_nodes_the_rest(monkeypatch):
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y)
-    forest, _ = run_passes(load(model), passes_from("quantize"), ArrayRows(X))
+    forest, _ = run_passes(load(model), passes_from("none"), ArrayRows(X))
     clock = Clock()
     monkeypatch.setattr(working, "time", clock)
     asked = []
@@ -381,7 +381,7 @@ def test_ranges_of_a_forest_without_features(missing):
     if missing:
         X[3] = np.nan
     source = load(DecisionTreeClassifier(max_depth=1).fit(X, np.zeros(20, dtype=int)))
-    forest, _ = run_passes(source, passes_from("simplify,quantize"), ArrayRows(X))
+    forest, _ = run_passes(source, passes_from("simplify,round-leaves"), ArrayRows(X))
     assert not forest.features
     result = PruneExact(within="ranges").run(forest, ArrayRows(X))
     assert result.forest is forest and result.promises == (Exact(),)
@@ -430,14 +430,14 @@ def test_models_are_refused():
 def test_a_model_is_refused_before_any_pass_runs(tmp_path):
     model, X, _ = trained("forest-regression")
     with pytest.raises(OptionError, match="prune-exact needs a model that decides"):
-        forestc.compile(model, X, tmp_path / "out", passes="quantize,prune-exact")
+        forestc.compile(model, X, tmp_path / "out", passes="round-leaves,prune-exact")
 
 
 def test_compiled_folder(tmp_path):
     X, y = load_iris(return_X_y=True)
     model = XGBClassifier(n_estimators=8, max_depth=3, random_state=0).fit(X, y)
-    done = forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-exact,simplify")
-    figures = done.figures["passes"][2]
+    done = forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,round-leaves,prune-exact,simplify")
+    figures = done.figures["passes"][3]
     assert figures["proof"]["state"] == "proved" and figures["change"] == 0
     assert figures["trees"][1] < figures["trees"][0]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

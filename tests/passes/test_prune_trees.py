@@ -48,7 +48,7 @@ def case(kind):
     fit, held = order[: len(X) // 2], order[len(X) // 2 :]
     source = load(model.fit(X[fit].astype(np.float32), y[fit]))
     rows, held_out = (ArrayRows(X[part].astype(np.float32).astype(np.float64), y[part]) for part in (fit, held))
-    forest = run_passes(source, passes_from("simplify,quantize{leaf_bits=8,change=1}"), rows)[0]
+    forest = run_passes(source, passes_from("simplify,round-leaves{leaf_bits=8,change=1}"), rows)[0]
     return forest, rows, Judge(source, held_out)
 
 

@@ -89,7 +89,7 @@ def test_rows_are_needed_to_choose():
 
 
 def test_change_counts_words_and_leaves_together():
-    model, X, _ = trained("forest-multi")
+    model, X, _ = trained("xgboost-multi")
     forest, words = load(model), QuantizeInputs(input_bits=2, change=1.0)
     after, (_, step) = run_passes(forest, [words, RoundLeaves(leaf_bits=2, change=1.0)], ArrayRows(X))
     both = (evaluate(forest, X).index != evaluate(after, X).index).mean()

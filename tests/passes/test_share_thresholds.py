@@ -66,9 +66,9 @@ def test_conditions_are_shared(kind):
 
 def test_it_runs_in_the_pipeline(tmp_path):
     model, X, y = trained("xgboost-binary")
-    plain = forestc.compile(model, X, tmp_path / "plain", label=y, passes="simplify,quantize,simplify")
+    plain = forestc.compile(model, X, tmp_path / "plain", label=y, passes="simplify,round-leaves,simplify")
     shared = forestc.compile(
-        model, X, tmp_path / "shared", label=y, passes="simplify,share-thresholds,quantize,simplify"
+        model, X, tmp_path / "shared", label=y, passes="simplify,share-thresholds,round-leaves,simplify"
     )
     assert shared.figures["distinct_conditions"] < plain.figures["distinct_conditions"]
     assert shared.figures["comparator_bits"] < plain.figures["comparator_bits"]
@@ -129,9 +129,9 @@ def test_each_tree_s_own_rows(kind, step):
     own = [np.bincount(samples, minlength=len(X)) for samples in model.estimators_samples_]
     assert np.array_equal(drawn, own)
     # the pipeline compares leaf by leaf
-    shared, steps = run_passes(forest, passes_from(step)[:-1], ArrayRows(X, y))
+    shared, steps = run_passes(forest, passes_from(step)[:-2], ArrayRows(X, y))
     assert steps[-1].promise == "exact-on-data (paths of each tree's own rows)"
-    _, judged = run_passes(forest, passes_from(step)[:-1], *FitAndHeldOut.every(ArrayRows(X, y), 4))
+    _, judged = run_passes(forest, passes_from(step)[:-2], *FitAndHeldOut.every(ArrayRows(X, y), 4))
     assert judged[-1].held_out["rows"] == len(X) // 4 and judged[-1].held_out["measure"] == (
         "accuracy" if forest.decides else "R squared"
     )
@@ -258,7 +258,7 @@ def test_accuracy_past_the_tolerance_is_refused(tmp_path):
         run_passes(forest, [ShareThresholds(kmeans=1)], *rows)
     done = forestc.compile(
         clone(model).fit(X[::2], y[::2]), X[::2], tmp_path / "out", label=y[::2], held_out=(X[1::2], y[1::2]),
-        passes="simplify,share-thresholds{tolerance=0.01},quantize", targets=["c"],
+        passes="simplify,share-thresholds{tolerance=0.01},round-leaves", targets=["c"],
     )  # fmt: skip
     assert done.figures["passes"][1]["held_out"]["rows"] == len(X) // 2
     assert "on the rows held out" in (tmp_path / "out/report.md").read_text()
@@ -288,7 +288,7 @@ def test_without_labels_the_model_is_the_truth():
 @pytest.mark.parametrize("option", ["exceptions=1", "path_change=0.1", "kmeans=3", "budget=9", "tolerance=0.1"])
 def test_rows_to_judge_on_are_asked_for(option, tmp_path):
     model, X, y = trained("forest-binary")
-    passes = f"share-thresholds{{{option}}},quantize"
+    passes = f"share-thresholds{{{option}}},round-leaves"
     with pytest.raises(OptionError, match=r"there are none; give rows.*held_out=FILE.*held_out=0\.2"):
         forestc.compile(model, X, tmp_path / "out", passes=passes)
     with pytest.raises(OptionError, match="no rows are held out"):
@@ -431,7 +431,7 @@ classes []
         for lossy in (ShareThresholds(budget=4, tolerance=math.inf), ShareThresholds(kmeans=1, tolerance=math.inf)):
             judged(lossy, forest, FitAndHeldOut(ArrayRows(X), ArrayRows(np.array([[1.0], [4.0], [2e30]]))))
         run_passes(
-            forest, passes_from("simplify,share-thresholds,quantize{leaf_bits=4,change=1},simplify"), ArrayRows(X)
+            forest, passes_from("simplify,share-thresholds,round-leaves{leaf_bits=4,change=1},simplify"), ArrayRows(X)
         )
 
 
@@ -439,12 +439,12 @@ def test_labels_that_judge_nothing_are_refused(tmp_path):
     model, X, y = trained("forest-regression")
     spoilt = y.astype(float)
     spoilt[7] = np.nan
-    options = {"passes": "share-thresholds{kmeans=1},quantize", "label": y}
+    options = {"passes": "share-thresholds{kmeans=1},round-leaves", "label": y}
     with pytest.raises(RowsError, match="a label is missing or infinite; the rows, row 7"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, spoilt), **options)
     with pytest.raises(OptionError, match="the held-out rows all have the same label"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)
-    options["passes"] = "share-thresholds{tolerance=0.1},quantize"
+    options["passes"] = "share-thresholds{tolerance=0.1},round-leaves"
     with pytest.raises(OptionError, match="the held-out rows all have the same label"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)
 
@@ -464,10 +464,10 @@ def test_r_squared_keeps_its_digits():
 def test_a_forest_without_conditions_goes_through_all_passes(tmp_path):
     X, y = np.arange(20.0)[:, np.newaxis], np.repeat([0, 1], [19, 1])
     model = RandomForestClassifier(3, min_samples_leaf=15, random_state=0).fit(X, y)
-    passes = "simplify,share-thresholds,share-thresholds{kmeans=2},quantize,prune-splits{keep=decisions},simplify"
+    passes = "simplify,share-thresholds,share-thresholds{kmeans=2},round-leaves,prune-splits{keep=decisions},simplify"
     for chosen in (
         "fit-leaves",
-        "share-thresholds{rows=per-tree},share-thresholds{tolerance=0.1},quantize",
+        "share-thresholds{rows=per-tree},share-thresholds{tolerance=0.1},round-leaves",
         passes,
     ):
         done = forestc.compile(model, X, tmp_path, label=y, passes=chosen, held_out=0.2, targets=("verilog", "c"))

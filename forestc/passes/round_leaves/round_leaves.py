@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from forestc.errors import ModelError, OptionError
-from forestc.forest.evaluate import decide, judged, score_range
+from forestc.forest.evaluate import judged
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, need_words, required
@@ -22,6 +22,7 @@ from forestc.passes.ladder import Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
 from forestc.passes.option_rules import CHANGE, FLAG, TOLERANCE, Rule, check_options, is_number, whole
 from forestc.passes.promises import (
+    Change,
     EveryPath,
     FewChanges,
     KeepsAllButTies,
@@ -134,47 +135,58 @@ class RoundLeaves:
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
-        searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         whole, auto = one_sum(forest), self.leaf_bits == "auto"
-        widths = range(1, searched + 1) if auto else [int(self.leaf_bits)]
-        some = [(width, leaves) for width in widths for leaves in candidates(whole, width)]
-        tried = _Tried.of(forest, rows, [leaves for _, leaves in some], values=self.scores is not None)
-        tried = replace(tried, bits=[width for width, _ in some])
-        fine = list(range(len(some)))
-        if self.scores is not None and tried.rows:
-            allowed = max(self.scores, min(tried.values))  # if scores can't be kept, the pipeline raises
-            fine = [c for c in fine if tried.values[c] <= allowed]
-        most, bits = most_change(self.change, forest), tried.bits
-        # no decision may change for fewer bits; of values a tenth of `change`, or all of it if `scores` limits errors
-        goal = 0.0 if forest.decides else most / (10 if self.scores is None else 1)
-        best = min(fine, key=lambda c: (max(tried.change[c], goal), bits[c]))
-        if auto and forest.decides and tried.changed[best] and Settling.applies(forest):
-            settling = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows)
-            tried = tried.joined(_Tried.of(forest, rows, [settling.leaves(forest, whole)[0]], self.scores is not None))
-            if not tried.changed[-1] or tried.change[best] > most:
-                best = len(tried.leaves) - 1
+        some = self._candidates(whole)
+        tried = self._measured(forest, rows, some)
+        fine = self._near(tried)
+        best = min(fine, key=lambda one: (max(one.change.share, self._goal(forest)), one.bits))
+        most = most_change(self.change, forest)
+        if auto and forest.decides and best.change.changed and Settling.applies(forest):
+            leaves, _ = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows).leaves(forest, whole)
+            (settled,) = self._measured(forest, rows, [(_bits(leaves), leaves)])
+            tried.append(settled)
+            best = settled if not settled.change.changed or best.change.share > most else best
         promise: Promise = FewChanges(most)
-        if forest.decides and tried.rows and not tried.changed[best]:
+        if forest.decides and best.change.rows and not best.change.changed:
             promise = KeepsDecisions()
-        elif auto and forest.decides and tried.change[best] > most:  # more bits can't help
-            margin = math.inf if whole.parts else 2 * with_error(whole, tried.leaves[best]).error
-            promise = KeepsAllButTies(tried.changed[best], margin)
+        elif auto and forest.decides and best.change.share > most:  # more bits can't help
+            margin = math.inf if whole.parts else 2 * with_error(whole, best.leaves).error
+            promise = KeepsAllButTies(best.change.changed, margin)
+        report: dict[str, Any] = {}
         if self.tolerance is not None:
-            limit, fewest = float(self.tolerance), best
-            if auto:
-                judge = required(judge, self)
-                within = (c for c in fine if judge.of(with_leaves(whole, tried.leaves[c])).within(limit))
-                fewest = next(within, len(tried.leaves))
-            if fewest < len(tried.leaves):
-                best, promise = fewest, Within(limit)
-        report: dict[str, Any] = {"leaf_bits": tried.bits[best], "rows": tried.rows}
-        report |= (
-            {"decisions_changed": tried.changed[best]} if forest.decides else {"largest_error": tried.change[best]}
-        )
-        if isinstance(promise, Within):
-            report["chosen_on_held_out"] = len(tried.leaves) > 1
+            fewest = self._within(whole, fine, judge) if auto else best
+            if fewest is not None:
+                best, promise = fewest, Within(float(self.tolerance))
+                report = {"chosen_on_held_out": len(tried) > 1}
+        report = {"leaf_bits": best.bits, "rows": best.change.rows, **best.change.figures, **report}
         kept = () if self.scores is None else (ScoresWithin(self.scores),)
-        return PassResult(with_leaves(whole, tried.leaves[best]), (promise, *kept), report)
+        return PassResult(with_leaves(whole, best.leaves), (promise, *kept), report)
+
+    def _candidates(self, whole: Forest) -> list[tuple[int, Leaves]]:
+        """Numbers of bits, and leaves rounded to them, from the fewest up."""
+        searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
+        widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        return [(width, leaves) for width in widths for leaves in candidates(whole, width)]
+
+    def _goal(self, forest: Forest) -> float:
+        """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values, all
+        of it if `scores` limits their error."""
+        return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
+
+    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, Leaves]]) -> list[_Tried]:
+        return _measured(forest, rows, some, values=self.scores is not None)
+
+    def _near(self, tried: list[_Tried]) -> list[_Tried]:
+        """Those that keep scores, or nearly if none does: the pipeline raises then."""
+        if self.scores is None or not tried[0].change.rows:
+            return tried[:]
+        allowed = max(self.scores, min(one.values.share for one in tried))
+        return [one for one in tried if one.values.share <= allowed]
+
+    def _within(self, whole: Forest, fine: list[_Tried], judge: Judge | None) -> _Tried | None:
+        """The first that loses no more than the tolerance; None if all lose more."""
+        limit, judge = float(self.tolerance or 0.0), required(judge, self)
+        return next((one for one in fine if judge.of(with_leaves(whole, one.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
         """Unrounded leaves where possible; else leaves that decide ties as the model does, on all combinations of paths
@@ -186,10 +198,9 @@ class RoundLeaves:
         if Settling.applies(whole) and not leaves.exact:
             leaves, every = Settling(widths, most, ranges, rows).leaves(forest, whole)
         elif whole.decides and not leaves.exact and auto:  # more bits, if near ties need them
-            some = [unseen(whole, width, width) for width in widths]
-            some += [replace(leaves, exact=False) for width in widths for leaves in candidates(whole, width)[1:]]
-            changed = _Tried.of(forest, made_rows(forest, ranges), some).changed
-            leaves = some[changed.index(min(changed))]
+            some = [(width, unseen(whole, width, width)) for width in widths]
+            some += [(width, replace(one, exact=False)) for width in widths for one in candidates(whole, width)[1:]]
+            leaves = min(_measured(forest, made_rows(forest, ranges), some), key=lambda one: one.change.changed).leaves
         result = with_leaves(whole, leaves)
         exact, error = leaves.exact, leaves.error
         if whole.parts and whole.combine.kind == "vote":
@@ -228,62 +239,36 @@ def _bits(leaves: Leaves) -> int:
 
 @dataclass(frozen=True)
 class _Tried:
-    """Integer leaves, and what each of them changes on the rows.
+    """Integer leaves of some bits, what they change on the rows, and the largest error of values after the link."""
 
-    change: share of the rows whose decision changes, or the largest error over the range of scores. changed: number of
-    these rows. values: `LargestError` after the link, if measured.
-    """
+    bits: int
+    leaves: Leaves
+    change: Change
+    values: LargestError
 
-    leaves: list[Leaves]
-    bits: list[int]
-    change: list[float]
-    changed: list[int]
-    values: list[float]
-    rows: int
 
-    @staticmethod
-    def of(forest: Forest, rows: Rows | None, leaves: list[Leaves], values: bool = False) -> _Tried:
-        """Measures all in one pass over the rows. values: also measure values after the link."""
-        whole = one_sum(forest)
-        changed, errors, total_rows = [0] * len(leaves), [0.0] * len(leaves), 0
-        low, high = math.inf, -math.inf
-        finished = [with_leaves(whole, one) for one in leaves] if whole.parts or values else []
-        moved = [LargestError(forest, largest) for largest in finished]
-        for batch in rows.batches() if rows is not None else ():
-            words = encode(forest, batch.X)
-            truth = evaluate_quickly(forest, words)
-            nodes = list(nodes_reached(whole, words).T)
-            reached = [tree.leaf[node] for tree, node in zip(whole.trees, nodes, strict=True)]
-            total_rows += len(words)
-            low, high = min(low, float(truth.scores.min())), max(high, float(truth.scores.max()))
-            for place, one in enumerate(leaves):
-                scores = np.tile(one.bias, (len(words), 1))
-                for tree_values, outputs, leaf in zip(one.values, one.outputs, reached, strict=True):
-                    scores[:, list(outputs)] += tree_values[leaf]
-                answer = judged(finished[place], truth.leaves, scores) if finished else None
-                if values and answer is not None:
-                    moved[place].add(truth.values, answer.values)
-                total = scores if answer is None or not one.parts else answer.scores
-                if not forest.decides:
-                    errors[place] = max(errors[place], float(np.abs(total * one.scale - truth.scores).max()))
-                    continue
-                index = answer.index if answer is not None and one.parts else decide(one.decision, scores, scores)
-                differs = index.reshape(len(words), -1) != truth.index.reshape(len(words), -1)
-                changed[place] += int(differs.any(axis=1).sum())
-        spread = score_range(low, high) if total_rows else math.nan
-        shares = [count / (total_rows or math.nan) for count in changed]
-        change = shares if forest.decides else [error / spread for error in errors]
-        return _Tried(
-            leaves, [_bits(one) for one in leaves], change, changed, [each.share for each in moved], total_rows
-        )
-
-    def joined(self, other: _Tried) -> _Tried:
-        """These and others, measured on the same rows."""
-        return _Tried(
-            self.leaves + other.leaves,
-            self.bits + other.bits,
-            self.change + other.change,
-            self.changed + other.changed,
-            self.values + other.values,
-            self.rows,
-        )
+def _measured(
+    forest: Forest, rows: Rows | None, some: list[tuple[int, Leaves]], *, values: bool = False
+) -> list[_Tried]:
+    """Measures all in one pass over the rows. some: numbers of bits, and leaves of so many. values: also measure values
+    after the link."""
+    whole = one_sum(forest)
+    after = [with_leaves(whole, leaves) for _, leaves in some]
+    tried = [
+        _Tried(bits, leaves, Change(forest, result), LargestError(forest, result))
+        for (bits, leaves), result in zip(some, after, strict=True)
+    ]
+    for batch in rows.batches() if rows is not None else ():
+        words = encode(forest, batch.X)
+        truth = evaluate_quickly(forest, words)
+        nodes = list(nodes_reached(whole, words).T)
+        reached = [tree.leaf[node] for tree, node in zip(whole.trees, nodes, strict=True)]
+        for result, one in zip(after, tried, strict=True):
+            scores = np.tile(result.bias, (len(words), 1))
+            for tree, leaf in zip(result.trees, reached, strict=True):
+                scores[:, list(tree.outputs)] += tree.values[leaf]
+            answer = judged(result, truth.leaves, scores)
+            one.change.add(truth, answer)
+            if values:
+                one.values.add(truth.values, answer.values)
+    return tried
