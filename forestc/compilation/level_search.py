@@ -17,12 +17,13 @@ from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge, Loss
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
 from forestc.rows.ranges import have_rows
-from forestc.search.cross_validation import Fold
-from forestc.search.levels import DEFAULT_LEVEL, SEARCHING, Plan, plan, searched, searches
+from forestc.search.cross_validation import Fold, Folds
+from forestc.search.levels import DEFAULT_EFFORT, DEFAULT_LEVEL, SEARCHING, Plan, SearchTerms, plan, searched, searches
 from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
 from forestc.search.sizes import size_of
@@ -114,8 +115,7 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
     if held_out is not None:
         progress("looking for held-out rows among the given ones")
         notes = _known(fit, held_out) if share_of(given) is None else [_SET_ASIDE]
-        folds: tuple[Fold, ...] = (Fold(source, fit, Judge(source, held_out)),)
-        how, repeated = "held-out rows", None
+        folds = Folds((Fold(source, fit, Judge(source, held_out)),), "held-out rows")
     else:
         from forestc.search.folds import folds_of  # trainers, which no other level needs
 
@@ -126,13 +126,11 @@ def _ground(source: Forest, rows: Rows, wanted: Request, stop: Stop | None, firs
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return Ground(replace(planned, notes=(note,)), fit, None, None)
-        folds, how, repeated = trained.folds, f"cross-validation: {trained.how}", trained.repeated
+        folds = replace(trained, how=f"cross-validation: {trained.how}")
     size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
-    best_plan = searched(
-        level, source, fit, folds, size,
-        how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, repeated=repeated,
-        progress=progress,
-    )  # fmt: skip
+    limit = DEFAULT_TOLERANCE if wanted.tolerance is None else wanted.tolerance
+    terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
+    best_plan = searched(level, source, fit, folds, size, terms, first, progress)
     device = options.device if not options.no_synth and until == math.inf else None  # synthesis takes minutes
     if device is not None:
         from forestc.search.finalists import synthesized

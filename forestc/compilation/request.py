@@ -56,7 +56,7 @@ class Request:
         level, passes = level_number(options.level), options.passes
         check_search(level, passes, tolerance=tolerance_of(options.tolerance), effort=options.effort, keep=options.keep)
         stop = effort_of(options.effort)
-        named = None if passes is None else tuple(passes_from(passes, options.scores))
+        named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
         targets = _names(options.targets)
         if "c" not in targets and options.cpu:
             raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")

@@ -69,6 +69,16 @@ class Asked(ExploreOptions):
                     do="limit or minimize latency instead, and let your vendor's tool time the front; or give a device "
                     f"whose clock rate is known: {', '.join(known)}",
                 )
+        self._check_amounts()
+        tolerance_of(self.tolerance)
+        if self.top not in self.reachable:
+            what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
+            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")
+        if self.device and self.top in ("synthesis", "placed"):
+            need_tools(self.device, self.native)
+
+    def _check_amounts(self) -> None:
+        """Raises OptionError for numbers that are too small."""
         for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -77,12 +87,6 @@ class Asked(ExploreOptions):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
-        tolerance_of(self.tolerance)
-        if self.top not in self.reachable:
-            what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
-            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")
-        if self.device and self.top in ("synthesis", "placed"):
-            need_tools(self.device, self.native)
 
     @property
     def figures(self) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ from forestc.passes.base import Pass, PassResult, parse_passes, print_pass
 from forestc.passes.former import FORMER
 from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.rows.given import share_of
-from forestc.search.cross_validation import Fold
-from forestc.search.levels import DEFAULT_LEVEL, plan, searched, searches
+from forestc.search.cross_validation import Fold, Folds
+from forestc.search.levels import DEFAULT_LEVEL, SearchTerms, plan, searched, searches
 from forestc.search.memory import FOLDER as KEPT_FOLDER
 from forestc.search.memory import Kept, Passes, Ran
 from forestc.search.portfolio import Stop
@@ -183,13 +183,11 @@ class Bench:
             size = size_of(
                 asked.targets, asked.device, asked.cpu or "", LoweringOptions(family=family_of(asked.device or ""))
             )
-            fold_of = Fold(model, passes.rows, passes.judge)
-            stop = Stop(1, seconds, time.monotonic() + seconds)
+            folds = Folds((Fold(model, passes.rows, passes.judge),), "validation rows")
+            terms = SearchTerms(stop=Stop(1, seconds, time.monotonic() + seconds))
             first = self.results({LEVEL: DEFAULT_LEVEL}, model, fold)
             try:
-                taken = searched(
-                    level, model, passes.rows, (fold_of,), size, how="validation rows", stop=stop, first=first
-                ).passes
+                taken = searched(level, model, passes.rows, folds, size, terms, first).passes
             except LateError:
                 what = f"-O{level} judged nothing in {seconds:.0f} s, its share of the time"
                 raise OptionError(what, do="give more --seconds") from None

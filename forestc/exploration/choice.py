@@ -11,7 +11,7 @@ The rule of one standard error is that of Breiman et al., "Classification and Re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from forestc.exploration.space import LEVEL
@@ -64,38 +64,48 @@ def choice(study: Study) -> Choice | None:
 
 def _choice(study: Study, first: Trial | None) -> Choice | None:
     """The choice among the trials of a study. first: the model as it is."""
-    size, tolerance = size_goal(study.goals), study.asked.get("tolerance")
+    size = size_goal(study.goals)
     known = [trial for trial in study.front if _known(trial, size)]
     if not known:
         return None
 
-    def cost(trial: Trial) -> tuple[float, float]:
-        return size.cost(trial.figure(size.figure)), -_accuracy(trial)
-
+    cost = _cost(size)
     fitting = [trial for trial in known if study.fits(trial)]
     among = fitting or [min(known, key=cost)]
     best = max(among, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
+    taken, within = _taken(study, size, first, among, best, bool(fitting))
+    smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
+    better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
+    return Choice(size, best, taken, smaller, better, first, within, bool(fitting))
+
+
+def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
+    """The order of designs: the smallest first, of these the most accurate."""
+    return lambda trial: (size.cost(trial.figure(size.figure)), -_accuracy(trial))
+
+
+def _taken(
+    study: Study, size: Goal, first: Trial | None, among: list[Trial], best: Trial, fitting: bool
+) -> tuple[Trial, bool]:
+    """The smallest design that is accurate enough, and whether there is one; else the most accurate. among: the front,
+    of this what keeps the limits if anything does (fitting). best: the most accurate of these."""
+    tolerance, cost = study.asked.get("tolerance"), _cost(size)
     assert best.validation is not None
-    within = True
-    if tolerance is None and against_model(study):
+    if tolerance is None and not against_model(study):
+        enough = best.validation.value - best.validation.standard_error
+        return min((trial for trial in among if _accuracy(trial) >= enough), key=cost), True
+    if tolerance is None:
         beside = [t for t in study.trials if t is first and t not in among and study.kept(t) and study.fits(t)]
         candidates = [*among, *(trial for trial in beside if _known(trial, size))] if fitting else among
         least = 0.0 if first is None or first not in candidates else _lost(first)[0]
         good = [trial for trial in candidates if _lost(trial)[0] <= max(_lost(trial)[1], least)]
-        within = bool(good)
-        taken = min(good, key=cost) if good else min(candidates, key=lambda trial: (_lost(trial)[0], cost(trial)))
-    elif tolerance is None:
-        enough = best.validation.value - best.validation.standard_error
-        taken = min((trial for trial in among if _accuracy(trial) >= enough), key=cost)
+        nearest = min(candidates, key=lambda trial: (_lost(trial)[0], cost(trial)))
     else:
         more = [trial for trial in study.trials if study.kept(trial) and _known(trial, size) and study.fits(trial)]
         candidates = more if fitting else among
         good = [trial for trial in candidates if counted(trial, best) <= tolerance]
-        within = bool(good)
-        taken = min(good, key=cost) if good else min(candidates, key=lambda trial: (counted(trial, best), cost(trial)))
-    smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
-    better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
-    return Choice(size, best, taken, smaller, better, first, within, bool(fitting))
+        nearest = min(candidates, key=lambda trial: (counted(trial, best), cost(trial)))
+    return (min(good, key=cost), True) if good else (nearest, False)
 
 
 def shown(study: Study) -> list[Trial]:

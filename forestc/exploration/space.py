@@ -12,14 +12,14 @@ import numpy as np
 
 from forestc.costs.devices import DEVICES
 from forestc.costs.prices import DEFAULT_COST
-from forestc.errors import ForestcError
 from forestc.exploration.asked import Asked
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
-from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
+from forestc.passes.base import Pass, parse_passes, print_pass, refusal
 from forestc.passes.former import FORMER
 from forestc.passes.judge import Judge
+from forestc.passes.options import space_of
 from forestc.rows.batches import Rows
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 
@@ -66,7 +66,7 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
         "extract-rules",
     ):
         ways = _ways(name, shrinking)
-        for option in PASSES[name].space:
+        for option in space_of(PASSES[name]):
             when = {f"{name}.{other}": values for other, values in (option.when or {}).items()}
             if name in ("round-leaves", "fit-leaves"):
                 decides = any(parameter.name == LEAVES for parameter in parameters)
@@ -88,16 +88,9 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
 
 def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> bool:
     """Whether a pass takes models such as this one."""
-    step = PASSES[name]()
     if name == "extract-rules" and source is not None and len(source.classes) > 2:
         return False  # as at -O3: rules of many classes are far less accurate than trees, and take longest to find
-    if source is None or not isinstance(step, Refusing):
-        return True
-    try:
-        step.refuse(source, fit, judge)
-    except ForestcError:
-        return False
-    return True
+    return source is None or refusal(PASSES[name](), source, fit, judge) is None
 
 
 def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:

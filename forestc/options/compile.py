@@ -104,6 +104,9 @@ class _ModelAndHardware:
         "largest error of probabilities on the rows; of other values as a share of their range",
         "E",
     )
+    seed: int = option(
+        0, "--seed", "of what passes draw at random; pass{seed=N} sets that of one pass", least=0, recorded=False
+    )
     targets: str | Sequence[str] = option(
         ("verilog", "c"),
         "--target",

@@ -10,6 +10,7 @@ from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
 from forestc.passes.former import FORMER
+from forestc.passes.options import Seeded
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
@@ -36,14 +37,20 @@ PASSES: dict[str, type[Pass]] = {
 }
 
 
-def passes_from(named: str | Sequence[Pass], scores: float | None = None) -> list[Pass]:
+def seeded(step: Pass, seed: int) -> Pass:
+    """The pass with the seed of the run, unless it draws nothing or has a seed of its own."""
+    return replace(step, seed=seed) if seed and isinstance(step, Seeded) and not step.seed else step
+
+
+def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
     """The pipeline of a `-p` option or of a list of passes. `quantize-inputs` and `round-leaves`, which every output
     language needs, are added if they are missing, and are all that `none` stands for. scores: the option of that name
-    for each `round-leaves` without one. If the user names no passes, see `forestc.search.levels`. Raises OptionError.
+    for each `round-leaves` without one. seed: of the run, see `seeded`. If the user names no passes, see
+    `forestc.search.levels`. Raises OptionError.
     """
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
-    passes = list(named)
+    passes = [seeded(step, seed) for step in named]
     leaves = next((place for place, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
     inputs = next((place for place, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)
     if leaves is None:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError, OptionError, known_names
+from forestc.errors import ForestcError, ModelError, OptionError, known_names
 from forestc.forest.ir import Forest
-from forestc.parameters import Parameter
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Promise
 from forestc.rows.batches import Rows
@@ -30,11 +29,9 @@ class PassResult:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A frozen dataclass; its fields are its options. space: what a search may try of them; other options keep their
-    defaults."""
+    """A frozen dataclass; its fields are its options (see `forestc.passes.options`)."""
 
     name: ClassVar[str]
-    space: ClassVar[tuple[Parameter, ...]]
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """What the pass makes at the settings of its options; `forestc.search.settle` chooses open ones. rows: the rows
@@ -59,6 +56,16 @@ class Refusing(Protocol):
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """Raises the errors that `run` would raise. source: the model before all passes."""
+
+
+def refusal(step: Pass, source: Forest, rows: Rows | None, judge: Judge | None = None) -> str | None:
+    """Why a pass rejects a model or its rows; None if it does not."""
+    if isinstance(step, Refusing):
+        try:
+            step.refuse(source, rows, judge)
+        except ForestcError as error:
+            return error.what
+    return None
 
 
 class Memory(Protocol):
@@ -188,7 +195,10 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
 
 def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:
     known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
+    removed: Mapping[str, str] = getattr(kind, "removed", {})
     for key in options:
+        if key in removed:
+            raise OptionError(f"{name} no longer has the option {key!r}", do=removed[key])
         if key not in known:
             raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(known) or 'none'}")
     return kind(**options)

@@ -8,7 +8,7 @@ from typing import Any
 from forestc.errors import OptionError
 from forestc.passes.base import Former, Pass
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
-from forestc.passes.option_rules import DEFAULT_TOLERANCE
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
 

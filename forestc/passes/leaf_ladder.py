@@ -11,7 +11,7 @@ from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Loss
 from forestc.passes.ladder import Branch, Laddered, Rung, known
-from forestc.passes.option_rules import DEFAULT_TOLERANCE
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.promises import Within
 from forestc.passes.tree_costs import cost_of
 
@@ -28,8 +28,8 @@ class LeafLadder:
     """The numbers of leaf bits of a pass, ascending; if it names one, that alone.
 
     step: the pass. source: the forest that it gets. most: the numbers that are tried. rounded: returns the forest with
-    leaves rounded to so many bits, for its cost. made: returns the forest that the pass makes with so many, and its
-    figures.
+    leaves rounded to a number of bits, for its cost. made: returns the forest that the pass makes with that number, and
+    its figures.
     """
 
     step: _OfLeafBits

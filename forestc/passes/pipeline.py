@@ -188,9 +188,8 @@ class _Ran:
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
             for check in checks:
-                words = check.inside(inputs)
-                old = evaluate_quickly(self.before, words)
-                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, words[:, kept]))
+                old = evaluate_quickly(self.before, inputs)
+                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, kept]))
 
     def on_made_rows(self) -> None:
         """Checks promises for ranges on rows generated in them, beside the given rows."""

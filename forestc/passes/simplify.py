@@ -17,7 +17,6 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
-from forestc.parameters import Parameter
 from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
@@ -33,7 +32,6 @@ class Simplify:
     """
 
     name: ClassVar[str] = "simplify"
-    space: ClassVar[tuple[Parameter, ...]] = ()
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Exact. Time O(nodes * features on a path)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,6 +24,18 @@ class Fold:
     fit: Rows
     judge: Judge
     widened: float = 0.0
+
+
+@dataclass(frozen=True)
+class Folds:
+    """folds: models with the rows that they were trained on and others to judge on. how: in words. widened: standard
+    error in accuracy, added because the models differ from the given one (the folds hold it too). repeated: returns
+    folds of another deal of the rows, by its number from 1 on; None if the rows are dealt once."""
+
+    folds: tuple[Fold, ...]
+    how: str
+    widened: float = 0.0
+    repeated: Callable[[int], tuple[Fold, ...]] | None = None
 
 
 @dataclass(frozen=True)

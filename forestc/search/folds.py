@@ -9,8 +9,7 @@ by folds; stand-ins that are far from the model are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,25 +23,13 @@ from forestc.frontends import read_training
 from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows, Rows, count_rows
 from forestc.search.alike import Difference, compared
-from forestc.search.cross_validation import Fold
+from forestc.search.cross_validation import Fold, Folds
 from forestc.training.again import Original, Retrain, Way
 from forestc.training.seeds import seeded_numpy
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
 MOST_COLUMNS = 4096  # with more, models are trained on the columns that the model reads: time grows with all of them
 FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than these
-
-
-@dataclass(frozen=True)
-class Folds:
-    """folds: models with the rows that they were trained on and others to judge on. how: in words. widened: standard
-    error in accuracy, added because the models differ from the given one (the folds hold it too). repeated: returns
-    folds of another deal of the rows, by its number from 1 on."""
-
-    folds: tuple[Fold, ...]
-    how: str
-    widened: float = 0.0
-    repeated: Callable[[int], tuple[Fold, ...]] | None = None
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:

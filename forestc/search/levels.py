@@ -15,20 +15,20 @@ from typing import Any, TypeGuard
 
 from forestc.algorithms.deadline import LateError, before
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.passes import PASSES
-from forestc.passes.base import Pass, PassResult, Refusing, parse_passes, print_pass
+from forestc.passes import PASSES, seeded
+from forestc.passes.base import Pass, PassResult, parse_passes, print_pass, refusal
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
-from forestc.passes.option_rules import DEFAULT_TOLERANCE
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
-from forestc.search.cross_validation import Fold
+from forestc.search.cross_validation import Folds
 from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, Search, Stop, Trial
 from forestc.search.sizes import Size
 
@@ -262,27 +262,34 @@ def families(
     return tried
 
 
+_DEFAULT_STOP = Stop(DEFAULT_EFFORT)
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """tolerance: what may be lost on the rows that score. keep: a key of KEEPS. seed: of the passes that are tried."""
+
+    tolerance: float = DEFAULT_TOLERANCE
+    stop: Stop = _DEFAULT_STOP
+    keep: str | None = None
+    seed: int = 0
+
+
 def searched(
     level: int,
     source: Forest,
     rows: Rows,
-    folds: tuple[Fold, ...],
+    folds: Folds,
     size: Size,
-    *,
-    how: str,
-    tolerance: float | None = None,
-    stop: Stop | None = None,
-    keep: str | None = None,
+    terms: SearchTerms,
     first: Sequence[PassResult] = (),
-    repeated: Callable[[int], tuple[Fold, ...]] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Plan:
-    """The passes that a search of level 2 or 3 takes. folds: the rows that score the trials; how: the same in words.
-    size: what is minimized. keep: a key of KEEPS. first: what the passes of -O1 make, if that is known. repeated:
-    folds of other deals of the rows. Raises ForestcError, and LateError if the time ends before anything is scored.
-    """
-    limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
-    search = Search(source, rows, folds, size, limit, stop, progress, repeated=repeated)
+    """The passes that a search of level 2 or 3 takes. folds: the rows that score the trials. size: what is minimized.
+    first: what the passes of -O1 make, if that is known. Raises ForestcError, and LateError if the time ends before
+    anything is scored."""
+    limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
+    search = Search(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
     paths = parse_passes(PATHS, PASSES)
     if first:
         search.base.know(paths, first)
@@ -292,7 +299,7 @@ def searched(
     best = [plain]
     try:
         for tried in SEARCHING[: SEARCHING.index(level) + 1]:
-            before(now + CLIMBED * (stop.until - now), partial(_climbed, tried, search, keep))
+            before(now + CLIMBED * (stop.until - now), partial(_climbed, tried, search, terms))
             best.append(before(stop.until, search.smallest))
     except LateError:
         notes = [
@@ -310,32 +317,26 @@ def searched(
     elif chosen is not plain and all(tree.size == 1 for tree in chosen.forest.trees):
         notes.append(f"-O{level}: the design answers every row alike, which is within the tolerance on the other rows")
     keeps = "; ".join([*([KEEPS[keep]] if keep else []), WITHIN])
-    return Plan(level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, how, size.unit, keeps)
+    return Plan(level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, folds.how, size.unit, keeps)
 
 
-def _climbed(level: int, search: Search, keep: str | None) -> None:
+def _climbed(level: int, search: Search, terms: SearchTerms) -> None:
     """Tries the families that a level adds."""
     source, rows, size, limit = search.model, search.rows, search.size, search.tolerance
     effort = search.stop.effort
 
     def climb(family: Family) -> None:
-        if not isinstance(family.step, Refusing) or _refused(family.step, source, rows) is None:
-            search.climb(family)
+        if refusal(family.step, source, rows) is None:
+            both = (family.step, family.otherwise)
+            step, otherwise = (step if step is None else seeded(step, terms.seed) for step in both)
+            assert step is not None
+            search.climb(replace(family, step=step, otherwise=otherwise))
 
-    tried = families(level, source, limit, size.cost, effort, search.count, keep)
+    tried = families(level, source, limit, size.cost, effort, search.count, terms.keep)
     for number, family in enumerate(tried, 1):
         search.heading = f"-O{level}, {number} of {len(tried)}, "
         climb(family)
-    if level == SEARCHING[-1] and effort > 1 and keep is None:
+    if level == SEARCHING[-1] and effort > 1 and terms.keep is None:
         best = search.smallest()
         if best.family.startswith("prune-splits"):
             climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=size.cost)))
-
-
-def _refused(step: Refusing, source: Forest, rows: Rows) -> str | None:
-    """Why a pass rejects the model; None if it does not."""
-    try:
-        step.refuse(source, rows, None)
-    except ForestcError as error:
-        return error.what
-    return None

@@ -12,7 +12,7 @@ from forestc.forest.ir import Forest
 from forestc.passes.base import Memory, Pass, PassResult, Remembering, required
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
-from forestc.passes.option_rules import DEFAULT_TOLERANCE
+from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.rows.batches import Rows
 
 WORSE = 1.25  # stop behind a branch whose best forest costs this many times the best of all

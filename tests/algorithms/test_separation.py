@@ -51,24 +51,22 @@ def boxes(tree, size):
 
 
 def decided(decider, score):
-    """(class, margin) of one input, in words."""
+    """The class of one input."""
     if decider.threshold is not None:
-        return int(score[-1] >= decider.threshold), abs(int(score[-1]) - decider.threshold)
-    best = max(score)
-    winners = [k for k, s in enumerate(score) if s == best]
-    others = sorted(score)
-    return winners[-1] if decider.ties_last else winners[0], int(others[-1] - others[-2])
+        return int(score[-1] >= decider.threshold)
+    winners = [k for k, s in enumerate(score) if s == max(score)]
+    return winners[-1] if decider.ties_last else winners[0]
 
 
 def differing(before, after, biases, decider, box):
-    """All cells of the box that count and are decided differently."""
+    """All cells of the box that are decided differently."""
     found = []
     for cells in itertools.product(*(range(low, high) for low, high in zip(*box, strict=True))):
         old, new = (
             decided(decider, b + sum(value_at(tree, cells) for tree in trees))
             for trees, b in zip((before, after), biases, strict=True)
         )
-        if old[0] != new[0] and old[1] > decider.margin:
+        if old != new:
             found.append(cells)
     return found
 
@@ -78,9 +76,7 @@ def cases():
         random = np.random.default_rng(seed)
         size = random.integers(1, 6, int(random.integers(1, 4)))
         outputs = int(random.integers(1, 4))
-        decider = Decider(
-            int(random.integers(-4, 5)) if outputs == 1 else None, bool(seed % 2), int(random.choice([-1, -1, 0, 3]))
-        )
+        decider = Decider(int(random.integers(-4, 5)) if outputs == 1 else None, bool(seed % 2))
         yield random, size, outputs, decider
 
 

@@ -25,7 +25,7 @@ from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.passes import PASSES
 from forestc.passes.base import PassResult
-from forestc.passes.promises import Exact, KeepsPaths
+from forestc.passes.promises import EveryPath, Exact
 from forestc.search import memory
 from forestc.search.memory import Kept, Memory, printed_result, read_result
 from forestc.toolchain import verilator
@@ -104,7 +104,7 @@ def test_results_are_read_as_they_were(material):
 
 
 def test_what_can_not_be_read_back_is_not_kept(material):
-    result = PassResult(material.forest, (KeepsPaths(drawn=np.zeros((3, 5), np.uint8)),))
+    result = PassResult(material.forest, (EveryPath(False, 0.0),))
     assert printed_result(result) is None
     assert printed_result(replace(result, promises=(Exact(),))) is not None
     assert printed_result(replace(result, promises=(Exact(),), report={"pair": (1, 2)})) is None

@@ -17,6 +17,7 @@ from forestc.exploration.study import Goal, Limit
 from forestc.parameters import Choice, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
+from forestc.passes.options import space_of
 from forestc.rows.batches import ArrayRows
 
 
@@ -32,9 +33,8 @@ def values_of(one):
 def test_every_value_of_every_space_makes_a_valid_pass(name):
     step = PASSES[name]
     known = {option.name for option in fields(step)}
-    for place, one in enumerate(step.space):
-        assert one.name in known and one.name not in {other.name for other in step.space[:place]}
-        assert set(one.when or {}) <= {other.name for other in step.space[:place]}
+    for place, one in enumerate(space_of(step)):
+        assert one.name in known and set(one.when or {}) <= {other.name for other in space_of(step)[:place]}
         for value in values_of(one):
             step(**{one.name: value, **{other: allowed[0] for other, allowed in (one.when or {}).items()}})
 
@@ -45,14 +45,14 @@ def test_random_choices_of_the_spaces_are_accepted():
     for step in PASSES.values():
         for _ in range(200):
             chosen = {}
-            for one in step.space:
+            for one in space_of(step):
                 if used(one, chosen):
                     some = values_of(one)
                     chosen[one.name] = some[int(random.integers(len(some)))]
             assert step(**chosen)
 
 
-def space_of(kind="xgboost-binary", **more):
+def space_for(kind="xgboost-binary", **more):
     model, X, y = trained(kind)
     forest = load(model)
     asked = Asked(model, goals=goals_of(None, "xcup", None), rows=X, device="xcup", **more)
@@ -61,7 +61,7 @@ def space_of(kind="xgboost-binary", **more):
 
 
 def test_a_choice_is_the_passes_that_it_says():
-    space, asked = space_of()
+    space, asked = space_for()
     ways = next(one for one in space if one.name == SHRINK).values
     assert set(ways) == {
         "prune-splits",
@@ -83,7 +83,7 @@ def test_a_choice_is_the_passes_that_it_says():
 
 
 def test_passes_that_refuse_the_model_are_not_tried():
-    space, _ = space_of("boosting-regression")
+    space, _ = space_for("boosting-regression")
     ways = next(one for one in space if one.name == SHRINK).values
     assert "prune-splits" in ways and "extract-rules" not in ways
     assert not [
@@ -92,12 +92,12 @@ def test_passes_that_refuse_the_model_are_not_tried():
 
 
 def test_rules_of_many_classes_are_not_tried():
-    space, _ = space_of("xgboost-multi")
+    space, _ = space_for("xgboost-multi")
     assert "extract-rules" not in next(one for one in space if one.name == SHRINK).values
 
 
 def test_the_first_designs_are_quick_and_levels_that_search_come_behind_the_ladders():
-    first = starts(space_of()[0])
+    first = starts(space_for()[0])
     assert [start.get("regrow-trees.trees") for start in first[:5]] == [3, None, 6, 12, 25]
     assert [start["level"] for start in first if "level" in start] == [1, 2, 3, 0] and first[-3]["level"] == 2
     prices = [start["prune-splits.price"] for start in first if start.get(SHRINK) == "prune-splits"]

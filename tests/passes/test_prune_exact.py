@@ -15,9 +15,7 @@ from random_forests import random_forest
 from separation_program import separate_by_program
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
 from stump import stump
-from thinned import only
 from xgboost import XGBClassifier
 
 import forestc
@@ -32,11 +30,9 @@ from forestc.passes import passes_from
 from forestc.passes.base import PassResult
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, SameDecisions
-from forestc.passes.prune_exact import trees, working
-from forestc.passes.prune_exact.cells import Edits, Span, cells_of, drawn, whole_span
+from forestc.passes.prune_exact.cells import Edits, cells_of, drawn
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.rows.batches import ArrayRows
-from forestc.rows.ranges import Range, Ranges
 
 MOST_CELLS = 40_000
 
@@ -64,18 +60,9 @@ def all_inputs(forest):
     return np.array(list(itertools.product(*words)), dtype=np.int64).reshape(-1, len(words))
 
 
-def margins(forest, scores):
-    if forest.decision.kind == "threshold":
-        return np.abs(scores[:, -1] - forest.decision.threshold) * forest.scale
-    ordered = np.sort(scores, axis=1)
-    return (ordered[:, -1] - ordered[:, -2]) * forest.scale
-
-
-def wrong_inputs(before, after, inputs, margin=0.0):
-    """How many inputs are decided differently, of those that count."""
-    old, new = evaluate_words(before, inputs), evaluate_words(after, inputs)
-    counts = margins(before, old.scores) > margin if margin else True
-    return int(((old.index != new.index) & counts).sum())
+def wrong_inputs(before, after, inputs):
+    """How many inputs are decided differently."""
+    return int((evaluate_words(before, inputs).index != evaluate_words(after, inputs).index).sum())
 
 
 @cache
@@ -109,7 +96,7 @@ def small_forests():
 
 def other_engine_proves(before, after):
     """HiGHS on both forests as a whole, whatever passes did."""
-    cells = cells_of(before, [whole_span(before, index) for index in range(len(before.features))])
+    cells = cells_of(before)
     nothing = Edits({}, {})
 
     def ensemble(forest, trees):
@@ -139,16 +126,6 @@ def test_every_result_is_confirmed_on_all_cells():
         pruned += result.forest.n_nodes < forest.n_nodes
         removed += len(result.forest.trees) < len(forest.trees)
     assert len(small_forests()) > 40 and pruned > 30 and removed > 15
-
-
-@pytest.mark.parametrize("options", [{"nodes": False}, {"trees": False}])
-def test_trees_or_nodes_alone(options):
-    for name, forest, inputs in small_forests()[::6]:
-        result = PruneExact(**options).run(forest, None)
-        assert wrong_inputs(forest, result.forest, inputs) == 0, name
-        if options.get("nodes") is False:
-            kept = {tree.ids.tobytes() for tree in forest.trees}
-            assert all(tree.size == 1 or tree.ids.tobytes() in kept for tree in result.forest.trees)
 
 
 @pytest.mark.parametrize("kind", ["xgboost", "forest"])
@@ -192,7 +169,7 @@ def test_planted_wrong_prunings_are_caught_by_both_engines(some, most):
 
 
 def _search(before, after):
-    cells = cells_of(before, [whole_span(before, index) for index in range(len(before.features))])
+    cells = cells_of(before)
     number = {condition: place for place, condition in enumerate(before.conditions)}
     own = replace(cells, left=tuple(cells.left[number[condition]] for condition in after.conditions))
     old = [drawn(before, cells, index, Edits({}, {})).boxes for index in range(len(before.trees))]
@@ -232,59 +209,12 @@ def test_the_pipeline_checks_the_promise_by_itself():
             with pytest.raises(CheckError, match="promised to keep all decisions"):
                 run_passes(forest, [wrong_pass(wrong, SameDecisions("proved"))], None)
             caught += 1
-            # beyond the largest margin nothing is promised
-            run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", 1e9))], None)
     assert caught > 7
-
-
-@pytest.mark.parametrize("margin", only([0.25, 1.0, 2.0], 1))
-def test_a_margin_allows_more(margin):
-    more = 0
-    for name, forest, inputs in small_forests()[::4]:
-        plain, wide = PruneExact().run(forest, None), PruneExact(margin=margin).run(forest, None)
-        assert wrong_inputs(forest, wide.forest, inputs, margin) == 0, name
-        more += wide.forest.n_nodes < plain.forest.n_nodes
-        run_passes(forest, passes_from(f"round-leaves,prune-exact{{margin={margin}}}")[2:], None)
-    assert more > 1
-
-
-def test_ranges_of_rows_and_given_ranges():
-    more = 0
-    for name, forest, inputs in small_forests()[30:]:
-        words = [words_of(forest, feature) for feature in range(len(forest.features))]
-        low, high = np.array([w[len(w) // 4] for w in words]), np.array([w[len(w) // 2] for w in words])
-        inside = inputs[((inputs >= low) & (inputs <= high)).all(axis=1)]
-        values = [
-            [np.ldexp(float(end), -feature.number.fraction) for end in ends]
-            for feature, *ends in zip(forest.features, low, high, strict=True)
-        ]
-        X = np.zeros((2, forest.columns))
-        X[:, [feature.column for feature in forest.features]] = np.array(values).T
-        rows = ArrayRows(X)
-        ranges = Ranges({feature.column: Range(*ends) for feature, ends in zip(forest.features, values, strict=True)})
-        ranged = PruneExact(within="ranges")
-        found, given = ranged.run(forest, rows), ranged.run(forest, ranges)
-        for result in (found, given):
-            assert wrong_inputs(forest, result.forest, inside) == 0, name
-        run_passes(forest, [ranged], rows)
-        if found.promises != (Exact(),):
-            assert found.promises[0].spans == given.promises[0].spans
-            assert "in the ranges" in found.promises[0].text()
-        more += found.forest.n_nodes < PruneExact().run(forest, rows).forest.n_nodes
-    assert more > 8
-
-
-@pytest.mark.parametrize("last, span", [(2.0, Span(1, 2, False)), (np.nan, Span(1, 1, True))])
-def test_the_highest_word_that_is_a_number_is_in_the_ranges(last, span):
-    """Here that is 2: the word 3 of a uint2 that may be missing means missing."""
-    rows = ArrayRows(np.array([[1.0], [last]], dtype=np.float32))
-    result = PruneExact(within="ranges").run(stump("uint2", 1), rows)
-    assert result.forest.n_nodes == 1 and result.promises[0].spans == (span,)
 
 
 def test_words_and_cells_are_one_another_s():
     for _, forest, _ in small_forests()[::7]:
-        cells = cells_of(forest, tuple(whole_span(forest, index) for index in range(len(forest.features))))
+        cells = cells_of(forest)
         low, past = cells.box
         for cell in (low, past - 1, (low + past) // 2):
             assert np.array_equal(cells.of_words(cells.words_of(cell[np.newaxis])), cell[np.newaxis])
@@ -294,19 +224,7 @@ def test_that_no_tree_can_go_is_reported_as_proved():
     result = PruneExact().run(stump("uint2", 1), None)
     assert result.promises == (Exact(),) and result.report["trees"] == [1, 1]
     proof = result.report["proof"]
-    assert (proof["state"], proof["fewest_trees"], proof["proofs"]) == ("proved", True, 0)
-
-
-def test_a_changed_decision_outside_the_ranges_is_no_broken_promise_and_inside_it_is():
-    _, forest, _ = small_forests()[30]
-    spans = tuple(whole_span(forest, index) for index in range(len(forest.features)))
-    wrong = changed(forest, trees=forest.trees[:-2])
-    with pytest.raises(CheckError, match="promised to keep all decisions"):
-        run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", spans=spans))], None)
-    point = tuple(replace(span, high=span.low) for span in spans)
-    corner = np.array([[span.low for span in point]])
-    assert wrong_inputs(forest, wrong, corner) == 0
-    run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", spans=point))], None)
+    assert (proof["state"], proof["changes"], proof["undecided"]) == ("proved", 0, 0)
 
 
 def test_limits_are_reported_and_what_was_proved_stays():
@@ -319,88 +237,26 @@ def test_limits_are_reported_and_what_was_proved_stays():
     assert output["state"] == "effort reached" and output["undecided"] + output["not_examined"] > 0
     again = PruneExact(effort=1).run(forest, ArrayRows(X))
     assert print_forest(again.forest) == print_forest(short.forest) and again.report == short.report
-    late = PruneExact(time_limit=1e-6).run(forest, ArrayRows(X))
-    assert late.report["proof"]["state"] == "time limit reached" and late.report["proof"]["not_examined"] > 10
-    assert late.forest is forest and late.promises == (Exact(),)
     long = PruneExact(effort=200).run(forest, ArrayRows(X))
     assert long.forest.n_nodes <= short.forest.n_nodes
     assert "effort reached" in SameDecisions("effort reached").text()
 
 
-class Clock:
-    """Stands for the module `time`: only tests move it."""
-
-    now = 5.0
-
-    def monotonic(self):
-        return self.now
-
-
-def test_the_choice_of_trees_gets_its_share_of_the_time_and_nodes_the_rest(monkeypatch):
-    X, y = load_breast_cancer(return_X_y=True)
-    model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y)
-    forest, _ = run_passes(load(model), passes_from("none"), ArrayRows(X))
-    clock = Clock()
-    monkeypatch.setattr(working, "time", clock)
-    asked = []
-
-    def slow(*arguments):
-        """A program that takes all of its time, and finds a choice that some input refutes."""
-        asked.append(arguments[-1])
-        clock.now += asked[-1] + 1e-3
-        count = arguments[0].shape[1]
-        return (np.eye(1, count, dtype=np.int64)[0], np.zeros(arguments[1].shape[1], dtype=np.int64), False), 0
-
-    monkeypatch.setattr(trees, "select", slow)
-    proof = PruneExact(time_limit=100).run(forest, ArrayRows(X)).report["proof"]
-    assert asked[0] == pytest.approx(10) and 25 < sum(asked) < 35
-    assert proof["refuted"] > 50 and proof["not_examined"] == 0
-    assert proof["undecided"] > 0 and proof["state"] == "time limit reached"
-
-
-def test_a_proof_gets_its_share_of_steps_and_time(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(working, "time", clock)
-    second = working.STEPS_A_SECOND
-    effort = working.Effort(10 * second, 20.0)
-    half = effort.share(0.5)
-    assert half == (5 * second, clock.now + 10, False) and half.seconds == 10
-    clock.now += 18
-    assert effort.share(0.5) == (2 * second, clock.now + 2, True)
-    effort.taken = 10 * second - 7
-    assert effort.share(0.5) == (7, clock.now + 2, False) and not effort.is_over()
-    clock.now += 3
-    assert effort.share(0.5).steps == 0 and effort.is_over() and effort.reached == "time limit reached"
-    assert working.Effort(100, float("inf")).share(0.1) == (10, float("inf"), False)
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_ranges_of_a_forest_without_features(missing):
-    """A model of one class is a single leaf, and no feature stays."""
-    X = np.arange(20.0).reshape(-1, 1)
-    if missing:
-        X[3] = np.nan
-    source = load(DecisionTreeClassifier(max_depth=1).fit(X, np.zeros(20, dtype=int)))
-    forest, _ = run_passes(source, passes_from("simplify,round-leaves"), ArrayRows(X))
-    assert not forest.features
-    result = PruneExact(within="ranges").run(forest, ArrayRows(X))
-    assert result.forest is forest and result.promises == (Exact(),)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"within": "rows"}, "within=rows; use everywhere or ranges"),
-        ({"margin": -1}, "margin=-1; use 0, or a difference"),
-        ({"trees": 1}, "trees=1; use true or false"),
-        ({"effort": 0}, "effort=0; use millions of steps"),
-        ({"time_limit": 0}, "time_limit=0; use null or"),
-        ({"seed": -1}, "seed=-1; use a whole number"),
+        ("effort=0", "effort=0; use millions of steps"),
+        ("seed=-1", "seed=-1; use a whole number"),
+        ("within=ranges", "no longer has the option 'within'; remove it"),
+        ("margin=0.1", "no longer has the option 'margin'; use prune-splits"),
+        ("trees=false", "no longer has the option 'trees'; remove it"),
+        ("nodes=false", "no longer has the option 'nodes'; remove it"),
+        ("time_limit=60", "no longer has the option 'time_limit'; use effort"),
     ],
 )
 def test_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
-        PruneExact(**options)
+        passes_from(f"prune-exact{{{options}}}")
 
 
 def test_models_are_refused():
@@ -411,10 +267,6 @@ def test_models_are_refused():
         with pytest.raises(OptionError, match="decides on one class"):
             PruneExact().refuse(random_forest(3, True, kind), None, None)
     forest = random_forest(1, True, "binary")
-    with pytest.raises(OptionError, match="within=ranges needs rows or ranges"):
-        PruneExact(within="ranges").refuse(forest, None, None)
-    with pytest.raises(OptionError, match="there are none"):
-        PruneExact(within="ranges").run(forest, ArrayRows(np.zeros((0, forest.columns))))
     smallest = replace(forest, aggregate=replace(forest.aggregate, kind="min"))
     with pytest.raises(OptionError, match="this takes the min"):
         PruneExact().refuse(smallest, None, None)
@@ -446,9 +298,3 @@ def test_compiled_folder(tmp_path):
     assert "every input is decided as before, which is proved" in report and "## exact pruning" in report
     checked = forestc.check(done.design, X, label=y, engines=["netlist"], prove=True)
     assert checked.ok and checked.agreement.agreement == done.agreement.agreement
-
-
-def test_where_nothing_counts_nothing_stays():
-    _, forest, _ = small_forests()[30]
-    result = PruneExact(margin=1e9).run(forest, None)
-    assert result.forest.n_nodes == 1 and result.report["proof"]["state"] == "proved"

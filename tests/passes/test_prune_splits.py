@@ -23,8 +23,8 @@ from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact, KeepsDecisions
 from forestc.passes.prune_splits import ensemble, kept_rows
-from forestc.passes.prune_splits.ensemble import Ensemble, _leaves_in_order
-from forestc.passes.prune_splits.prune_splits import PruneSplits
+from forestc.passes.prune_splits.ensemble import _leaves_in_order
+from forestc.passes.prune_splits.prune_splits import PruneSplits, PruningLadder
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
 from forestc.search.settle import settled
@@ -152,7 +152,8 @@ def test_the_forest_says_what_the_pruned_ensemble_said():
         if forest.parts or not forest.decides:
             continue
         X = troublesome_rows(forest, seed, 120)
-        ensemble = Ensemble(forest, PruneSplits(keep="decisions", copies=0, leaf_bits=2), ArrayRows(X))
+        ladder = PruningLadder(forest, ArrayRows(X), PruneSplits(keep="decisions", copies=0))
+        ensemble = ladder.own.of_bits(2)
         label = evaluate(forest, X).index
         for found in ensemble.path(np.array([0.001, 0.03, 0.5])):
             scores = evaluate(ensemble.rebuilt(found), X).scores - ensemble.zero + (0.5 if forest.n_outputs == 1 else 0)

@@ -54,7 +54,7 @@ def test_the_forest_says_what_was_grown(symmetric):
         except OptionError:
             assert len(forest.targets) > 1 or forest.n_scores > 1
             continue
-        ladder = GrowingLadder(forest, ArrayRows(X), RegrowTrees(learn="model", copies=0))
+        ladder = GrowingLadder(forest, ArrayRows(X), RegrowTrees(copies=0))
         growth = Growth(rounds=3, depth=3, leaves=6, symmetric=symmetric, leaf_bits=1 + seed % 3, unit=0.5, least=0.1)
         grown = ladder.grower.grown(growth)
         result = ladder.made(grown, growth)
@@ -135,7 +135,7 @@ def test_refusals():
         run_passes(forest, passes_from("round-leaves,regrow-trees"), rows)
     with pytest.raises(ModelError, match="put quantize-inputs,round-leaves before it"):
         run_passes(forest, passes_from("regrow-trees,round-leaves"), *FitAndHeldOut.every(rows, 3))
-    wrong = ("trees=0", "price=-1", "leaf_bits=9", "learn=both", "cost=xc7", "depth=7", "noise=2", "noise=0.1,copies=0")
+    wrong = ("trees=0", "price=-1", "leaf_bits=9", "cost=xc7", "depth=7", "noise=2", "noise=0.1,copies=0")
     for bad in wrong:
         with pytest.raises(OptionError):
             passes_from(f"regrow-trees{{{bad}}}")

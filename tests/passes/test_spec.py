@@ -6,6 +6,8 @@ from forestc.errors import OptionError
 from forestc.passes import PASSES, passes_from
 from forestc.passes.base import Pass, parse_passes, print_pass
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
+from forestc.passes.guide import pass_guide
+from forestc.passes.options import options_of
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.simplify import Simplify
@@ -35,6 +37,42 @@ def test_passes_print_and_parse(passes):
 def test_options_at_their_defaults_are_not_printed():
     assert print_pass(RoundLeaves()) == "round-leaves"
     assert print_pass(RoundLeaves(leaf_bits=4)) == "round-leaves{leaf_bits=4}"
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_option_of_every_pass_prints_and_parses(name):
+    """Each option at a value that is not its default: one that a search tries, a name, or a number in the range."""
+    for option in options_of(PASSES[name]):
+        values = [True, False, *option.names, 1, 2, 0.5, *getattr(option.space, "values", ())]
+        made = []
+        for value in values:
+            if option.values and option.allows(value) and value != option.default:
+                try:
+                    made.append(PASSES[name](**{option.name: value}))
+                except OptionError:  # it needs another option beside it
+                    continue
+        assert not option.values or made or option.name in ("tolerance", "noise", "scores"), option.name
+        for step in made:
+            assert parse_passes(print_pass(step), PASSES) == [step]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_the_guide_says_what_each_option_may_be(name):
+    for option, shown in zip(options_of(PASSES[name]), pass_guide(PASSES, name)["options"], strict=True):
+        assert shown["meaning"] and shown["default"] == option.default and shown["values"] == option.values
+        assert option.allows(option.default)
+
+
+def test_the_seed_of_the_run_is_that_of_passes_without_their_own():
+    text = "simplify,prune-trees,quantize-inputs,round-leaves,prune-splits{seed=3},extract-rules"
+    assert print_all(passes_from(text, seed=5)) == (
+        "simplify,prune-trees{seed=5},quantize-inputs,round-leaves,prune-splits{seed=3},extract-rules{seed=5}"
+    )
+    assert print_all(passes_from(text)) == text
+
+
+def print_all(passes):
+    return ",".join(map(print_pass, passes))
 
 
 def test_what_a_list_leaves_out_is_added():

@@ -52,13 +52,11 @@ def folder(tmp_path_factory):
     only(
         [
             ShareThresholds(),
-            ShareThresholds(rows="per-tree"),
             ShareThresholds(path_change=0.1, tolerance=math.inf),
-            ShareThresholds(budget=150, tolerance=math.inf),
-            ShareThresholds(rows="per-tree", exceptions=0.1, tolerance=math.inf),
+            ShareThresholds(exceptions=0.1, tolerance=math.inf),
         ],
         0,
-        4,
+        2,
     ),
 )
 def test_the_cluster_says_the_same(cluster, folder, step):

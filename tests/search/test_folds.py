@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from forestc.rows.batches import ArrayRows, Batch
 from forestc.search import folds as folds_module
 from forestc.search.cross_validation import CrossJudge
 from forestc.search.folds import folds_of
-from forestc.search.levels import searched
+from forestc.search.levels import SearchTerms, searched
 from forestc.search.sizes import Size
 
 
@@ -151,9 +152,8 @@ def test_a_setting_that_is_just_too_much_is_tried_on_further_deals():
     size = Size(lambda after: float(after.n_nodes), "nodes", "lut6")
     more = 0
     for tolerance in (0.0, 0.01, 0.02, 0.04):
-        given = {"how": "folds", "tolerance": tolerance}
-        alone = searched(2, source, rows, found.folds, size, **given)
-        again = searched(2, source, rows, found.folds, size, repeated=found.repeated, **given)
+        alone = searched(2, source, rows, replace(found, repeated=None), size, SearchTerms(tolerance))
+        again = searched(2, source, rows, found, size, SearchTerms(tolerance))
         for trial in again.trials:
             assert trial.loss.rows <= 5 * len(X) and trial.good <= trial.loss.within(tolerance)
         more += sum(trial.loss.rows > len(X) for trial in again.trials)

@@ -32,8 +32,8 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
-from forestc.search.cross_validation import Fold
-from forestc.search.levels import LEVELS, level_number, plan, searched
+from forestc.search.cross_validation import Fold, Folds
+from forestc.search.levels import LEVELS, SearchTerms, level_number, plan, searched
 from forestc.search.sizes import Size
 
 
@@ -175,9 +175,9 @@ def test_regressions_are_pruned_within_the_tolerance(targets):
     y = np.stack([y, X[:, 0]], axis=1)[:, :targets].squeeze()
     forest = load(RandomForestRegressor(6, max_depth=4, random_state=0).fit(X[::2], y[::2]))
     rows, held_out = ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
-    folds = (Fold(forest, rows, Judge(forest, held_out)),)
+    folds = Folds((Fold(forest, rows, Judge(forest, held_out)),), "held-out rows")
     size = Size(lambda after: float(after.n_nodes), "nodes", "lut6")
-    planned = searched(3, forest, rows, folds, size, how="held-out rows", tolerance=0.1)
+    planned = searched(3, forest, rows, folds, size, SearchTerms(0.1))
     assert planned.chosen is not None and planned.chosen.good
     small, steps = run_passes(forest, planned.passes, rows, held_out)
     assert any(step.promises[0] == Within(0.1) for step in steps) and small.n_nodes < forest.n_nodes / 2
@@ -195,9 +195,9 @@ def test_models_that_pruning_does_not_take_are_searched(kind):
         model = clone(model).fit(X[::2], np.stack([y, X[:, 0]], axis=1)[::2])
         y = np.stack([y, X[:, 0]], axis=1)
     forest, rows, held_out = load(model), ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
-    folds = (Fold(forest, rows, Judge(forest, held_out)),)
+    folds = Folds((Fold(forest, rows, Judge(forest, held_out)),), "held-out rows")
     size = Size(lambda after: float(sum(int(tree.values.max()) for tree in after.trees)), "units", "lut6")
-    planned = searched(2, forest, rows, folds, size, how="held-out rows", tolerance=0.1)
+    planned = searched(2, forest, rows, folds, size, SearchTerms(0.1))
     assert any(trial.family != "paths kept" and trial.good for trial in planned.trials)
     assert planned.chosen is not None and planned.chosen.good
     run_passes(forest, planned.passes, rows, held_out)  # raises for a broken promise

@@ -299,6 +299,38 @@ def _beam(literals: Literals, weight: Floats, price: float, longest: int, width:
 
 
 @compiled()
+def _followers(
+    candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
+    slack: float, tail: Ints, bound: Floats,
+) -> int:  # fmt: skip
+    """Writes the literals that may follow to `tail`, each with a bound, the largest loss first: it has all others to
+    follow. Returns their number, 0 where two literals or more can't bring enough."""
+    # the best that two literals or more can bring: by the largest loss of positive weight among them
+    kept = len(candidates)
+    order = np.argsort(loss[:kept])
+    base = total_p - total_q - worth * (depth + 1)
+    freed, best, out = 0.0, -np.inf, 0
+    for o in range(kept):
+        e = order[o]
+        freed += max(0.0, removed[e] - worth)
+        best = max(best, min(base + freed, total_p - worth * (depth + 3)) - loss[e])
+    if best <= 1e-9 - slack:
+        return 0
+    for o in range(kept - 1, -1, -1):
+        e = order[o]
+        upper = min(
+            total_p - loss[e] - worth * (depth + 3),
+            base - loss[e] + removed[e] - worth + freed - max(0.0, removed[e] - worth),
+        )
+        freed -= max(0.0, removed[e] - worth)
+        # below 0: it can't be the next literal, but may follow one of those before it
+        tail[out] = candidates[e]
+        bound[out] = worth + max(0.0, upper) / (depth + 3) if upper > 1e-9 - slack else -1.0
+        out += 1
+    return out
+
+
+@compiled()
 def _branched(
     flag: Ints, literals: Literals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
@@ -352,28 +384,9 @@ def _branched(
                         candidates[kept] = candidates[e]
                         loss[kept], removed[kept] = total_p - p[e], total_q - q[e]
                         kept += 1
-                # the best that two literals or more can bring: by the largest loss of positive weight among them
-                order = np.argsort(loss[:kept])
-                base = total_p - total_q - worth * (depth + 1)
-                freed, best = 0.0, -np.inf
-                for o in range(kept):
-                    e = order[o]
-                    freed += max(0.0, removed[e] - worth)
-                    best = max(best, min(base + freed, total_p - worth * (depth + 3)) - loss[e])
-                if best > 1e-9 - slack:
-                    out = 0
-                    for o in range(kept - 1, -1, -1):  # the largest loss first: it has all others to follow
-                        e = order[o]
-                        upper = min(
-                            total_p - loss[e] - worth * (depth + 3),
-                            base - loss[e] + removed[e] - worth + freed - max(0.0, removed[e] - worth),
-                        )
-                        freed -= max(0.0, removed[e] - worth)
-                        # below 0: it can't be the next literal, but may follow one of those before it
-                        tail[depth, out] = candidates[e]
-                        bound[depth, out] = worth + max(0.0, upper) / (depth + 3) if upper > 1e-9 - slack else -1.0
-                        out += 1
-                    size[depth] = out
+                size[depth] = _followers(
+                    candidates[:kept], loss, removed, total_p, total_q, worth, depth, slack, tail[depth], bound[depth]
+                )
         stop = flag[0] != 0 or nodes > steps
         if stop or at[depth] >= size[depth]:
             if stop:

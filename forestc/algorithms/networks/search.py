@@ -175,6 +175,17 @@ def keep_best(state: State) -> None:
 
 
 @compiled()
+def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
+    """Writes the parents, without the one at place `gone`, to `family`. Returns their number."""
+    size = 0
+    for place in range(count):
+        if place != gone:
+            family[size] = parents[place]
+            size += 1
+    return size
+
+
+@compiled()
 def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot: float, cold: float) -> None:
     """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
 
@@ -206,16 +217,9 @@ def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot
         else:
             gone = int(draw(random) * count)
             turned = kind > 0.75
-        size = 0
-        double = False
-        for place in range(count):
-            if state.parents[child, place] == fresh:
-                double = True
-            if place != gone:
-                family[0, size] = state.parents[child, place]
-                size += 1
-        if double:
+        if (state.parents[child, :count] == fresh).any():
             continue
+        size = _without(state.parents[child], count, gone, family[0])
         if fresh >= 0:
             family[0, size] = fresh
             size += 1
@@ -224,14 +228,8 @@ def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot
         other, other_size, other_score = -1, 0, 0.0
         if turned:
             other = state.parents[child, gone]
-            if state.sizes[other] == most:
-                gone_too = int(draw(random) * most)
-            else:
-                gone_too = -1
-            for place in range(state.sizes[other]):
-                if place != gone_too:
-                    family[1, other_size] = state.parents[other, place]
-                    other_size += 1
+            gone_too = int(draw(random) * most) if state.sizes[other] == most else -1
+            other_size = _without(state.parents[other], state.sizes[other], gone_too, family[1])
             family[1, other_size] = child
             other_size += 1
             other_score = family_score(scorer, other, family[1], other_size)

@@ -97,13 +97,11 @@ class Decider:
     """How integer scores (inputs, outputs) decide.
 
     threshold: class 1 where the last score is at least this, else class 0; None: the class with the largest score.
-    ties_last: whether the last of equally large scores wins. margin: inputs whose margin is not larger do not
-    count; -1: all count. The margin is the distance of the two largest scores, or of the score from the threshold.
+    ties_last: whether the last of equally large scores wins.
     """
 
     threshold: int | None
     ties_last: bool = False
-    margin: int = -1
 
     def classes(self, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         """(inputs,) the class of each input."""
@@ -112,30 +110,20 @@ class Decider:
         last = scores.shape[1] - 1
         return np.asarray(last - scores[:, ::-1].argmax(axis=1) if self.ties_last else scores.argmax(axis=1))
 
-    def counts(self, scores: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(inputs,) whether the margin of each input is large enough to count."""
-        if self.threshold is not None:
-            return np.asarray(np.abs(scores[:, -1] - self.threshold) > self.margin)
-        if scores.shape[1] == 1:
-            return np.ones(len(scores), dtype=bool)
-        largest = np.partition(scores, -2, axis=1)[:, -2:]
-        return np.asarray(largest[:, 1] - largest[:, 0] > self.margin)
-
-    def demands(self, index: int, outputs: int, margin: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def demands(self, index: int, outputs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """When an input is decided as class `index`: factors (demands, outputs) of the scores and constants (demands,),
-        whose sums must all be at least 0. margin: whether its margin must be large enough to count."""
-        least = self.margin + 1 if margin else 0
+        whose sums must all be at least 0."""
         if self.threshold is not None:
             factors = np.zeros((1, outputs), dtype=np.int64)
             factors[0, -1] = 1 if index else -1
-            constant = -self.threshold - least if index else self.threshold - max(1, least)
+            constant = -self.threshold if index else self.threshold - 1
             return factors, np.array([constant], dtype=np.int64)
         others = [other for other in range(outputs) if other != index]
         factors = np.zeros((len(others), outputs), dtype=np.int64)
         factors[:, index] = 1
         factors[np.arange(len(others)), others] = -1
         lost = [self.ties_last == (other > index) for other in others]  # ties with these are lost
-        return factors, -np.maximum(least, np.array(lost, dtype=np.int64))
+        return factors, -np.array(lost, dtype=np.int64)
 
     def pairs(self, outputs: int) -> Iterator[tuple[int, int]]:
         """All pairs of different classes."""
@@ -169,7 +157,7 @@ class Problem:
 
 
 def separate(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Whether both decide alike on every input of the box that counts.
+    """Whether both decide alike on every input of the box.
 
     limit: of the steps that the search takes, one for each leaf and sum looked at. An input that is returned was
     evaluated on both ensembles.
@@ -195,9 +183,9 @@ def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
 
 
 def differ(before: Ensemble, after: Ensemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
-    """(inputs,) whether inputs (inputs, features) count and are decided differently."""
+    """(inputs,) whether inputs (inputs, features) are decided differently."""
     old = before.scores(cells)
-    return np.asarray(decider.counts(old) & (decider.classes(old) != decider.classes(after.scores(cells))))
+    return np.asarray(decider.classes(old) != decider.classes(after.scores(cells)))
 
 
 def problems(before: Ensemble, after: Ensemble, decider: Decider, box: Box) -> Iterator[Problem]:
@@ -206,8 +194,8 @@ def problems(before: Ensemble, after: Ensemble, decider: Decider, box: Box) -> I
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(leaves.tree, prepend=-1))
     for old_class, new_class in decider.pairs(outputs):
-        factors, constants = decider.demands(old_class, outputs, True)
-        new_factors, new_constants = decider.demands(new_class, outputs, False)
+        factors, constants = decider.demands(old_class, outputs)
+        new_factors, new_constants = decider.demands(new_class, outputs)
         old, new = leaves.old @ factors.T, leaves.new @ new_factors.T
         start = factors @ before.bias + constants
         new_start = new_factors @ after.bias + new_constants

@@ -67,32 +67,7 @@ def _search(
         box_at = open_boxes - 1
         first, n = begin[box_at], count[box_at]
         steps += (n + 1) * sums
-        # bounds of all sums; trees of a single leaf move into the base
-        upper[:], lower[:] = 0, 0
-        at, kept_end = first, first
-        while at < first + n:
-            end = at + 1
-            most[:] = value[kept[at]]
-            least[:] = most
-            while end < first + n and tree[kept[end]] == tree[kept[at]]:
-                leaf = kept[end]
-                for s in range(sums):
-                    most[s] = max(most[s], value[leaf, s])
-                    least[s] = min(least[s], value[leaf, s])
-                end += 1
-            varies = False
-            for s in range(sums):
-                varies |= most[s] != least[s]
-            if varies:
-                upper += most
-                lower += least
-                for place in range(at, end):
-                    kept[kept_end] = kept[place]
-                    kept_end += 1
-            else:
-                base[box_at] += most
-            at = end
-        n = kept_end - first
+        n = _bounds(kept[first : first + n], tree, value, base[box_at], upper, lower, most, least)
         closed, holds, chosen = False, True, -1
         for s in range(sums):
             upper[s] += base[box_at, s]
@@ -109,26 +84,8 @@ def _search(
             return FOUND, steps
         if steps > limit:
             return STOPPED, steps
-        # the trees whose values vary most in the tightest sum, and of each the leaf with its largest value
-        spread[:] = 0
-        at = first
-        while at < first + n:
-            end, top = at + 1, kept[at]
-            bottom = value[top, chosen]
-            while end < first + n and tree[kept[end]] == tree[kept[at]]:
-                leaf = kept[end]
-                if value[leaf, chosen] > value[top, chosen]:
-                    top = leaf
-                bottom = min(bottom, value[leaf, chosen])
-                end += 1
-            place, width = TREES_TRIED, value[top, chosen] - bottom
-            while place > 0 and spread[place - 1] < width:
-                place -= 1
-            for other in range(TREES_TRIED - 1, place, -1):
-                spread[other], best[other] = spread[other - 1], best[other - 1]
-            if place < TREES_TRIED:
-                spread[place], best[place] = width, top
-            at = end
+        here = kept[first : first + n]
+        _widest(here, tree, value[:, chosen], spread, best)
         # of the cuts beside these leaves the one that lowers the bounds of both halves most
         cut_feature, cut_at, cut_score, larger_left, tried = -1, 0, -1.0, False, 0
         for rank in range(TREES_TRIED):
@@ -137,25 +94,13 @@ def _search(
             for feature in range(features):
                 for side in range(2):
                     cut = low[feature, best[rank]] if side == 0 else high[feature, best[rank]]
-                    if not box_low[box_at, feature] < cut < box_high[box_at, feature]:
-                        continue
-                    if tried >= CUTS_TRIED * (rank + 1):
+                    outside = not box_low[box_at, feature] < cut < box_high[box_at, feature]
+                    if outside or tried >= CUTS_TRIED * (rank + 1):
                         continue
                     tried += 1
-                    on_left = on_right = base[box_at, chosen]
-                    at = first
-                    while at < first + n:
-                        current = tree[kept[at]]
-                        most_left = most_right = np.int64(-(1 << 62))
-                        while at < first + n and tree[kept[at]] == current:
-                            leaf = kept[at]
-                            if low[feature, leaf] < cut:
-                                most_left = max(most_left, value[leaf, chosen])
-                            if high[feature, leaf] > cut:
-                                most_right = max(most_right, value[leaf, chosen])
-                            at += 1
-                        on_left += most_left
-                        on_right += most_right
+                    on_left, on_right = _halves(here, tree, low[feature], high[feature], cut, value[:, chosen])
+                    on_left += base[box_at, chosen]
+                    on_right += base[box_at, chosen]
                     steps += n
                     # a half whose bound is negative is done, however negative it is
                     whole = upper[chosen] + 1
@@ -193,6 +138,79 @@ def _search(
         box_low[place_right, cut_feature] = cut_at
         open_boxes += 1
     return NONE, steps
+
+
+@compiled()
+def _bounds(kept: Any, tree: Any, value: Any, base: Any, upper: Any, lower: Any, most: Any, least: Any) -> Any:
+    """Writes bounds of all sums over the kept leaves. Trees of a single value move into the base. Returns the number of
+    leaves that stay, which come first in `kept`."""
+    upper[:], lower[:] = 0, 0
+    at, stay = 0, 0
+    while at < len(kept):
+        end = at + 1
+        most[:] = value[kept[at]]
+        least[:] = most
+        while end < len(kept) and tree[kept[end]] == tree[kept[at]]:
+            leaf = kept[end]
+            for s in range(len(most)):
+                most[s] = max(most[s], value[leaf, s])
+                least[s] = min(least[s], value[leaf, s])
+            end += 1
+        if (most != least).any():
+            upper += most
+            lower += least
+            for place in range(at, end):
+                kept[stay] = kept[place]
+                stay += 1
+        else:
+            base += most
+        at = end
+    return stay
+
+
+@compiled()
+def _widest(kept: Any, tree: Any, value: Any, spread: Any, best: Any) -> None:
+    """Writes the trees whose values vary most, widest first, and of each the leaf with its largest value. value:
+    (leaves,) of one sum."""
+    spread[:] = 0
+    at = 0
+    while at < len(kept):
+        end, top = at + 1, kept[at]
+        bottom = value[top]
+        while end < len(kept) and tree[kept[end]] == tree[kept[at]]:
+            leaf = kept[end]
+            if value[leaf] > value[top]:
+                top = leaf
+            bottom = min(bottom, value[leaf])
+            end += 1
+        place, width = TREES_TRIED, value[top] - bottom
+        while place > 0 and spread[place - 1] < width:
+            place -= 1
+        for other in range(TREES_TRIED - 1, place, -1):
+            spread[other], best[other] = spread[other - 1], best[other - 1]
+        if place < TREES_TRIED:
+            spread[place], best[place] = width, top
+        at = end
+
+
+@compiled()
+def _halves(kept: Any, tree: Any, low: Any, high: Any, cut: Any, value: Any) -> Any:
+    """The largest sums left and right of a cut, without the base. low, high, value: (leaves,)"""
+    on_left = on_right = np.int64(0)
+    at = 0
+    while at < len(kept):
+        current = tree[kept[at]]
+        most_left = most_right = np.int64(-(1 << 62))
+        while at < len(kept) and tree[kept[at]] == current:
+            leaf = kept[at]
+            if low[leaf] < cut:
+                most_left = max(most_left, value[leaf])
+            if high[leaf] > cut:
+                most_right = max(most_right, value[leaf])
+            at += 1
+        on_left += most_left
+        on_right += most_right
+    return on_left, on_right
 
 
 @compiled()

@@ -148,24 +148,6 @@ class BoundsUpdate:
         return index
 
 
-def reached(columns: Columns, trees: FlatTrees) -> NDArray[np.int64]:
-    """The leaf that each row reaches in each tree, as an index into all nodes: (trees, rows)."""
-    order = BoundsUpdate(trees).arrange(columns)
-    leaves = np.empty((len(trees.roots), columns.shape[1]), dtype=np.int64)
-    _spread(trees.roots, trees.left, order.index, order.begin, order.end, leaves)
-    return leaves
-
-
-@compiled()
-def _spread(roots: Any, left: Any, index: Any, begin: Any, end: Any, leaves: Any) -> None:
-    for tree in range(len(roots)):
-        last = roots[tree + 1] if tree + 1 < len(roots) else len(left)
-        for node in range(roots[tree], last):
-            if left[node] < 0:
-                for at in range(begin[node], end[node]):
-                    leaves[tree, index[tree, at]] = node
-
-
 @compiled()
 def _arrange(
     columns: Any,

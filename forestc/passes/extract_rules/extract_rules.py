@@ -14,16 +14,15 @@ within the tolerance.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.covers.boolean_rules import (
     Clause,
-    Form,
     RuleLearning,
     RuleLimits,
     class_weights,
@@ -32,14 +31,13 @@ from forestc.algorithms.covers.boolean_rules import (
 )
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.parameters import Choice, Parameter, Whole
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, known
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
 from forestc.passes.promises import Within
 from forestc.passes.quick_evaluation import answers_to, evaluate_quickly
 from forestc.rows.batches import Rows
@@ -49,63 +47,50 @@ COMPLEXITIES = (4, 8, 15, 30, 60)  # that are tried, one after the other
 ROUNDS = 12  # of column generation for each rule
 MOST_SAMPLES = 4000  # rows and copies; beyond it, fewer copies, then fewer rows are used
 
-_RULES = {
-    "learn": one_of("labels", "forest"),
-    "form": one_of("dnf", "cnf"),
-    "complexity": whole(2, 100_000).or_("auto", do="use auto or a whole number from 2 on"),
-    "longest": whole(1).or_(None, do="use a whole number from 1 on"),
-    "balanced": FLAG,
-    "tolerance": TOLERANCE,
-    "comparators": whole(1, 4096),
-    "seconds": Rule(lambda value: is_number(value) and 0 < value < 1e6, "use a number of seconds above 0"),
-    "copies": whole(0, 100),
-    "mix": SHARE,
-    "seed": SEED,
-}
-
 
 @dataclass(frozen=True)
-class ExtractRules(AtGivenSettings):
+class ExtractRules(Seeded, AtGivenSettings):
     """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
-
-    learn: what rules are learnt from: labels of the rows, or forest, its decisions on the rows and their copies.
-    form: dnf, an OR of ANDs, or cnf, an AND of ORs.
-    complexity: the most clauses plus conditions of a class's rule, or auto: the least tried that is within the
-    tolerance.
-    longest: the most conditions of a clause; nothing for no limit.
-    balanced: whether all classes weigh the same while rules are learnt, however many rows they have.
-    tolerance: the accuracy that may be lost against the model on held-out rows, including a standard error.
-    comparators: how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.
-    seconds: time limit; only results that reach it depend on the machine's speed.
-    copies: number of copies of each row with mixed values.
-    mix: share of a copy's values that come from other rows of its class.
-    seed: of the search and the mixing.
     """
 
-    learn: str = "labels"
-    form: str = "dnf"
-    complexity: int | str = "auto"
-    longest: int | None = None
-    balanced: bool = False
-    tolerance: float = 0.01
-    comparators: int = 128
-    seconds: float = 300
-    copies: int = 0
-    mix: float = 0.1
-    seed: int = 0
+    learn: Annotated[
+        Literal["labels", "forest"],
+        tried("labels", "forest"),
+        "what rules are learnt from: labels of the rows, or forest, its decisions on the rows and their copies.",
+    ] = "labels"
+    form: Annotated[Literal["dnf", "cnf"], tried("dnf", "cnf"), "dnf, an OR of ANDs, or cnf, an AND of ORs."] = "dnf"
+    complexity: Annotated[
+        int | Literal["auto"],
+        Range(2, 100_000, "a whole number from 2 on"),
+        tried_from(2, 60, log=True),
+        "the most clauses plus conditions of a class's rule, or auto: the least tried that is within the tolerance.",
+    ] = "auto"
+    balanced: Annotated[
+        bool,
+        tried(False, True),
+        "whether all classes weigh the same while rules are learnt, however many rows they have.",
+    ] = False
+    tolerance: Tolerance = 0.01
+    comparators: Annotated[
+        int,
+        Range(1, 4096),
+        "how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.",
+    ] = 128
+    seconds: Annotated[
+        float,
+        Range(0, 1e6, "a number of seconds above 0", above=True, below=True),
+        "time limit; only results that reach it depend on the machine's speed.",
+    ] = 300
+    copies: Copies = 0
+    mix: Mix = 0.1
     name: ClassVar[str] = "extract-rules"
     needs_judge: ClassVar[bool] = True
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Whole("complexity", 2, 60, log=True, approximate=True),
-        Choice("learn", ("labels", "forest"), approximate=True),
-        Choice("form", ("dnf", "cnf"), approximate=True),
-        Choice("balanced", (False, True), approximate=True),
-    )
+    removed: ClassVar[Mapping[str, str]] = {"longest": "use complexity: it limits clauses and their conditions"}
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts or not source.decides:
@@ -237,8 +222,8 @@ class _Learner:
         """shares: that the time left is divided into."""
         begin = time.monotonic()
         limit = max(0.1, (self.deadline - begin) / shares)
-        form = cast(Form, self.options.form)
-        limits = RuleLimits(complexity, form, limit, self.options.seed, self.options.longest, ROUNDS)
+        form = self.options.form
+        limits = RuleLimits(complexity, form, limit, self.options.seed, rounds=ROUNDS)
         groups, weight = self.literals.groups, class_weights(self.label) if self.options.balanced else None
         if len(self.forest.classes) == 2:
             learning = learn_rules(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,11 @@ from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
 from forestc.algorithms.splits.pruning import steepest_for
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Decision, Forest
-from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, need_words
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import AtGivenSettings, Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
-from forestc.passes.option_rules import DEFAULT_TOLERANCE, TOLERANCE, check_options, whole
+from forestc.passes.options import DEFAULT_TOLERANCE, MOST_LEAF_BITS, Range, Tolerance, check_options, tried
 from forestc.passes.quick_evaluation import answers_to, nodes_reached
 from forestc.passes.round_leaves.rounding import Leaves, one_output, refuse_sums, round_leaves, with_leaves
 from forestc.rows.accuracy import truth_of_batch
@@ -26,7 +25,6 @@ from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
-MOST_LEAF_BITS = 32
 MOST_FITTED_BITS = 4  # tried by leaf_bits=auto
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
 
@@ -93,31 +91,26 @@ def fitted(
     return [part.reshape(own.shape) for part, own in zip(parts, values, strict=True)], moved + zero
 
 
-_RULES = {
-    "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
-    "tolerance": TOLERANCE,
-}
-
-
 @dataclass(frozen=True)
 class FitLeaves(AtGivenSettings):
     """Fits all integer leaves together to the classes of the rows, instead of rounding each alone: one or two bits are
     often enough.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
-
-    leaf_bits: auto (the fewest, up to 4, within the tolerance), or a number of bits per leaf.
-    tolerance: the accuracy that may be lost against the model on held-out rows, including a standard error.
     """
 
-    leaf_bits: int | str = "auto"
-    tolerance: float = DEFAULT_TOLERANCE
+    leaf_bits: Annotated[
+        int | Literal["auto"],
+        Range(1, MOST_LEAF_BITS),
+        tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
+        "auto (the fewest, up to 4, within the tolerance), or a number of bits per leaf.",
+    ] = "auto"
+    tolerance: Tolerance = DEFAULT_TOLERANCE
     name: ClassVar[str] = "fit-leaves"
-    space: ClassVar[tuple[Parameter, ...]] = (Choice("leaf_bits", ("auto", 1, 2, 3, 4, 5, 6, 7, 8), approximate=True),)
     needs_judge: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
 
     @property
     def open(self) -> bool:

@@ -6,7 +6,7 @@ and a node whose cells left are not consecutive becomes several boxes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,15 +18,8 @@ from forestc.algorithms.separation.oracle import Box, CellArray, TreeBoxes
 from forestc.errors import ModelError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, word_range
-from forestc.passes.promises import Span
 
 MOST_BOXES = 1 << 20  # of a tree, whose conditions on sets may multiply its leaves
-
-
-def whole_span(forest: Forest, feature: int) -> Span:
-    """All words of a feature. Of a category all codes count, whatever a span says."""
-    words = word_range(forest.features[feature].number, forest.features[feature].missing)
-    return Span(words.low, words.high, words.missing is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +40,7 @@ class Cells:
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """The cells (rows, features) of words inside the spans."""
+        """The cells (rows, features) of words."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]
@@ -63,14 +56,13 @@ class Cells:
         return np.stack(columns, axis=1) if columns else np.zeros(cells.shape, dtype=np.int64)
 
 
-def cells_of(forest: Forest, spans: Sequence[Span]) -> Cells:
-    """The cells of a quantized forest. spans: of each feature."""
+def cells_of(forest: Forest) -> Cells:
+    """The cells of a quantized forest."""
     left: dict[int, NDArray[np.bool_]] = {}
     word, lowest, missing = [], [], []
-    for index, span in enumerate(spans):
-        feature = forest.features[index]
-        absent = word_range(feature.number, feature.missing).missing if span.missing else None
-        begins, cell, conditions = _begins(forest, index, span)
+    for index, feature in enumerate(forest.features):
+        absent = word_range(feature.number, feature.missing).missing
+        begins, cell, conditions = _begins(forest, index)
         chosen = begins[np.unique(cell, return_index=True)[1]]
         for place in conditions:
             condition = forest.conditions[place]
@@ -82,7 +74,7 @@ def cells_of(forest: Forest, spans: Sequence[Span]) -> Cells:
     return Cells(tuple(word), tuple(lowest), tuple(missing), tuple(left[place] for place in range(len(left))))
 
 
-def _begins(forest: Forest, index: int, span: Span) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
+def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
     """The words where cells of a feature begin, the cell of each, and the feature's conditions. Codes of a category
     that no condition tells apart are one cell."""
     conditions = forest.conditions.of(index).tolist()
@@ -95,8 +87,8 @@ def _begins(forest: Forest, index: int, span: Span) -> tuple[NDArray[np.int64], 
         _, first, cell = np.unique(sides, axis=1, return_index=True, return_inverse=True)
         rank = np.argsort(np.argsort(first))
         return codes, rank[np.ravel(cell)].astype(np.int32), conditions
-    cuts = forest.conditions.thresholds(index)
-    begins = np.unique(np.append(cuts[(cuts > span.low) & (cuts <= span.high)], span.low)).astype(np.int64)
+    cuts, words = forest.conditions.thresholds(index), word_range(number, forest.features[index].missing)
+    begins = np.unique(np.append(cuts[(cuts > words.low) & (cuts <= words.high)], words.low)).astype(np.int64)
     return begins, np.arange(len(begins), dtype=np.int32), conditions
 
 

@@ -20,27 +20,26 @@ from forestc.passes.prune_exact.working import Tally, Working
 MOST_VALUES = 24  # values of one leaf that are tried
 
 
-def merge(working: Working, tally: Tally, share: float, roots: bool, inner: bool) -> None:
-    """Turns subtrees into leaves, the largest first. tally: counts them. share: of the effort, for one proof. roots:
-    whether whole trees are tried; inner: whether others are."""
+def merge(working: Working, tally: Tally) -> None:
+    """Turns subtrees, whole trees too, into leaves, the largest first. tally: counts them."""
     queue = [
         (-boxes.splits[node], index, node)
         for index, boxes in enumerate(working.drawn)
         for node in boxes.regions
-        if boxes.splits[node] and (roots if node == working.edits[index].place(0) else inner)
+        if boxes.splits[node]
     ]
     heapq.heapify(queue)
     while queue:
         _, index, node = heapq.heappop(queue)
         if node not in working.drawn[index].regions or is_leaf(working.forest.trees[index], working.edits[index], node):
             continue
-        if working.effort.is_over():
+        if working.effort.is_over:
             tally.skipped += 1
             continue
-        tally.count(_merged(working, index, node, share))
+        tally.count(_merged(working, index, node))
 
 
-def _merged(working: Working, index: int, node: int, share: float) -> str:
+def _merged(working: Working, index: int, node: int) -> str:
     """Turns a node into a leaf if a value is proved: same. Else differs, if no value can be, or unknown."""
     tree, here = working.forest.trees[index], working.drawn[index]
     boxes = here.regions[node]
@@ -59,7 +58,7 @@ def _merged(working: Working, index: int, node: int, share: float) -> str:
             return "differs"
         value = np.zeros((len(boxes), working.forest.n_outputs), dtype=np.int64)
         value[:, outputs] = leaf_values[:zero]
-        state = working.proved(working.state.with_tree(index, TreeBoxes(low, high, value)), boxes, share)
+        state = working.proved(working.state.with_tree(index, TreeBoxes(low, high, value)), boxes)
         if state == "same":
             old = working.edits[index]
             working.accept(index, replace(old, leaf={**old.leaf, node: leaf_values[:zero]}))
@@ -70,8 +69,8 @@ def _merged(working: Working, index: int, node: int, share: float) -> str:
     return "unknown"
 
 
-def hoist(working: Working, tally: Tally, share: float) -> None:
-    """Puts one side of a split in its place, where the other side has most splits first. tally, share: see `merge`."""
+def hoist(working: Working, tally: Tally) -> None:
+    """Puts one side of a split in its place, where the other side has most splits first. tally: see `merge`."""
     queue: list[tuple[int, int, int, int, int]] = []
     for index, boxes in enumerate(working.drawn):
         for node in boxes.regions:
@@ -87,20 +86,20 @@ def hoist(working: Working, tally: Tally, share: float) -> None:
         tree, edits, here = working.forest.trees[index], working.edits[index], working.drawn[index]
         if node not in here.regions or {kept, lost} != set(children(tree, edits, node)) or lost not in here.regions:
             continue
-        if working.effort.is_over():
+        if working.effort.is_over:
             tally.skipped += 1
             continue
-        tally.count(_hoisted(working, index, node, kept, lost, share))
+        tally.count(_hoisted(working, index, node, kept, lost))
 
 
-def _hoisted(working: Working, index: int, node: int, kept: int, lost: int, share: float) -> str:
+def _hoisted(working: Working, index: int, node: int, kept: int, lost: int) -> str:
     boxes = working.drawn[index].regions[lost]
     old = working.edits[index]
     new = drawn(working.forest, working.cells, index, old, kept).boxes
     chosen = working.inside(boxes)
     if _refuted(working, index, chosen, new):
         return "differs"
-    state = working.proved(working.state.with_tree(index, new), boxes, share)
+    state = working.proved(working.state.with_tree(index, new), boxes)
     if state == "same":
         working.accept(index, replace(old, stands={**old.stands, node: kept}))
     return state

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,63 +12,34 @@ from forestc.algorithms.separation.oracle import Box, CellArray, Decider, Ensemb
 from forestc.forest.ir import Forest
 from forestc.passes.prune_exact.cells import Cells, Drawn, Edits, drawn
 
+ONE_PROOF = 0.01  # share of the effort that one proof may take
 NEIGHBORS = 16  # inputs near a counterexample that are tried
-
-
-class Allowance(NamedTuple):
-    """What one proof may take. steps: of the search. until: on the monotonic clock. timed: whether the time leaves
-    fewer steps than the effort does."""
-
-    steps: int
-    until: float
-    timed: bool
-
-    @property
-    def seconds(self) -> float:
-        """The time that is left."""
-        return self.until - time.monotonic()
 
 
 @dataclass
 class Effort:
-    """What proofs may cost, and did. steps: of the search, see `separate`. seconds: from now on, or infinity. taken:
-    steps so far. reached: the limit that was reached. late: whether a proof or the choice
-    of trees was given up for its share of the time. proofs: number of them, failed ones included."""
+    """What proofs may cost, and did. steps: of the search, see `separate`. taken: steps so far. proofs: number of them,
+    failed ones included."""
 
     steps: int
-    seconds: float
     taken: int = 0
-    reached: str = ""
-    late: bool = False
     proofs: int = 0
 
-    def __post_init__(self) -> None:
-        self.deadline = time.monotonic() + self.seconds
-
+    @property
     def is_over(self) -> bool:
-        """Whether a limit is reached, which is then noted in `reached`."""
-        if time.monotonic() > self.deadline:
-            self.reached = "time limit reached"
-        elif self.taken >= self.steps:
-            self.reached = "effort reached"
-        return bool(self.reached)
+        """Whether all steps are taken."""
+        return self.taken >= self.steps
 
-    def share(self, share: float) -> Allowance:
-        """A share of all steps and seconds, or what is left of them if that is less."""
-        now = time.monotonic()
-        until = min(self.deadline, now + share * self.seconds)
-        steps, in_time = min(share * self.steps, self.steps - self.taken), (until - now) * STEPS_A_SECOND
-        return Allowance(max(0, int(min(steps, in_time))), until, in_time < steps)
-
-
-STEPS_A_SECOND = 15_000_000  # measured on one core: 12 to 60 million, the fewest in large forests
+    @property
+    def of_one_proof(self) -> int:
+        """The steps that the next proof may take."""
+        return max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
 
 
 @dataclass
 class Pool:
     """Inputs with their decisions. cells: (inputs, features). classes: (inputs,) of the model before all edits.
-    place: for each tree the leaf of each input. scores: (inputs, outputs) after the edits so far. Inputs whose margin
-    is too small to count are left out."""
+    place: for each tree the leaf of each input. scores: (inputs, outputs) after the edits so far."""
 
     cells: CellArray
     classes: NDArray[np.int64]
@@ -103,8 +72,6 @@ class Working:
             scores += old_tree.value[at]
             place.append(at if tree is old_tree else places(tree, cells))
             edited += tree.value[place[-1]]
-        counts = self.decider.counts(scores)
-        cells, scores, edited, place = cells[counts], scores[counts], edited[counts], [at[counts] for at in place]
         old = self.pool
         self.pool = Pool(
             np.concatenate([old.cells, cells]),
@@ -145,7 +112,7 @@ class Working:
         result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
         for kind in np.unique(classes).tolist():
             sums = rest[classes == kind]
-            factors, constants = self.decider.demands(kind, self.forest.n_outputs, False)
+            factors, constants = self.decider.demands(kind, self.forest.n_outputs)
             needed = -(sums @ factors.T + constants).min(axis=0)  # what the leaf must add to each demand
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
                 # each demand adds at most one score and subtracts at most one
@@ -154,22 +121,16 @@ class Working:
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
-    def proved(self, after: Ensemble, boxes: list[Box], share: float) -> str:
-        """Whether an edit keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown.
-        share: of the effort and the time that the proof may take.
-
-        Without a margin the forest after the edits so far decides as the model on every input: comparing with it is
-        as good as comparing with the model, and easier, as only the last edit differs."""
-        before = self.state if self.decider.margin < 0 else self.model
+    def proved(self, after: Ensemble, boxes: list[Box]) -> str:
+        """Whether an edit keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown. The
+        forest after the edits so far decides as the model, and is easier to compare with: only the last edit
+        differs."""
         for box in boxes:
-            allowed = self.effort.share(share)
-            answer = separate(before, after, self.decider, box, allowed.steps)
+            answer = separate(self.state, after, self.decider, box, self.effort.of_one_proof)
             self.effort.taken += answer.steps
             self.effort.proofs += 1
             if answer.cells is not None:
                 self.add_near(answer.cells, box)
-            if answer.state == "unknown":
-                self.effort.late |= allowed.timed or allowed.seconds < 0
             if answer.state != "same":
                 return answer.state
         return "same"

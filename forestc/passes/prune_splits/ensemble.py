@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from forestc.algorithms.splits.mending_trees import MendingTree
 from forestc.algorithms.splits.pruning import Pruned, Splits, Start, as_given, prune, pruned_of
 from forestc.algorithms.splits.squared_pruning import prune_squared
 from forestc.algorithms.splits.state import Outcomes
-from forestc.costs.prices import prices
+from forestc.costs.prices import Prices
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
 from forestc.forest.evaluate import missing_words
@@ -34,9 +34,7 @@ from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 
-if TYPE_CHECKING:
-    from forestc.passes.prune_splits.prune_splits import PruneSplits
-
+_Slots: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
 MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join them where decisions are kept
 MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
@@ -70,24 +68,14 @@ class Found:
 class Ensemble:
     """A forest as arrays for the pruning: leaves from left to right, the rows' leaves, splits with their costs."""
 
-    def __init__(self, forest: Forest, options: PruneSplits, rows: Rows) -> None:
-        self.forest = forest
+    def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
+        """unit: what costs are in. rewire: whether splits may take other conditions. keeps: whether decisions are kept.
+        mixed: copies, mix and seed of `rows_to_fit`."""
+        self.forest, self.unit = forest, unit
         self.slots = [_leaves_in_order(tree) for tree in forest.trees]
-        splits = [
-            (index, first, middle, last, size, int(places[node]))
-            for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, self.slots, strict=True))
-            for node, first, middle, last, size in inner
-        ]
-        # conditions that any split may take come first, and of these the most frequent
-        used = Counter(place for *_, place in splits)
-        condition_at = {place: forest.conditions[place] for place in used}
-        order = sorted(used, key=lambda place: (not _plain(forest, condition_at[place]), -used[place]))
-        self.conditions = [condition_at[place] for place in order]
-        number = {place: rank for rank, place in enumerate(order)}
-        table = np.array([(*split, number[place]) for *split, place in splits], dtype=np.int64).reshape(-1, 6)
+        self.conditions, table = _numbered(forest, self.slots)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
-        self.unit = prices(options.cost)
-        cost = np.array([comparator_cost(forest, test, self.unit) for test in self.conditions], dtype=np.float64)
+        cost = np.array([comparator_cost(forest, test, unit) for test in self.conditions], dtype=np.float64)
         self.splits = Splits(tree_of, first, middle, last, size, condition, cost, 0.0, 0.0)
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
@@ -97,20 +85,11 @@ class Ensemble:
             self.own_bias[list(tree.outputs)] += leaves.min(axis=0)
         self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from their tree's smallest
         columns = _columns(forest, self.conditions)
-        keeps, count = options.keep == "decisions", max(1, len(forest.trees))
+        count = max(1, len(forest.trees))
         most = min(MOST_FIT // count, MOST_OUTCOMES // max(1, len(columns)))
-        drawn = rows_to_fit(
-            forest, rows, most, own_labels=keeps, mix=options.mix, seed=options.seed,
-            copies=options.copies if forest.decides else 0,
-            most_copied=max(1, MOST_COPIED // count),
-        )  # fmt: skip
+        mixed["copies"] = mixed["copies"] if forest.decides else 0
+        drawn = rows_to_fit(forest, rows, most, own_labels=keeps, most_copied=max(1, MOST_COPIED // count), **mixed)
         words, self.label, self.rows, self.copies = drawn.words, drawn.label, drawn.rows, drawn.copies
-        leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
-        reached = nodes_reached(forest, words)
-        for index, (tree, (ends, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
-            slot = np.zeros(tree.size, dtype=np.int32)
-            slot[ends] = np.arange(len(ends))
-            leaf[index] = slot[reached[:, index]]
         self.outcomes = _outcomes(forest, self.conditions, columns, words) if self.conditions else None
         self.kept: KeptRows | None = None
         if keeps and self.outcomes is not None:
@@ -118,11 +97,10 @@ class Ensemble:
             core = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
             coded = CodedRows(forest, rows, partial(_outcomes, forest, self.conditions, columns))
             self.kept = KeptRows(core, self.label[:drawn_rows], None if drawn_rows == self.rows else coded)
-        if options.rewire and self.conditions and _plain(forest, self.conditions[0]):
+        if rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=self.outcomes)
-        self.trees = Trees.of(leaf, self.own, [tree.outputs for tree in forest.trees])
-        bits = min(max(1, present), MOST_BITS) if options.leaf_bits in ("same", "auto") else int(options.leaf_bits)
-        self._round(bits)
+        self.trees = Trees.of(_reached(forest, self.slots, words), self.own, [tree.outputs for tree in forest.trees])
+        self._round(min(max(1, present), MOST_BITS))
         widths = [len(tree.outputs) for tree in forest.trees]
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
         nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
@@ -246,7 +224,34 @@ class Ensemble:
         return changed(self.forest, trees=tuple(trees), bias=pruned.bias + self.zero, scale=scale)
 
 
-def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int, int]]]:
+def _numbered(forest: Forest, slots: Sequence[_Slots]) -> tuple[list[Condition], NDArray[np.int64]]:
+    """The conditions of all splits: those that any split may take first, of these the most frequent; and a row for each
+    split: its tree, the last four entries of `_leaves_in_order`, and its condition."""
+    splits = [
+        (index, first, middle, last, size, int(places[node]))
+        for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, slots, strict=True))
+        for node, first, middle, last, size in inner
+    ]
+    used = Counter(place for *_, place in splits)
+    condition_at = {place: forest.conditions[place] for place in used}
+    order = sorted(used, key=lambda place: (not _plain(forest, condition_at[place]), -used[place]))
+    number = {place: rank for rank, place in enumerate(order)}
+    table = np.array([(*split, number[place]) for *split, place in splits], dtype=np.int64).reshape(-1, 6)
+    return [condition_at[place] for place in order], table
+
+
+def _reached(forest: Forest, slots: Sequence[_Slots], words: NDArray[Any]) -> NDArray[np.int32]:
+    """(trees, rows) the leaf, counted from left to right, that each row reaches."""
+    leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
+    reached = nodes_reached(forest, words)
+    for index, (tree, (ends, _)) in enumerate(zip(forest.trees, slots, strict=True)):
+        slot = np.zeros(tree.size, dtype=np.int32)
+        slot[ends] = np.arange(len(ends))
+        leaf[index] = slot[reached[:, index]]
+    return leaf
+
+
+def _leaves_in_order(tree: Tree) -> _Slots:
     """The leaf nodes from left to right; and for each inner node, children first: the node, its first leaf, the first
     leaf of its right side, one past its last leaf, and the number of inner nodes of its subtree, itself included."""
     leaves: list[int] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -22,12 +22,21 @@ from forestc.algorithms.splits.pruning import Start
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
-from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
 from forestc.passes.fit_leaves.fit_leaves import outputs_follow
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, as_given
-from forestc.passes.option_rules import FLAG, SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.options import (
+    SHARE,
+    Copies,
+    Mix,
+    Range,
+    Seeded,
+    Tolerance,
+    check_options,
+    tried,
+    tried_from,
+)  # fmt: skip
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
 from forestc.rows.batches import Rows
@@ -40,71 +49,64 @@ EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # at most every fourth of PRICES is tried, however large the forest
 FURTHER = 5.7  # times the last price that kept all decisions: higher ones are not tried
 GIVE_UP = 4  # successive prices that lose too much after which the search ends
-SEARCHED_BITS: tuple[int | str, ...] = (1, 2, 3, "same")  # leaf_bits=auto
-BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
-
-_RULES = {
-    "keep": one_of("accuracy", "decisions", EITHER),
-    "tolerance": TOLERANCE,
-    "price": Rule(lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number"),
-    "stride": whole(1, 6),
-    "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
-    "rewire": FLAG,
-    "copies": whole(0, 100),
-    "mix": SHARE,
-    "mended": SHARE,
-    "seed": SEED,
-}
+Bits: TypeAlias = int | Literal["same", "auto"]
+SEARCHED_BITS: tuple[Bits, ...] = (1, 2, 3, "same")  # leaf_bits=auto
+BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # of a regression
 
 
 @dataclass(frozen=True)
-class PruneSplits(AtGivenSettings):
+class PruneSplits(Seeded, AtGivenSettings):
     """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
     within it, as all splits then stay. With keep=decisions exact-on-data.
-
-    keep: accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or
-    accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.
-    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    a standard error.
-    price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
-    regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.
-    stride: every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with
-    keep=decisions, the search also ends where the lowest price keeps no longer all decisions.
-    leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
-    mended: with keep=decisions the share of rows that small added trees may put right. With more, forests may get
-    smaller, and agree with the model less often on other rows.
-    rewire: whether splits may take the conditions of other splits of the forest.
-    copies: number of copies of each row with mixed values.
-    mix: share of a copy's values that come from other rows of its class.
-    seed: of the random mixing.
-    cost: what is minimized: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
-    instructions; of a processor as in flash-avr or instructions-cortex-m0plus.
     """
 
-    keep: str = "accuracy"
-    tolerance: float = 0.01
-    price: float | str = "auto"
-    stride: int = 1
-    leaf_bits: int | str = "auto"
-    mended: float = 0.02
-    rewire: bool = True
-    copies: int = 8
-    mix: float = 0.1
-    seed: int = 0
-    cost: str = DEFAULT_COST
+    keep: Annotated[
+        Literal["accuracy", "decisions", "accuracy-or-decisions"],
+        "accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or "
+        "accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
+    ] = "accuracy"
+    tolerance: Tolerance = 0.01
+    price: Annotated[
+        float | Literal["auto"],
+        Range(0, 1e6, "a number", below=True),
+        tried_from(0.02, 30.0, log=True),
+        "auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a "
+        "regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.",
+    ] = "auto"
+    stride: Annotated[
+        int,
+        Range(1, 6),
+        "every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with "
+        "keep=decisions, the search also ends where the lowest price keeps no longer all decisions.",
+    ] = 1
+    leaf_bits: Annotated[
+        Bits,
+        Range(1, 16),
+        tried(1, 2, 3, "same"),
+        "same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.",
+    ] = "auto"
+    mended: Annotated[
+        float,
+        SHARE,
+        "with keep=decisions the share of rows that small added trees may put right. With more, forests may get "
+        "smaller, and agree with the model less often on other rows.",
+    ] = 0.02
+    rewire: Annotated[
+        bool, tried(True, False), "whether splits may take the conditions of other splits of the forest."
+    ] = True
+    copies: Annotated[Copies, tried(0, 2, 8)] = 8
+    mix: Annotated[Mix, tried(0.05, 0.1, 0.2, when={"copies": (2, 8)})] = 0.1
+    cost: Annotated[
+        str,
+        "what is minimized: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or "
+        "instructions; of a processor as in flash-avr or instructions-cortex-m0plus.",
+    ] = DEFAULT_COST
     name: ClassVar[str] = "prune-splits"
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Real("price", 0.02, 30.0, log=True, approximate=True),
-        Choice("leaf_bits", (1, 2, 3, "same"), approximate=True),
-        Choice("rewire", (True, False), approximate=True),
-        Choice("copies", (0, 2, 8), approximate=True),
-        Choice("mix", (0.05, 0.1, 0.2), when={"copies": (2, 8)}, approximate=True),
-    )
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
         prices(self.cost)  # raises for an unknown family
         if self.price == 0 and self.keep != "decisions":
             raise OptionError("prune-splits: price=0", do="use a number above 0, auto, or keep=decisions")
@@ -169,12 +171,15 @@ class PruningLadder:
         self.either = options.keep == EITHER
         self.options = replace(options, keep="accuracy") if self.either else options
         self.forest, self.memory = forest, memory
-        self.own = Ensemble(forest, replace(self.options, leaf_bits="same"), rows)
+        self.own = Ensemble(
+            forest, rows, prices(options.cost), rewire=options.rewire, keeps=options.keep == "decisions",
+            copies=options.copies, mix=options.mix, seed=options.seed,
+        )  # fmt: skip
 
     def branches(self) -> list[Branch]:
         options, ensemble = self.options, self.own
         searched = SEARCHED_BITS if ensemble.forest.decides else BITS_OF_VALUES
-        bits = [options.leaf_bits]
+        bits: list[Bits] = [options.leaf_bits]
         if options.leaf_bits == "auto":
             bits = [bits for bits in searched if bits == "same" or int(bits) < ensemble.bits]
         if options.keep == "accuracy" and options.price != "auto":

@@ -37,7 +37,7 @@ def narrowed(
 ) -> list[Format]:
     """Returns the formats with fewer bits where `allowed` says so; as they were if it refuses even these.
 
-    free: the features whose words may change. of_width: a feature's format of so many bits. Tries
+    free: the features whose words may change. of_width: a feature's format of a number of bits. Tries
     O(features log(widths)) lists of formats.
     """
     chosen = list(formats)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.forest.retyping import retyped
-from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
 from forestc.passes.observation import observe
-from forestc.passes.option_rules import CHANGE, FLAG, TOLERANCE, check_options, one_of, whole
+from forestc.passes.options import LOSS, ChangeAllowed, Range, check_options, tried
 from forestc.passes.promises import (
     Change,
     EveryPath,
@@ -34,15 +33,6 @@ from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 from forestc.rows.ranges import Ranges
 
-_RULES = {
-    "input": one_of("auto", "fixed", "ordered"),
-    "missing": one_of("auto", "always", "never"),
-    "input_bits": whole(1, 62).or_("auto", do="use auto or 1 to 62"),
-    "change": CHANGE,
-    "tolerance": TOLERANCE.or_(None),
-    "exact": FLAG,
-}
-
 
 @dataclass(frozen=True)
 class QuantizeInputs:
@@ -51,36 +41,42 @@ class QuantizeInputs:
     Promises: exact-on-data: no path of the given rows changes. If input_bits, formats or cost make words too narrow for
     that, no decision of the rows, or else approximate: measured, and refused beyond what is allowed. Without rows, and
     with exact, exact: every input in the ranges takes the model's own path.
-
-    input: auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered),
-    fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take the
-    fewest bits that change no input's path.
-    input_bits: auto, or the most bits of a feature.
-    formats: {feature name: type} for features with a fixed type, such as {"age": "uint8"}.
-    missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
-    always, or never. auto is always where `compile` was asked for missing=always.
-    change: largest share of decisions, or for regression largest error over the range of scores, that may change on
-    the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
-    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    a standard error, where words are too narrow to keep all paths.
-    exact: choose words for every input, as without rows, even if rows are given.
-    cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
-    narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.
     """
 
-    input: str = "auto"
-    input_bits: int | str = "auto"
-    formats: Mapping[str, str] | None = None
-    missing: str = "auto"
-    change: float | str = 0.01
-    tolerance: float | None = None
-    exact: bool = False
-    cost: str | None = None
+    input: Annotated[
+        Literal["auto", "fixed", "ordered"],
+        "auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered), "
+        "fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take "
+        "the fewest bits that change no input's path.",
+    ] = "auto"
+    input_bits: Annotated[
+        int | Literal["auto"], Range(1, 62), tried("auto", 2, 3, 4, 5, 6, 8, 10), "auto, or the most bits of a feature."
+    ] = "auto"
+    formats: Annotated[
+        Mapping[str, str] | None, '{feature name: type} for features with a fixed type, such as {"age": "uint8"}.'
+    ] = None
+    missing: Annotated[
+        Literal["auto", "always", "never"],
+        "auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say), always, "
+        "or never. auto is always where `compile` was asked for missing=always.",
+    ] = "auto"
+    change: ChangeAllowed = 0.01
+    tolerance: Annotated[
+        float | None,
+        LOSS,
+        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error, where words are too narrow to keep all paths.",
+    ] = None
+    exact: Annotated[bool, "choose words for every input, as without rows, even if rows are given."] = False
+    cost: Annotated[
+        str | None,
+        "lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made "
+        "narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.",
+    ] = None
     name: ClassVar[str] = "quantize-inputs"
-    space: ClassVar[tuple[Parameter, ...]] = (Choice("input_bits", ("auto", 2, 3, 4, 5, 6, 8, 10), approximate=True),)
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
         if self.exact and self.needs_judge:
             raise OptionError("quantize-inputs: exact=true uses no rows, but tolerance does", do="remove one of them")
         if self.cost is not None:
@@ -174,7 +170,7 @@ class QuantizeInputs:
         """What the words keep of the rows: as a promise, and in figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
-            old, new = (evaluate_quickly(each, encode(each, batch.X)) for each in (forest, result))
+            old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
             change.add(old, new)
             paths += int((old.leaves != new.leaves).any(axis=1).sum())
         promise: Promise = FewChanges(most_change(self.change, forest))

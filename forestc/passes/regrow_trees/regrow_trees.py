@@ -13,11 +13,11 @@ each of its splits decides some rows; a new ensemble of a tenth of its size is o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -26,13 +26,22 @@ from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.parameters import Choice, Parameter, Real, Whole
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import SEED, SHARE, TOLERANCE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.options import (
+    SHARE,
+    Copies,
+    Mix,
+    Range,
+    Seeded,
+    Tolerance,
+    check_options,
+    tried,
+    tried_from,
+)  # fmt: skip
 from forestc.passes.promises import Exact, Within
 from forestc.passes.regrow_trees.candidates import grower_of
 from forestc.passes.tree_costs import bill_of
@@ -50,78 +59,65 @@ ENDED = 0.7  # a price at which fewer of the trees than this are worth growing a
 CANDIDATE = 30  # steps for each candidate, as it is weighed in a node
 WORK = 2e10  # steps of the search, of some nanoseconds each
 
-_RULES = {
-    "learn": one_of("labels", "model"),
-    "tolerance": TOLERANCE,
-    "trees": whole(1, 1000).or_("auto", do="use auto or 1 to 1000"),
-    "price": Rule(
-        lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number, such as 0.5"
-    ),
-    "leaf_bits": whole(1, 8).or_("auto", do="use auto or 1 to 8"),
-    "depth": whole(1, 6),
-    "columns": Rule(lambda value: is_number(value) and 0 < value <= 1, "use a share above 0, up to 1"),
-    "sweeps": whole(0, 20),
-    "copies": whole(0, 100),
-    "mix": SHARE,
-    "noise": SHARE,
-    "seed": SEED,
-}
-
 
 @dataclass(frozen=True)
-class RegrowTrees(AtGivenSettings):
+class RegrowTrees(Seeded, AtGivenSettings):
     """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
     within it, as the forest then stays.
-
-    learn: labels (of the rows; the model's decisions where there are none), or model (its decisions or values).
-    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including a standard
-    error.
-    trees: of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the
-    tolerance.
-    price: the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.
-    leaf_bits: bits of the leaves; auto: 1 and 2 are tried, 4 for values.
-    depth: conditions of a tree from its root to a leaf, at most.
-    columns: the share of the features that each tree may read, drawn anew for each, and at most 100 of them; fewer make
-    trees more different, which helps where rows are few.
-    sweeps: how often each tree is grown again, given the others.
-    copies: number of copies of each row with mixed values.
-    mix: share of a copy's values that come from other rows of its class.
-    noise: how far the values of copies move, as a standard deviation in ranks: 0.1 is a tenth of the rows.
-    seed: of mixing and noise, and of the features that each tree may read.
-    cost: what is paid: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or instructions;
-    of a processor as in flash-avr or instructions-cortex-m0plus.
     """
 
-    learn: str = "labels"
-    tolerance: float = 0.01
-    trees: int | str = "auto"
-    price: float | str = "auto"
-    leaf_bits: int | str = "auto"
-    depth: int = 6
-    columns: float = 1.0
-    sweeps: int = 2
-    copies: int = 3
-    mix: float = 0.1
-    noise: float = 0.0
-    seed: int = 0
-    cost: str = DEFAULT_COST
+    tolerance: Tolerance = 0.01
+    trees: Annotated[
+        int | Literal["auto"],
+        Range(1, 1000),
+        tried_from(1, 100, log=True),
+        "of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the "
+        "tolerance.",
+    ] = "auto"
+    price: Annotated[
+        float | Literal["auto"],
+        Range(0, 1e6, "a number, such as 0.5", below=True),
+        tried_from(0.03, 10.0, log=True),
+        "the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.",
+    ] = "auto"
+    leaf_bits: Annotated[
+        int | Literal["auto"],
+        Range(1, 8),
+        tried(1, 2, 3),
+        "bits of the leaves; auto: 1 and 2 are tried, 4 for values.",
+    ] = "auto"
+    depth: Annotated[int, Range(1, 6), tried_from(3, 6), "conditions of a tree from its root to a leaf, at most."] = 6
+    columns: Annotated[
+        float,
+        Range(0, 1, "a share above 0, up to 1", above=True),
+        tried(1.0, 0.5, 0.25),
+        "the share of the features that each tree may read, drawn anew for each, and at most 100 of them; fewer make "
+        "trees more different, which helps where rows are few.",
+    ] = 1.0
+    sweeps: Annotated[int, Range(0, 20), tried(0, 2, 4), "how often each tree is grown again, given the others."] = 2
+    copies: Annotated[Copies, tried(0, 3, 8)] = 3
+    mix: Mix = 0.1
+    noise: Annotated[
+        float,
+        SHARE,
+        tried(0.0, 0.05, 0.1, when={"copies": (3, 8)}),
+        "how far the values of copies move, as a standard deviation in ranks: 0.1 is a tenth of the rows.",
+    ] = 0.0
+    cost: Annotated[
+        str,
+        "what is paid: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or instructions; "
+        "of a processor as in flash-avr or instructions-cortex-m0plus.",
+    ] = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
     needs_judge: ClassVar[bool] = True
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Whole("trees", 1, 100, log=True, approximate=True),
-        Real("price", 0.03, 10.0, log=True, approximate=True),
-        Choice("leaf_bits", (1, 2, 3), approximate=True),
-        Whole("depth", 3, 6, approximate=True),
-        Choice("columns", (1.0, 0.5, 0.25), approximate=True),
-        Choice("sweeps", (0, 2, 4), approximate=True),
-        Choice("copies", (0, 3, 8), approximate=True),
-        Choice("noise", (0.0, 0.05, 0.1), when={"copies": (3, 8)}, approximate=True),
-    )
+    removed: ClassVar[Mapping[str, str]] = {
+        "learn": "remove it: rows without labels are learnt by the model's decisions or values"
+    }
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
         if self.noise and not self.copies:
             raise OptionError("regrow-trees: noise is for the copies of rows", do="give copies=1 or more")
         prices(self.cost)  # raises for an unknown family
@@ -162,7 +158,7 @@ class GrowingLadder:
         self.forest, self.options, self.work, self.most_work = forest, options, 0.0, WORK
         read = max(1, min(READ, len(forest.features)))
         drawn = rows_to_fit(
-            forest, rows, MOST_CODES // read, most_copied=MOST_COPIED // read, own_labels=options.learn == "model",
+            forest, rows, MOST_CODES // read, most_copied=MOST_COPIED // read,
             copies=options.copies, mix=options.mix, noise=options.noise, seed=options.seed,
         )  # fmt: skip
         label = np.asarray(drawn.label, dtype=np.float64).reshape(len(drawn.words), -1)[:, 0]

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from forestc.errors import ModelError, OptionError
 from forestc.forest.evaluate import judged
 from forestc.forest.ir import Forest
-from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, need_words, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
-from forestc.passes.option_rules import CHANGE, FLAG, TOLERANCE, Rule, check_options, is_number, whole
+from forestc.passes.options import LOSS, MOST_LEAF_BITS, ChangeAllowed, Range, check_options, tried
 from forestc.passes.promises import (
     Change,
     EveryPath,
@@ -51,21 +50,9 @@ from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges, have_rows
 
-MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
 MOST_LADDER_BITS = 8  # of leaves that the search of a level tries
-
-_RULES = {
-    "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
-    "change": CHANGE,
-    "tolerance": TOLERANCE.or_(None),
-    "scores": Rule(
-        lambda value: value is None or (is_number(value) and 0 < value <= 1),
-        "use an error above 0 and up to 1, such as 0.001",
-    ),
-    "exact": FLAG,
-}
 
 
 @dataclass(frozen=True)
@@ -76,34 +63,40 @@ class RoundLeaves:
     what is allowed, or with leaf_bits=auto the rows named that no integer leaves were found for. Without rows exact: if
     leaves must be rounded, scores stay within a bound that is reported, and decisions change only within twice that
     bound of a tie.
-
-    leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of
-    change), or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the
-    library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if ties
-    are decided differently: of all combinations of paths, or where these are too many of generated rows.
-    change: largest share of decisions, or for regression largest error over the range of scores, that may change on
-    the given rows, by words and leaves together. It is not used if a tolerance applies. auto: no decision, and 0.01 of
-    a regression's range.
-    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    a standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
-    given rows. Without it nothing is judged.
-    scores: largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a
-    share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. By
-    default leaf bits are chosen for decisions alone, and probabilities may change much.
-    exact: choose leaves for every input, as without rows, even if rows are given, whose ties come first then.
     """
 
-    leaf_bits: int | str = "auto"
-    change: float | str = 0.01
-    tolerance: float | None = None
-    scores: float | None = None
-    exact: bool = False
+    leaf_bits: Annotated[
+        int | Literal["auto"],
+        Range(1, MOST_LEAF_BITS),
+        tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
+        "auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of change), "
+        "or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the "
+        "library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if "
+        "ties are decided differently: of all combinations of paths, or where these are too many of generated rows.",
+    ] = "auto"
+    change: ChangeAllowed = 0.01
+    tolerance: Annotated[
+        float | None,
+        LOSS,
+        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the "
+        "given rows. Without it nothing is judged.",
+    ] = None
+    scores: Annotated[
+        float | None,
+        Range(0, 1, "an error above 0 and up to 1, such as 0.001", above=True),
+        "largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a "
+        "share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. "
+        "By default leaf bits are chosen for decisions alone, and probabilities may change much.",
+    ] = None
+    exact: Annotated[
+        bool, "choose leaves for every input, as without rows, even if rows are given, whose ties come first then."
+    ] = False
     name: ClassVar[str] = "round-leaves"
-    space: ClassVar[tuple[Parameter, ...]] = (Choice("leaf_bits", ("auto", 1, 2, 3, 4, 5, 6, 7, 8), approximate=True),)
     open: ClassVar[bool] = False  # `run` itself chooses the bits
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
+        check_options(self)
         if self.exact and self.needs_judge:
             raise OptionError("round-leaves: exact=true uses no rows, but tolerance does", do="remove one of them")
 
@@ -139,7 +132,7 @@ class RoundLeaves:
         some = self._candidates(whole)
         tried = self._measured(forest, rows, some)
         fine = self._near(tried)
-        best = min(fine, key=lambda one: (max(one.change.share, self._goal(forest)), one.bits))
+        best = min(fine, key=lambda trial: (max(trial.change.share, self._goal(forest)), trial.bits))
         most = most_change(self.change, forest)
         if auto and forest.decides and best.change.changed and Settling.applies(forest):
             leaves, _ = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows).leaves(forest, whole)
@@ -180,13 +173,13 @@ class RoundLeaves:
         """Those that keep scores, or nearly if none does: the pipeline raises then."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
-        allowed = max(self.scores, min(one.values.share for one in tried))
-        return [one for one in tried if one.values.share <= allowed]
+        allowed = max(self.scores, min(trial.values.share for trial in tried))
+        return [trial for trial in tried if trial.values.share <= allowed]
 
     def _within(self, whole: Forest, fine: list[_Tried], judge: Judge | None) -> _Tried | None:
         """The first that loses no more than the tolerance; None if all lose more."""
         limit, judge = float(self.tolerance or 0.0), required(judge, self)
-        return next((one for one in fine if judge.of(with_leaves(whole, one.leaves)).within(limit)), None)
+        return next((trial for trial in fine if judge.of(with_leaves(whole, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
         """Unrounded leaves where possible; else leaves that decide ties as the model does, on all combinations of paths
@@ -199,8 +192,9 @@ class RoundLeaves:
             leaves, every = Settling(widths, most, ranges, rows).leaves(forest, whole)
         elif whole.decides and not leaves.exact and auto:  # more bits, if near ties need them
             some = [(width, unseen(whole, width, width)) for width in widths]
-            some += [(width, replace(one, exact=False)) for width in widths for one in candidates(whole, width)[1:]]
-            leaves = min(_measured(forest, made_rows(forest, ranges), some), key=lambda one: one.change.changed).leaves
+            some += [(width, replace(other, exact=False)) for width in widths for other in candidates(whole, width)[1:]]
+            tried = _measured(forest, made_rows(forest, ranges), some)
+            leaves = min(tried, key=lambda trial: trial.change.changed).leaves
         result = with_leaves(whole, leaves)
         exact, error = leaves.exact, leaves.error
         if whole.parts and whole.combine.kind == "vote":
@@ -250,8 +244,8 @@ class _Tried:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, Leaves]], *, values: bool = False
 ) -> list[_Tried]:
-    """Measures all in one pass over the rows. some: numbers of bits, and leaves of so many. values: also measure values
-    after the link."""
+    """Measures all in one pass over the rows. some: numbers of bits, with the leaves of each. values: whether values
+    after the link are measured."""
     whole = one_sum(forest)
     after = [with_leaves(whole, leaves) for _, leaves in some]
     tried = [
@@ -263,12 +257,12 @@ def _measured(
         truth = evaluate_quickly(forest, words)
         nodes = list(nodes_reached(whole, words).T)
         reached = [tree.leaf[node] for tree, node in zip(whole.trees, nodes, strict=True)]
-        for result, one in zip(after, tried, strict=True):
+        for result, trial in zip(after, tried, strict=True):
             scores = np.tile(result.bias, (len(words), 1))
             for tree, leaf in zip(result.trees, reached, strict=True):
                 scores[:, list(tree.outputs)] += tree.values[leaf]
             answer = judged(result, truth.leaves, scores)
-            one.change.add(truth, answer)
+            trial.change.add(truth, answer)
             if values:
-                one.values.add(truth.values, answer.values)
+                trial.values.add(truth.values, answer.values)
     return tried

@@ -1,14 +1,15 @@
 """share-thresholds: fewer distinct conditions, and narrower ones.
 
 Min_DBN (Nakamura and Sakurada 2022, algorithm 2): the threshold of a node may move anywhere in the interval that keeps
-the path of each given row, so thresholds of one feature whose intervals have a common point become one. The extensions
-of their section 5 are options; `few-bits`, `budget` and the search by `tolerance` are ours.
+the path of each given row, so thresholds of one feature whose intervals have a common point become one. Two
+extensions of their section 5 are options; `few-bits` is ours.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,97 +17,78 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import in_threads
 from forestc.algorithms.thresholds.dyadic_points import FEW, narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
-from forestc.algorithms.thresholds.kmeans_line import kmeans_line
-from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
-from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.observation import Observation, Observe, finite_nodes, freedom
-from forestc.passes.option_rules import DEFAULT_TOLERANCE, TOLERANCE, Rule, check_options, is_number, one_of, whole
-from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
-from forestc.passes.share_thresholds.drawn_rows import drawn_rows
+from forestc.passes.options import DEFAULT_TOLERANCE, LOSS, Range, check_options, tried
+from forestc.passes.promises import KeepsPaths, Promise, Within
 from forestc.passes.share_thresholds.path_change import widened
-from forestc.passes.share_thresholds.threshold_search import Search
 from forestc.passes.word_formats import choose, comparator_bits
 from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
 
-_COUNT = whole(0, do="use a whole number of thresholds")
-_RULES = {
-    "rows": one_of("all", "per-tree"),
-    "prefer": one_of("few-bits", "middle"),
-    "exceptions": Rule(
-        lambda value: is_number(value) and 0 <= value < 1 << 62 and (value <= 1 or value == int(value)),
-        "use a whole number, or a share below 1",
-    ),
-    "path_change": Rule(lambda value: is_number(value) and 0 <= value < 1, "use a share from 0 to below 1"),
-    "kmeans": _COUNT,
-    "budget": _COUNT,
-    "tolerance": TOLERANCE.or_(None),
-}
+_COUNT_OR_SHARE = "a whole number, or a share below 1"
+_PRUNE = "prune-splits{tolerance=0.01} after quantize removes conditions, and saves more"
 
 
 @dataclass(frozen=True)
 class ShareThresholds:
     """Merges thresholds of one feature if no given row changes its path: fewer and narrower comparators.
 
-    Promises: exact-on-data: no path of a given row changes. With path_change, exceptions, kmeans, budget or tolerance
-    approximate: judged on held-out rows, and refused beyond the tolerance.
-
-    rows: all, or per-tree: each tree keeps the paths of the rows it was trained on, drawn again as scikit-learn drew
-    them (problem 3); the rows must be the training rows in their order.
-    path_change: share of a node's rows that may change sides in either direction (sigma of problem 4).
-    exceptions: number of intervals of a feature that may be missed (c of problem 5), or a share below 1 of the
-    feature's nodes. A missed node takes the nearest threshold.
-    kmeans: instead of these, the number of thresholds per feature, the centers of clusters (Jinguji et al. 2018).
-    budget: the largest number of comparators in all; thresholds are removed where this changes least.
-    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    a standard error; default 0.01. Without path_change, exceptions, kmeans and budget the pass searches for the
-    fewest comparators within it, and keeps the thresholds if there are none.
-    prefer: few-bits (of the smallest sets of thresholds, one with the fewest binary digits) or middle (the middle of
-    the interval, as in the paper).
+    Promises: exact-on-data: no path of a given row changes. With path_change or exceptions approximate: judged on
+    held-out rows, and refused beyond the tolerance.
     """
 
-    rows: str = "all"
-    path_change: float = 0.0
-    exceptions: int | float = 0
-    kmeans: int = 0
-    budget: int = 0
-    tolerance: float | None = None
-    prefer: str = "few-bits"
+    exceptions: Annotated[
+        int | float,
+        Range(0, 1 << 62, _COUNT_OR_SHARE, below=True),
+        tried(0, 0.02, 0.05, 0.1, 0.2, 0.4),
+        "number of intervals of a feature that may be missed (c of problem 5), or a share below 1 of the feature's "
+        "nodes. A missed node takes the nearest threshold.",
+    ] = 0
+    path_change: Annotated[
+        float,
+        Range(0, 1, "a share from 0 to below 1", below=True),
+        tried(0.0, 0.005, 0.01, 0.02, 0.05, when={"exceptions": (0,)}),
+        "share of a node's rows that may change sides in either direction (sigma of problem 4).",
+    ] = 0.0
+    tolerance: Annotated[
+        float | None,
+        LOSS,
+        "with path_change or exceptions, the accuracy (R squared of a regression) that may be lost against the model "
+        "on held-out rows, including a standard error; default 0.01.",
+    ] = None
+    prefer: Annotated[
+        Literal["few-bits", "middle"],
+        tried("few-bits", "middle", approximate=False),
+        "few-bits (of the smallest sets of thresholds, one with the fewest binary digits) or middle (the middle of the "
+        "interval, as in the paper).",
+    ] = "few-bits"
     name: ClassVar[str] = "share-thresholds"
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("exceptions", (0, 0.02, 0.05, 0.1, 0.2, 0.4), approximate=True),
-        Choice("path_change", (0.0, 0.005, 0.01, 0.02, 0.05), when={"exceptions": (0,)}, approximate=True),
-        Choice("prefer", ("few-bits", "middle")),
-    )
+    removed: ClassVar[Mapping[str, str]] = {
+        "rows": "remove it: the paths of all rows are kept, so those of each tree's own rows are, too",
+        "kmeans": "use exceptions: it gives up thresholds where the fewest nodes need them",
+        "budget": _PRUNE,
+    }
 
     def __post_init__(self) -> None:
-        check_options(self, _RULES)
-        ways = [w for w in ("exceptions", "kmeans", "budget") if getattr(self, w)]
-        if len(ways) > 1 or (self.kmeans and self.path_change):
-            others = [*ways, "path_change"] if self.kmeans and self.path_change else ways
-            raise OptionError(f"share-thresholds: {' and '.join(others)} exclude each other", do="give one of them")
-
-    @property
-    def searches(self) -> bool:
-        """Whether thresholds are removed until a budget is met or a tolerance is reached."""
-        return bool(self.budget) or (
-            self.tolerance is not None and not (self.path_change or self.exceptions or self.kmeans)
-        )
-
-    @property
-    def limit(self) -> float:
-        """The tolerance, or its default."""
-        return DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+        check_options(self)
+        if self.exceptions > 1 and self.exceptions != int(self.exceptions):
+            raise OptionError(f"share-thresholds: exceptions={self.exceptions}", do=f"use {_COUNT_OR_SHARE}")
+        if self.tolerance is not None and self.lossless:
+            raise OptionError(
+                "share-thresholds: a tolerance is for exceptions or path_change, and no path changes without them",
+                do=f"remove it; {_PRUNE}",
+            )
 
     @property
     def lossless(self) -> bool:
-        return not (self.path_change or self.exceptions or self.kmeans or self.searches)
+        """Whether no path of a row changes."""
+        return not (self.path_change or self.exceptions)
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if not have_rows(rows):
@@ -124,54 +106,35 @@ class ShareThresholds:
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """The forest with shared thresholds. Promises `KeepsPaths` with default options; else `Within`.
 
-        Raises OptionError for a quantized forest, without rows, or if it needs a judge and there is none; RowsError if
-        rows=per-tree gets other rows than the training rows. Time O(rows * trees * depth + nodes log nodes);
-        path_change goes through the rows 8 or 16 times.
+        Raises OptionError for a quantized forest, without rows, or if it needs a judge and there is none. Time
+        O(rows * trees * depth + nodes log nodes); path_change goes through the rows 8 or 16 times.
         """
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, judge)
         assert rows is not None
-        drawn = drawn_rows(forest, rows) if self.rows == "per-tree" else None
-        task = Observe.of(forest, drawn)
+        task = Observe.of(forest)
         seen = reduce_rows(rows, task)
-        exact = bounds = seen.nodes.bounds
+        bounds = seen.nodes.bounds
         if self.path_change:
-            bounds = widened(rows, task, exact, float(self.path_change))
-        if self.searches:
-            assert judge is not None
-            search = self._search(task, bounds, rows, judge)
-            moved = search.within(self.budget) if self.budget else search.fewest(self.limit)
-            if moved is None and self.budget:  # the budget needs no exceptions
-                lossless = replace(self, budget=0, tolerance=self.tolerance if self.path_change else None)
-                return lossless.run(forest, rows, judge)
-            thresholds = task.trees.threshold if moved is None else moved
-        else:
-            thresholds = task.trees.threshold.copy()
-            few = forest.n_nodes <= FEW
+            bounds = widened(rows, task, bounds, float(self.path_change))
+        thresholds = task.trees.threshold.copy()
+        few = forest.n_nodes <= FEW
 
-            def share(index: int) -> None:
-                here = finite_nodes(task, index)
-                if not len(here):
-                    return
+        def share(index: int) -> None:
+            here = finite_nodes(task, index)
+            if len(here):
                 narrow = forest.features[index].number == FLOAT32
                 thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
 
-            in_threads(share, range(len(forest.features)))
+        in_threads(share, range(len(forest.features)))
         result = with_thresholds(forest, thresholds)
-        report = self._report(task, seen, result, rows)
-        promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
-        if self.searches and thresholds is task.trees.threshold:  # nothing was moved: the forest is unchanged
-            promise = Exact()
-        return PassResult(result, (promise,), report)
+        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+        promise: Promise = KeepsPaths() if self.lossless else Within(limit)
+        return PassResult(result, (promise,), _report(task, seen, result, rows))
 
-    def _shared(
-        self, low: NDArray[np.float64], high: NDArray[np.float64], present: NDArray[np.float64], narrow: bool, few: bool
-    ) -> NDArray[np.float64]:
+    def _shared(self, low: FloatArray, high: FloatArray, present: FloatArray, narrow: bool, few: bool) -> FloatArray:
         """New thresholds of one feature's nodes. few: see `place`."""
-        if self.kmeans:
-            centers, cluster = kmeans_line(present, self.kmeans)
-            return np.asarray((centers.astype(np.float32).astype(np.float64) if narrow else centers)[cluster])
         allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
@@ -181,52 +144,45 @@ class ShareThresholds:
         points, _ = place(low[kept], high[kept], present[kept], few_bits, narrow, few)
         return points[take(low, high, points).point]
 
-    def _search(self, task: Observe, bounds: NodeBounds, rows: Rows, judge: Judge) -> Search:
-        few_bits = self.prefer == "few-bits"
 
-        def placed(low: FloatArray, high: FloatArray, present: FloatArray, feature: int) -> FloatArray:
-            return place(low, high, present, few_bits, task.forest.features[feature].number == FLOAT32)[0]
+def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
+    """Comparators, their bits and input bits as [before, after], and the thresholds outside their intervals."""
+    forest, exact = task.forest, seen.nodes.bounds
+    new = np.concatenate([tree.threshold for tree in result.trees])
+    plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
+    past = plain & ~((exact.low < new) & (new <= exact.high))
+    after, within = seen, exact
+    if past.any():  # rows take other paths now, which changes the intervals
+        after = reduce_rows(fit, Observe.of(result))
+        within = after.nodes.bounds
+    figures = np.zeros((3, len(forest.features), 2), dtype=np.int64)
 
-        return Search.of(task, bounds, rows, judge, placed)
+    def measure(index: int) -> None:
+        feature = forest.features[index]
+        sides = ((seen, task.trees.threshold, exact), (after, new, within))
+        for side, (observed, thresholds, bounds) in enumerate(sides):
+            free = freedom(task, observed, index, thresholds, bounds)
+            form = choose(feature.number, feature.raw, free.missing, free, "auto", None)
+            bits = comparator_bits(form.number, form.words)
+            figures[:, index, side] = len(free.thresholds), bits, word_bits(form.number)
 
-    def _report(self, task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
-        """Comparators, their bits and input bits as [before, after], and the thresholds outside their intervals."""
-        forest, exact = task.forest, seen.nodes.bounds
-        new = np.concatenate([tree.threshold for tree in result.trees])
-        plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
-        past = plain & ~((exact.low < new) & (new <= exact.high))
-        after, within = seen, exact
-        if past.any():  # rows take other paths now, which changes the intervals
-            after = reduce_rows(fit, Observe.of(result, task.drawn))
-            within = after.nodes.bounds
-        figures = np.zeros((3, len(forest.features), 2), dtype=np.int64)
-
-        def measure(index: int) -> None:
-            feature = forest.features[index]
-            sides = ((seen, task.trees.threshold, exact), (after, new, within))
-            for side, (observed, thresholds, bounds) in enumerate(sides):
-                free = freedom(task, observed, index, thresholds, bounds)
-                form = choose(feature.number, feature.raw, free.missing, free, "auto", None)
-                bits = comparator_bits(form.number, form.words)
-                figures[:, index, side] = len(free.thresholds), bits, word_bits(form.number)
-
-        in_threads(measure, range(len(forest.features)))
-        conditions, bits, inputs = figures.sum(axis=1).tolist()
-        if any(tree.sets for tree in forest.trees):
-            conditions = [len(forest.conditions.comparators), len(result.conditions.comparators)]
-        names = [feature.name for feature in forest.features]
-        return {
-            "distinct_conditions": conditions,
-            "comparator_bits": bits,
-            "input_bits": inputs,
-            "inputs": dict(zip(names, figures[2].tolist(), strict=True)),
-            "exceptions": int(past.sum()),
-            "thresholds": int(plain.sum()),
-            "exceptions_by_feature": {
-                name: int(past[here].sum()) for name, here in zip(names, task.plain, strict=True) if past[here].any()
-            },
-            "chosen_on_held_out": self.searches and not self.budget,
-        }
+    in_threads(measure, range(len(forest.features)))
+    conditions, bits, inputs = figures.sum(axis=1).tolist()
+    if any(tree.sets for tree in forest.trees):
+        conditions = [len(forest.conditions.comparators), len(result.conditions.comparators)]
+    names = [feature.name for feature in forest.features]
+    return {
+        "distinct_conditions": conditions,
+        "comparator_bits": bits,
+        "input_bits": inputs,
+        "inputs": dict(zip(names, figures[2].tolist(), strict=True)),
+        "exceptions": int(past.sum()),
+        "thresholds": int(plain.sum()),
+        "exceptions_by_feature": {
+            name: int(past[here].sum()) for name, here in zip(names, task.plain, strict=True) if past[here].any()
+        },
+        "chosen_on_held_out": False,
+    }
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:

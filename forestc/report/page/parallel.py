@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from forestc.costs.fitted import is_number
 from forestc.exploration.study import Study
-from forestc.passes.option_rules import is_number
 from forestc.report.page.blocks import Brush
 from forestc.report.page.study_figures import logarithmic, option_names
 from forestc.report.page.study_text import goal_name

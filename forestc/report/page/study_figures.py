@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.costs.fitted import is_number
 from forestc.errors import MissingExtraError
 from forestc.exploration.study import Goal, Study, Trial
-from forestc.passes.option_rules import is_number
 
 Point = tuple[float, ...]
 FEWEST = 12  # trials from which the importance of options is computed

@@ -1,0 +1,168 @@
+"""Options of passes, each written once: the field of the pass's dataclass.
+
+    leaf_bits: Annotated[int | Literal["auto"], Range(1, 8), tried(1, 2, 3), "bits of the leaves"] = "auto"
+
+The type and the range say which values are allowed, `tried` which ones a search tries, and the text what they mean.
+Parsing, printing, the errors, `forestc passes NAME`, its reference page and the space of explore come from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from forestc.errors import OptionError
+from forestc.options.amounts import MOST_TOLERANCE
+from forestc.parameters import Choice, Parameter, Real, Value, Whole
+from forestc.passes.base import Pass
+
+DEFAULT_TOLERANCE = 0.01  # accuracy, or R squared, that may be lost on held-out rows
+MOST_LEAF_BITS = 32
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from low to high. words: the same for errors. above, below: low, or high, itself is not allowed; also: a
+    number beyond high that is."""
+
+    low: float
+    high: float = math.inf
+    words: str = ""
+    above: bool = False
+    below: bool = False
+    also: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is in the range."""
+        after = self.low < value if self.above else self.low <= value
+        return value == self.also or (after and (value < self.high if self.below else value <= self.high))
+
+    def __str__(self) -> str:
+        return self.words or (
+            f"a whole number from {self.low} on" if self.high == math.inf else f"{self.low} to {self.high}"
+        )
+
+
+def tried(*values: Value, when: Mapping[str, tuple[Value, ...]] | None = None, approximate: bool = True) -> Choice:
+    """The values of an option that a search tries. when, approximate: see `Choice`."""
+    return Choice("", values, when, approximate)
+
+
+def tried_from(low: float, high: float, *, log: bool = False) -> Parameter:
+    """The range of an option that a search tries: whole numbers if both ends are. log: see `Real`."""
+    if isinstance(low, int) and isinstance(high, int):
+        return Whole("", low, high, log=log, approximate=True)
+    return Real("", low, high, log=log, approximate=True)
+
+
+SHARE = Range(0, 1, "a share from 0 to 1")
+LOSS = Range(
+    0, MOST_TOLERANCE, f"a share up to {MOST_TOLERANCE:g}: 0.01 is one point (inf: any loss)", also=math.inf
+)  # fmt: skip
+Tolerance = Annotated[
+    float, LOSS,
+    "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+    "standard error.",
+]  # fmt: skip
+ChangeAllowed = Annotated[
+    float | Literal["auto"], SHARE,
+    "largest share of decisions, or for regression largest error over the range of scores, that may change on the "
+    "given rows, by words and leaves together. It is not used if a tolerance applies. auto: no decision, and 0.01 of a "
+    "regression's range.",
+]  # fmt: skip
+Copies = Annotated[int, Range(0, 100), "number of copies of each row with mixed values."]
+Mix = Annotated[float, SHARE, "share of a copy's values that come from other rows of its class."]
+Seed = Annotated[int, Range(0), "of all that the pass draws at random."]
+
+
+@dataclass(frozen=True)
+class PassOption:
+    """An option of a pass. types: of its values, those of texts as the texts themselves; limits: of numbers. space: the
+    values that a search tries."""
+
+    name: str
+    default: Any
+    types: tuple[Any, ...]
+    limits: Range | None
+    space: Parameter | None
+    meaning: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Texts that are values."""
+        return tuple(name for part in self.types if get_origin(part) is Literal for name in get_args(part))
+
+    @property
+    def type(self) -> str:
+        """The types, as Python writes them."""
+        return " | ".join(dict.fromkeys(map(_type_name, self.types)))
+
+    @property
+    def values(self) -> str:
+        """The allowed values, in words; nothing where all are."""
+        known = ["true", "false"] if bool in self.types else list(self.names)
+        known += [] if self.limits is None else [str(self.limits)]
+        return " or ".join(part for part in (", ".join(known[:-1]), *known[-1:]) if part)
+
+    def allows(self, value: object) -> bool:
+        """Whether the option may have a value."""
+        if not self.values:
+            return True
+        if value is None or isinstance(value, bool):
+            return type(value) in self.types
+        if isinstance(value, str):
+            return value in self.names
+        numbers = (int, float) if float in self.types else (int,)
+        return self.limits is not None and isinstance(value, numbers) and self.limits.holds(value)
+
+
+def _type_name(part: Any) -> str:
+    if get_origin(part) is Literal:
+        return "str"
+    if part is NoneType:
+        return "None"
+    return str(part).replace("collections.abc.", "") if get_args(part) else str(part.__name__)
+
+
+@cache
+def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
+    """The options of a pass, in the order of its fields."""
+    hints, known = get_type_hints(kind, include_extras=True), []
+    for entry in fields(kind):  # type: ignore[arg-type]
+        wanted, *notes = get_args(hints[entry.name])
+        types = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+        limits = next((note for note in notes if isinstance(note, Range)), None)
+        space = next((replace(note, name=entry.name) for note in notes if isinstance(note, Parameter)), None)
+        meaning = [note for note in notes if isinstance(note, str)][-1]
+        known.append(PassOption(entry.name, entry.default, types, limits, space, meaning))
+    return tuple(known)
+
+
+def space_of(kind: type[Pass]) -> tuple[Parameter, ...]:
+    """What a search may try of a pass's options; others keep their defaults."""
+    return tuple(option.space for option in options_of(kind) if option.space is not None)
+
+
+def check_options(step: Pass) -> None:
+    """Raises OptionError for an option of a pass with a value that is not allowed. NumPy's numbers become Python's, so
+    that printed options are plain."""
+    for option in options_of(type(step)):
+        value = getattr(step, option.name)
+        if isinstance(value, np.generic):
+            value = value.item()
+            object.__setattr__(step, option.name, value)
+        if not option.allows(value):
+            raise OptionError(f"{step.name}: {option.name}={value}", do=f"use {option.values}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeded:
+    """A pass that draws at random. `compile --seed` sets the seed of all such passes."""
+
+    seed: Seed = 0
