@@ -49,7 +49,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from contract.kind import Trained, hard_rows, ulps_between
 from contract.kinds import KINDS
 
-PASSES = "simplify,quantize{missing=always},simplify"
+PASSES = "simplify,quantize-inputs{missing=always},simplify"
 FORMS = ({"c_inputs": "words"}, {"c_inputs": "raw"}, {"c_inputs": "raw", "c_types": "*=int16"})
 STRIDE = 7  # by which kinds in turn take pairs of layout and form
 CPUS = ("cortex-m0plus", "cortex-m4f")

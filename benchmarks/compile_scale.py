@@ -74,7 +74,7 @@ def clocked(classes: int, trees: int, _: Path, out: Path) -> dict[str, Any]:
     model = RandomForestClassifier(trees, max_depth=7, random_state=0).fit(X, y)
     start, cpu = time.perf_counter(), time.process_time()
     done = forestc.compile(
-        model, X, out, label=y, targets=["verilog"], passes="simplify,quantize{leaf_bits=4},simplify",
+        model, X, out, label=y, targets=["verilog"], passes="simplify,round-leaves{leaf_bits=4},simplify",
         clock_mhz=CLOCK_MHZ, device=DEVICE, no_synth=True, try_anyway=True,
     )  # fmt: skip
     return {
@@ -89,7 +89,7 @@ def to_verilog(model: Path, out: Path) -> dict[str, Any]:
 
     start, cpu = time.perf_counter(), time.process_time()
     # 8 bits per leaf, so that few leaves become equal and the netlist is as large as the forest
-    passes = "simplify,quantize{leaf_bits=8},simplify"
+    passes = "simplify,round-leaves{leaf_bits=8},simplify"
     done = forestc.compile(
         model, model.parent / "rows.npz", out, label="y", targets=["verilog"], latency=4, passes=passes
     )

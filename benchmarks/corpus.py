@@ -146,7 +146,7 @@ def boost(count: int = 6, **more: Any) -> Any:
 
 
 ALL = "verilog,c,hls,amaranth"
-SHARED = "simplify,share-thresholds,quantize,simplify"
+SHARED = "simplify,share-thresholds,round-leaves,simplify"
 RANGES = {
     "petal length (cm)": {"smallest": 0, "largest": 10, "step": 0.1, "missing": False}, "petal width (cm)": (0, 5),
     "sepal length (cm)": {"smallest": 0, "step": 0.5}, "sepal width (cm)": (0, None),
@@ -212,21 +212,25 @@ CASES: dict[str, Case] = {
     "treelite": case(kind("treelite-sklearn-multi"), ALL),
     # number types
     "integers": case(sk(forest(), signed), ALL, latency=1),
-    "ordered": case(sk(forest(), cancer), ALL, passes="simplify,quantize{input=ordered},simplify"),
-    "ordered-64": case(kind("lightgbm-binary-sigmoid"), ALL, passes="quantize{input=ordered}", c_inputs="float"),
-    "always-missing": case(kind("sklearn-hist-multi"), passes="quantize{input=fixed,missing=always,leaf_bits=5}"),
+    "ordered": case(sk(forest(), cancer), ALL, passes="simplify,quantize-inputs{input=ordered},simplify"),
+    "ordered-64": case(kind("lightgbm-binary-sigmoid"), ALL, passes="quantize-inputs{input=ordered}", c_inputs="float"),
+    "always-missing": case(
+        kind("sklearn-hist-multi"), passes="quantize-inputs{input=fixed,missing=always},round-leaves{leaf_bits=5}"
+    ),
     # passes
     "shared": case(sk(forest(), cancer), passes=SHARED),
     "shared-approximate": case(
-        csv(forest(), cancer), held_out=0.2, passes="simplify,share-thresholds{exceptions=0.1,tolerance=0.1},quantize"
+        csv(forest(), cancer), held_out=0.2, passes="simplify,share-thresholds{exceptions=0.1,tolerance=0.1}"
     ),
-    "pruned": case(sk(boost(), cancer), passes="quantize,prune-splits{keep=decisions,copies=1,leaf_bits=2},simplify"),
+    "pruned": case(
+        sk(boost(), cancer), passes="round-leaves,prune-splits{keep=decisions,copies=1,leaf_bits=2},simplify"
+    ),
     "pruned-accuracy": case(
         sk(forest(), digits),
         held_out=0.2,
-        passes="simplify,quantize{leaf_bits=4,change=0.2},prune-splits{price=0.1,copies=1,tolerance=0.2}",
+        passes="simplify,round-leaves{leaf_bits=4,change=0.2},prune-splits{price=0.1,copies=1,tolerance=0.2}",
     ),
-    "fitted": case(sk(boost(), cancer), held_out=0.2, passes="quantize{fit=true,leaf_bits=2,tolerance=0.1},simplify"),
+    "fitted": case(sk(boost(), cancer), held_out=0.2, passes="fit-leaves{leaf_bits=2,tolerance=0.1},simplify"),
     "scores": case(sk(boost(), iris), scores=0.01, c_values="q15"),
     # without rows
     "no-rows": case(unseen(kind("xgboost-binary:logistic")), ALL),

@@ -74,13 +74,13 @@ FILES = (
 VALUES = ("diabetes", "airfoil")
 MOST_FIT, MOST_HELD = 800, 600
 MOST_CELLS = 800  # LUTs of a cover
-SHARED = "simplify,share-thresholds,quantize"
+SHARED = "simplify,share-thresholds,round-leaves"
 REGROWN = "leaf_bits={few_bits},price={price},tolerance=inf"
 # passes of a level, or their list, with the numbers that are drawn
 RECIPES: dict[str, int | str] = {
-    "O0": 0, "O1": 1, "O2": 2, "O3": 3, "plain": "simplify,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
-    "shared": "simplify,share-thresholds,quantize{{leaf_bits={leaf_bits},change=1}},simplify",
-    "fitted": "simplify,share-thresholds,quantize{{fit=true,leaf_bits={few_bits},tolerance=inf}},simplify",
+    "O0": 0, "O1": 1, "O2": 2, "O3": 3, "plain": "simplify,round-leaves{{leaf_bits={leaf_bits},change=1}},simplify",
+    "shared": "simplify,share-thresholds,round-leaves{{leaf_bits={leaf_bits},change=1}},simplify",
+    "fitted": "simplify,share-thresholds,fit-leaves{{leaf_bits={few_bits},tolerance=inf}},simplify",
     "splits": SHARED + ",prune-splits{{price={price},leaf_bits={few_bits},tolerance=inf}},simplify",
     "trees": SHARED + ",prune-trees{{tolerance=0.1,copies=2}},simplify",
     "few regrown": SHARED + ",regrow-trees{{trees={few_trees}," + REGROWN + ",depth={depth}}},simplify",

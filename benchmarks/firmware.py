@@ -61,7 +61,13 @@ MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # with --data
 TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
 TITLE = "firmware: forestc and its peers"
 LEVELS = (0, 1)
-MEASURES = ("forestc/layouts", "forestc/backends/c", "forestc/firmware", "forestc/passes/quantize")
+MEASURES = (
+    "forestc/layouts",
+    "forestc/backends/c",
+    "forestc/firmware",
+    "forestc/passes/quantize_inputs",
+    "forestc/passes/round_leaves",
+)
 MOST_ROWS = 1000
 Tables = dict[str, list[dict[str, Any]]]  # by processor
 # what a header takes, and the entry that is measured

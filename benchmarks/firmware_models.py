@@ -257,7 +257,7 @@ def made(name: str, level: int) -> Iterator[Subject]:
     model.fit(X, y, **({"categorical_feature": [*range(CATEGORIES[of])]} if of in CATEGORIES and "lgb" in name else {}))
     rules = name.startswith("rules")
     how: dict[str, Any] = (
-        {"passes": "quantize,extract-rules{tolerance=0.2}", "held_out": 0.3} if rules else {"level": level}
+        {"passes": "round-leaves,extract-rules{tolerance=0.2}", "held_out": 0.3} if rules else {"level": level}
     )
     forest = replace(forestc.quantize(model, X, y, **how), name="m")
     if sum(len(tree.inner) for tree in forest.trees) <= MOST_SPLITS:

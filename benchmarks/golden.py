@@ -114,7 +114,12 @@ def each(*files: str, **options: Any) -> Callable[[Path], Iterator[bytes]]:
     return made
 
 
-QUANTIZED = ("forestc/passes/quantize", "forestc/passes/simplify.py", "forestc/passes/share_thresholds")
+QUANTIZED = (
+    "forestc/passes/quantize_inputs",
+    "forestc/passes/round_leaves",
+    "forestc/passes/simplify.py",
+    "forestc/passes/share_thresholds",
+)
 LOGIC = (
     "forestc/lowering",
     "forestc/netlist",
@@ -149,11 +154,11 @@ GOLDEN: Mapping[str, Golden] = {
     ),
     "trees pruned": Golden(
         ("forestc/passes/prune_trees", "forestc/algorithms/members"),
-        with_pass("simplify,quantize,prune-trees{tolerance=0.05},simplify"),
+        with_pass("simplify,round-leaves,prune-trees{tolerance=0.05},simplify"),
     ),
     "rules": Golden(
         ("forestc/passes/extract_rules", "forestc/algorithms/covers"),
-        with_pass("quantize,extract-rules{tolerance=0.1},simplify"),
+        with_pass("round-leaves,extract-rules{tolerance=0.1},simplify"),
     ),
     "input model": Golden(("forestc/inputs", "forestc/algorithms/networks"), inputs),
     "engine": Golden(("forestc/engine", "forestc/backends/engine.py", "hdl_templates"), an_engine),

@@ -42,7 +42,7 @@ def forest_of(trees: int, depth: int, rows: int) -> forestc.Forest:
     low, high = X.min(axis=0), X.max(axis=0)
     X = np.rint((X - low) / (high - low) * ((1 << BITS) - 1))
     model = RandomForestClassifier(trees, max_depth=depth, random_state=0, n_jobs=-1).fit(X, y)
-    return forestc.quantize(model, X, passes="simplify,quantize{leaf_bits=6,change=1},simplify")
+    return forestc.quantize(model, X, passes="simplify,round-leaves{leaf_bits=6,change=1},simplify")
 
 
 def best_of_three(run: Callable[[], Any]) -> tuple[float, Any]:

@@ -28,8 +28,8 @@ from tools import arguments, kept, save, show
 import forestc
 from forestc.algorithms.thresholds.interval_stabbing import stab
 from forestc.forest.ir import Forest
+from forestc.passes.observation import Observe
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
-from forestc.passes.share_thresholds.observation import Observe
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, with_thresholds
 from forestc.rows.batches import ArrayRows, reduce_rows
 from forestc.rows.encode import evaluate

@@ -125,7 +125,7 @@ def passes_page() -> str:
         "# Passes",
         MADE,
         "A pass turns one Forest into another. `-p` lists the passes to run, in their order, each with its options:\n\n"
-        '    forestc compile model.json --rows train.csv -o out -p "simplify,quantize{leaf_bits=4},simplify"\n\n'
+        '    forestc compile model.json --rows train.csv -o out -p "simplify,round-leaves{leaf_bits=4},simplify"\n\n'
         "In Python, `passes=` takes the same text. `forestc passes` prints this page in the terminal. "
         "[Promises](../explanation/promises.md) explains what is promised and how it is checked.",
     ]

@@ -134,7 +134,7 @@ def test_skops_model_of_the_examples(run):
             "add the target verilog",
         ),
         (
-            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,change=0}"],
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "round-leaves{leaf_bits=1,change=0}"],
             3,
             "is allowed",
         ),

@@ -70,10 +70,12 @@ def test_passes_that_will_refuse_the_model_or_its_rows(tmp_path, monkeypatch):
     ran = []
     monkeypatch.setattr("forestc.passes.simplify.Simplify.run", lambda *_: ran.append(1))
     with pytest.raises(OptionError, match="needs held-out rows"):
-        forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-splits")
+        forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,round-leaves,prune-splits")
     model, X, y = trained("forest-regression")
     with pytest.raises(OptionError, match="no decisions to keep"):
-        forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-splits{keep=decisions}")
+        forestc.compile(
+            model, X, tmp_path / "out", label=y, passes="simplify,round-leaves,prune-splits{keep=decisions}"
+        )
     assert not ran
 
 

@@ -92,7 +92,7 @@ def heed():
 @pytest.mark.parametrize("seconds", only([0.1, 0.3, 0.6, 1.2, 2.4], 2))
 def test_compile_is_interrupted(work, tmp_path, seconds):
     command = ["compile", "ill.json", "--rows", "rows.csv", "-o", str(tmp_path / "out"), "--json"]
-    process = start(work, *command, "-p", "simplify,share-thresholds,quantize", "--label", "target")
+    process = start(work, *command, "-p", "simplify,share-thresholds,round-leaves", "--label", "target")
     wait_until(lambda: "forestc" in Path(f"/proc/{process.pid}/cmdline").read_text())
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)

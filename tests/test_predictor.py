@@ -47,7 +47,7 @@ def test_predicts_what_the_evaluator_says(kind):
 )
 def test_probabilities_are_those_of_the_model(kind):
     model, X, y = trained(kind)
-    design = quantized(model, X, y, "simplify,quantize{input=ordered,leaf_bits=16}")
+    design = quantized(model, X, y, "simplify,quantize-inputs{input=ordered},round-leaves{leaf_bits=16}")
     found, wanted = design.predict_proba(X), model.predict_proba(X)
     assert found.shape == wanted.shape and np.allclose(found.sum(axis=1), 1)
     assert np.abs(found - wanted).max() < 1e-3
@@ -121,7 +121,7 @@ def test_cross_validation_of_the_compiled_form():
     """Trained and quantized in each fold; not the same figures as the frozen design's."""
     X, y = load_iris(return_X_y=True)
     hardware = forestc.CompiledClassifier(
-        RandomForestClassifier(10, random_state=0), passes="simplify,quantize{leaf_bits=2}"
+        RandomForestClassifier(10, random_state=0), passes="simplify,round-leaves{leaf_bits=2}"
     )
     scores = cross_val_score(hardware, X, y, cv=5)
     assert scores.mean() > 0.9

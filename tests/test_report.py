@@ -59,7 +59,7 @@ def tables(text):
 def test_a_folder_tells_how_to_make_it_again(run, work):
     command = [
         "compile", str(work / "ill_1.json"), "--rows", str(work / "train.csv"), "--label", "target", "--held-out",
-        str(work / "test.csv"), "-p", "simplify,quantize{leaf_bits=6}", "--target", "c", "--name", "a 'b'", "-o", "a",
+        str(work / "test.csv"), "-p", "round-leaves{leaf_bits=6}", "--target", "c", "--name", "a 'b'", "-o", "a",
     ]  # fmt: skip
     assert run(*command)[0] == 0
     made = made_of(work / "a")

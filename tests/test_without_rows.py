@@ -21,8 +21,8 @@ from forestc.cli import app
 from forestc.commands.compile import quantize
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
+from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
-from forestc.passes.quantize.quantize import Quantize
 from forestc.report.tables import compile_tables
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
@@ -50,7 +50,7 @@ def iris(depth=None):
 def test_every_input_takes_the_models_own_path(kind):
     kind = KINDS[kind]()
     model = forestc.load(kind.source, trust_pickle=True)
-    quantized, (step,) = run_passes(model, [Quantize()], Ranges())
+    quantized, (_, step) = run_passes(model, passes_from("none"), Ranges())
     rows = np.concatenate([hard_rows(model, kind, 4000).astype(np.float64), made_rows(model, Ranges()).X])
     wanted, got = evaluate(model, rows), evaluate(quantized, rows)
     assert (wanted.leaves == got.leaves).all()
@@ -66,7 +66,7 @@ def test_votes_of_trees_are_exact():
     _, X, y = trained("forest-text-labels")
     trees = [(f"t{k}", DecisionTreeClassifier(max_features=1, random_state=k)) for k in range(3)]
     model = forestc.load(VotingClassifier(trees, voting="hard").fit(X, y))
-    _, (step,) = run_passes(model, [Quantize()], Ranges())
+    _, (_, step) = run_passes(model, passes_from("none"), Ranges())
     assert (step.report["leaves"], step.report["score_bound"], step.promise) == ("exact", 0.0, "exact")
 
 
@@ -89,7 +89,7 @@ def test_engines_and_check_without_rows(kind, tmp_path):
 def test_trees_grown_to_the_end_are_decided_exactly(tmp_path):
     done = forestc.compile(iris(), None, tmp_path / "out", name="m")
     assert done.agreement.agreement == 1 and done.agreement.model is None
-    assert done.steps[1].promise == "exact" and done.steps[1].report["leaf_bits"] == 1
+    assert done.steps[2].promise == "exact" and done.steps[2].report["leaf_bits"] == 1
     assert "no rows and no ranges" in done.figures["notes"][0] and "exact" in done.figures["notes"][-1]
     report = (tmp_path / "out/report.md").read_text()
     assert "the model's own thresholds" in report and "leaves hold the model's own values" in report
@@ -113,7 +113,7 @@ def test_ranges_make_words_small_and_stay_exact(tmp_path):
         assert output["rows"]["file"] == "ranges.csv" and output["rows"]["ranges"]["d"]["step"] == 1
         numbers = {f.name: f.number for f in done.design.forest.features}
         assert numbers["d"].fraction == 0 and numbers["d"].bits <= 5 and numbers["b"].bits < numbers["a"].bits
-        assert "in the ranges" in done.steps[1].promise
+        assert "in the ranges" in done.steps[2].promise
         random = np.random.default_rng(0)
         X = random.random((20000, 4)) * 10
         X[:, 1], X[:, 3] = 0.1 + random.integers(0, 100, 20000) * 0.1, random.integers(0, 26, 20000)
@@ -206,14 +206,17 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"passes": "simplify,share-thresholds,quantize"}, "share-thresholds needs rows"),
-        ({"passes": "quantize,prune-splits{keep=decisions}"}, "prune-splits needs rows"),
-        ({"passes": "quantize{fit=true}"}, "quantize.fit=true. needs rows"),
+        ({"passes": "simplify,share-thresholds"}, "share-thresholds needs rows"),
+        ({"passes": "round-leaves,prune-splits{keep=decisions}"}, "prune-splits needs rows"),
+        ({"passes": "fit-leaves{leaf_bits=2}"}, "fit-leaves needs rows to fit leaves to"),
         ({"scores": 0.01}, "leaf bits that keep scores are chosen on rows"),
         ({"label": [1]}, "label= needs rows, and none are given"),
         ({"held_out": 0.2}, "held_out= needs rows, and none are given"),
-        ({"passes": "quantize{input_bits=6}"}, "no fixed-point format of 6 bits keeps every value of 'x0' on its side"),
-        ({"passes": 'quantize{formats={"x2":"uint8"}}'}, "uint8 does not keep every value of 'x2' on its side"),
+        (
+            {"passes": "quantize-inputs{input_bits=6}"},
+            "no fixed-point format of 6 bits keeps every value of 'x0' on",
+        ),
+        ({"passes": 'quantize-inputs{formats={"x2":"uint8"}}'}, "uint8 does not keep every value of 'x2' on its side"),
     ],
 )
 def test_what_needs_rows_is_refused(tmp_path, monkeypatch, options, said):
@@ -236,11 +239,13 @@ def test_rows_and_ranges_are_not_both_given(tmp_path):
 def test_formats_by_hand_and_options():
     hand = {f"x{i}": {"smallest": 0, "largest": 200, "whole": True, "missing": False} for i in range(4)}
     model = iris()
-    forest = quantize(model, ranges=hand, passes='quantize{formats={"x0":"uint8"}}')
+    forest = quantize(model, ranges=hand, passes='quantize-inputs{formats={"x0":"uint8"}}')
     assert forest.features[0].number == Fixed(8)
-    assert all(f.number == Ordered(32) for f in quantize(model, passes="quantize{input=ordered}").features)
-    assert not any(f.missing for f in quantize(model, passes="simplify,quantize{missing=never},simplify").features)
-    assert quantize(iris(3), passes="quantize{leaf_bits=4}").scale > quantize(iris(3)).scale
+    assert all(f.number == Ordered(32) for f in quantize(model, passes="quantize-inputs{input=ordered}").features)
+    assert not any(
+        f.missing for f in quantize(model, passes="simplify,quantize-inputs{missing=never},simplify").features
+    )
+    assert quantize(iris(3), passes="round-leaves{leaf_bits=4}").scale > quantize(iris(3)).scale
 
 
 @pytest.mark.parametrize("raw", [FLOAT32, FLOAT64])

@@ -17,8 +17,8 @@ from forestc.checks.agreement import Agreement
 from forestc.compilation.request import Request
 from forestc.forest.ir import Forest
 from forestc.options.fields import AN_OBJECT
+from forestc.passes.margins import bound_text
 from forestc.passes.pipeline import Step
-from forestc.passes.quantize.exact_leaves import bound_text
 from forestc.rows.accuracy import GENERATED
 from forestc.version import __version__
 
@@ -79,7 +79,7 @@ def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
 
 
 def leaves_note(step: Step) -> str:
-    """A note for users: what a quantize step without rows did to leaves, and so to decisions."""
+    """A note for users: what round-leaves did for every input to leaves, and so to decisions."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
     kept = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":

@@ -276,7 +276,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         raise DoesNotFitError(
             f"a leaf adds {largest:,}, which takes {largest.bit_length() + 1} bits, and the engine's leaves have "
             f"{capacity.value_bits}",
-            do="compile with quantize{leaf_bits=8} or -O1",
+            do="compile with round-leaves{leaf_bits=8} or -O1",
         )
     low, high = score_ends(forest)
     limit = 1 << (capacity.score_bits - 1)
@@ -285,7 +285,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         bits = max(int(-min(low, threshold) - 1).bit_length(), int(max(high, threshold)).bit_length()) + 1
         raise DoesNotFitError(
             f"scores need {bits} bits, and the engine's have {capacity.score_bits}",
-            do=f"compile with quantize{{leaf_bits=8}}, or write an engine with --score-bits {bits}",
+            do=f"compile with round-leaves{{leaf_bits=8}}, or write an engine with --score-bits {bits}",
         )
 
 

@@ -31,6 +31,7 @@ from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, PassResult, parse_passes, print_pass
+from forestc.passes.former import FORMER
 from forestc.passes.judge import Judge, Judged, joined, judged_on
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold, Folds
@@ -167,7 +168,7 @@ class Bench:
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
         """The passes of a choice, or of a level."""
         if PASSES_TAKEN in options:
-            return parse_passes(str(options[PASSES_TAKEN]), PASSES)
+            return parse_passes(str(options[PASSES_TAKEN]), PASSES, FORMER)
         if LEVEL not in options:
             return passes_of(options, self.material.asked)
         passes = self._passes(model, fold)

@@ -18,6 +18,7 @@ from forestc.options.c import Layout
 from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, parse_passes, print_pass, refusal
+from forestc.passes.former import FORMER
 from forestc.passes.judge import Judge
 from forestc.passes.options import space_of
 from forestc.rows.batches import Rows
@@ -27,7 +28,8 @@ SHRINK = "shrink"  # the parameter that says which passes make the forest smalle
 NOTHING = "none"
 # The lists of passes that may shrink a forest. prune-splits fits all leaves again, so it comes last.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# What they make of leaves needs none of quantize.
+LEAVES = "leaves"  # the parameter that says which pass makes leaves integers
+# What they make of leaves needs none of the pass before.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # beside a level: what its search took
@@ -51,14 +53,29 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
         way for way in SHRINKING if all(_takes(name, source, fit, judge) for name in way.split("+") if name != NOTHING)
     )
     parameters: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
-    for name in ("share-thresholds", "quantize", "prune-trees", "prune-splits", "regrow-trees", "extract-rules"):
+    kept = tuple(way for way in shrinking if way.split("+")[-1] not in REFITTING)
+    if kept and (source is None or source.decides):
+        parameters.append(Choice(LEAVES, ("round-leaves", "fit-leaves"), {SHRINK: kept}, approximate=True))
+    for name in (
+        "share-thresholds",
+        "quantize-inputs",
+        "round-leaves",
+        "fit-leaves",
+        "prune-trees",
+        "prune-splits",
+        "regrow-trees",
+        "extract-rules",
+    ):
         ways = _ways(name, shrinking)
         for option in space_of(PASSES[name]):
             when = {f"{name}.{other}": values for other, values in (option.when or {}).items()}
-            refitted = name == "quantize" and option.name in ("leaf_bits", "fit")
-            among = tuple(way for way in ways if way.split("+")[-1] not in REFITTING) if refitted else ways
-            if among and not (option.name == "fit" and source is not None and not source.decides):
-                parameters.append(replace(option, name=f"{name}.{option.name}", when={**when, SHRINK: among}))
+            if name in ("round-leaves", "fit-leaves"):
+                decides = any(parameter.name == LEAVES for parameter in parameters)
+                if not kept or (name == "fit-leaves" and not decides):
+                    continue
+                ways, when = kept, {**when, **({LEAVES: (name,)} if decides else {})}
+            if ways:
+                parameters.append(replace(option, name=f"{name}.{option.name}", when={**when, SHRINK: ways}))
     wanted = set(asked.figures)
     if {goal.figure for goal in asked.goals} & TIMED:
         parameters.append(Whole("latency", 0, LATENCIES))
@@ -79,23 +96,38 @@ def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> 
 
 def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:
     """The values of `shrink` with which a pass runs."""
-    if name in ("share-thresholds", "quantize"):
+    if name in ("share-thresholds", "quantize-inputs", "round-leaves", "fit-leaves"):
         return tuple(shrinking)
     return tuple(way for way in shrinking if any(part.startswith(name) for part in way.split("+")))
 
 
 def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
     """The passes of a choice."""
-    shrink = options[SHRINK]
-    names = ["simplify", "share-thresholds", "quantize", *(() if shrink == NOTHING else shrink.split("+")), "simplify"]
+    shrink, options = options[SHRINK], _renamed(options)
+    leaves = options.get(LEAVES, "round-leaves")
+    shrinking = () if shrink == NOTHING else shrink.split("+")
+    names = ["simplify", "share-thresholds", "quantize-inputs", leaves, *shrinking, "simplify"]
     return [_pass(name, options, asked) for name in names]
+
+
+def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of a choice, of which studies of earlier versions call some those of `quantize`."""
+    former = {key.partition(".")[2]: value for key, value in options.items() if key.startswith("quantize.")}
+    if not former:
+        return options
+    FORMER["quantize"](former)  # refuses what is no longer an option
+    leaves = "fit-leaves" if former.pop("fit", False) else "round-leaves"
+    names = {"input_bits": "quantize-inputs.input_bits", "leaf_bits": f"{leaves}.leaf_bits"}
+    return {**options, LEAVES: leaves, **{names[name]: value for name, value in former.items() if name in names}}
 
 
 def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
     settings = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
     if name == "share-thresholds" and (settings.get("exceptions") or settings.get("path_change")):
         settings["tolerance"] = ANY_LOSS
-    if name == "quantize":
+    if name in ("quantize-inputs", "fit-leaves"):
+        settings["tolerance"] = ANY_LOSS
+    if name == "round-leaves":
         settings = {"leaf_bits": BITS_BEFORE_FITTING, **settings, "tolerance": ANY_LOSS}
     if name in ("prune-splits", "prune-trees", "regrow-trees"):
         settings |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
@@ -142,11 +174,11 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
     few = [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
     ladders: list[list[dict[str, Any]]] = []
     for way, count in (("prune-splits", 8), ("prune-trees+prune-splits", 4), ("prune-trees", 4)):
-        bits = {"quantize.leaf_bits": KEPT_LEAF_BITS} if way == "prune-trees" else {}
+        bits = {"round-leaves.leaf_bits": KEPT_LEAF_BITS} if way == "prune-trees" else {}
         if way in shrink.values:
             ladders.append([_start(space, way, float(price)) | bits for price in np.geomspace(8.0, 0.05, count)])
     if not ladders:
-        ladders = [[_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]]
+        ladders = [[_start(space, NOTHING, 0.0) | {"round-leaves.leaf_bits": bits} for bits in (2, 4, 6, 8)]]
     first, *others = (design for turn in zip_longest(*ladders) for design in turn if design is not None)
     few = few if "regrow-trees" in shrink.values else []
     advised = [{**options, **_start(space, NOTHING, 0.0)} for options in training]
@@ -161,7 +193,7 @@ def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]
     for parameter in space:
         name = parameter.name
         step, _, option = name.partition(".")
-        if not (step in PASSES or name in (SHRINK, "c_layout", "cost")) or not used(parameter, chosen):
+        if not (step in PASSES or name in (SHRINK, LEAVES, "c_layout", "cost")) or not used(parameter, chosen):
             continue
         value = way if name == SHRINK else price if option == "price" else getattr(PASSES.get(step), option, None)
         known = value in parameter.values if isinstance(parameter, Choice) else isinstance(value, int | float)

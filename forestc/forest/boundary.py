@@ -83,19 +83,19 @@ class _FeatureArrays(NamedTuple):
     missing: NDArray[np.bool_]
     low: NDArray[np.int64]
     top: NDArray[np.int64]
-    quantized: bool
+    on_words: bool
 
     @staticmethod
     def of(forest: Forest) -> _FeatureArrays:
         numbers = [feature.number for feature in forest.features]
-        spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantized else []
+        spans = [word_range(f.number, f.missing) for f in forest.features] if forest.on_words else []
         return _FeatureArrays(
             np.array([isinstance(number, Float) and number.bits == 32 for number in numbers], dtype=np.bool_),
             np.array([number.count if isinstance(number, Category) else -1 for number in numbers], dtype=np.int64),
             np.array([feature.missing for feature in forest.features], dtype=np.bool_),
             np.array([span.low for span in spans], dtype=np.int64),
             np.array([span.top for span in spans], dtype=np.int64),  # the missing word, if there is one
-            forest.quantized,
+            forest.on_words,
         )
 
     def stepped(self, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
@@ -103,7 +103,7 @@ class _FeatureArrays(NamedTuple):
         values = np.asarray(values)
         if step == 0:
             return values
-        if self.quantized:
+        if self.on_words:
             end = np.iinfo(np.int64).max if step > 0 else np.iinfo(np.int64).min
             return np.where(values == end, values, values + step)
         way = np.float32(np.inf * step)
@@ -199,7 +199,7 @@ def _around(
     if takes_missing.any():
         part = np.array(rows[takes_missing])
         at = feature[takes_missing]
-        part[np.arange(len(part)), at] = columns.top[at] if columns.quantized else np.nan
+        part[np.arange(len(part)), at] = columns.top[at] if columns.on_words else np.nan
         parts.append(part)
     result = np.concatenate(parts)
-    return np.clip(result, columns.low, columns.top) if columns.quantized else result
+    return np.clip(result, columns.low, columns.top) if columns.on_words else result

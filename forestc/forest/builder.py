@@ -53,14 +53,16 @@ def make_tree(
     ids: ArrayLike | None = None,
     drawn: Draw | None = None,
     quantized: bool = False,
+    words: bool = False,
 ) -> Tree:
     """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
 
     Arrays have one entry for each node; `sets` are as in `Tree.sets`. A node is a leaf if left is -1; then right must
     be -1, too, and its feature and threshold are ignored. `values` has a row for each leaf in order of node number,
-    unless `leaf` gives each leaf's row.
+    unless `leaf` gives each leaf's row. quantized: whether thresholds and values are integers; words: whether
+    thresholds alone are.
     """
-    dtype = np.int64 if quantized else np.float64
+    dtype, number = np.int64 if quantized or words else np.float64, np.int64 if quantized else np.float64
     left_ = _ints(left, "left children", where)
     right_ = _ints(right, "right children", where)
     n = len(left_)
@@ -104,7 +106,7 @@ def make_tree(
         right=_readonly(right_),
         missing_left=_readonly(arrays["missing directions"] & ~is_leaf),
         leaf=_readonly(leaf_),
-        values=_readonly(np.atleast_2d(_array(values, dtype, "leaf values", where, copy=True))),
+        values=_readonly(np.atleast_2d(_array(values, number, "leaf values", where, copy=True))),
         outputs=tuple(int(k) for k in outputs),
         cover=None if cover_ is None else _readonly(cover_),
         ids=_readonly(numbers),

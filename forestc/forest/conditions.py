@@ -179,11 +179,11 @@ class ConditionTable:
         return np.unique(np.concatenate([self.threshold[places[chosen == NO_SET]], *cuts]))
 
 
-def table_of(trees: Sequence[Tree], categories: Sequence[bool], quantized: bool) -> ConditionTable:
-    """The distinct conditions of trees. categories: whether each feature is one. Time O(nodes * log(nodes)), in whole
-    arrays but for sets."""
+def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) -> ConditionTable:
+    """The distinct conditions of trees. categories: whether each feature is one. on_words: whether thresholds are
+    integers. Time O(nodes * log(nodes)), in whole arrays but for sets."""
     inner = [tree.inner for tree in trees]
-    dtype = np.int64 if quantized else np.float64
+    dtype = np.int64 if on_words else np.float64
 
     def joined(name: str, kind: DTypeLike) -> NDArray[Any]:
         arrays = [getattr(tree, name)[nodes] for tree, nodes in zip(trees, inner, strict=True)]

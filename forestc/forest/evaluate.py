@@ -58,7 +58,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     """
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
-    result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantized else np.float64)
+    result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
     places = forest.places if table.shape[1] == forest.width else [feature.column for feature in forest.features]
     for index, (feature, place) in enumerate(zip(forest.features, places, strict=True)):
         column = round_to(table[:, place], feature.raw)
@@ -67,12 +67,12 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
                 "a value is missing (NaN)",
                 where=f"row {int(absent[0])}, feature {feature.name!r}",
                 do="fill it in, or compile with --missing always, if the model takes missing values"
-                if forest.quantized
+                if forest.on_words
                 else "fill it in, or use a model that takes missing values",
             )
         if isinstance(feature.number, Float):
             result[:, index] = column
-        elif not forest.quantized:  # a category among floats: its code, and NaN stays NaN
+        elif not forest.on_words:  # a category among floats: its code, and NaN stays NaN
             codes = to_words(column, feature.number, False)
             result[:, index] = np.where(np.isnan(column), np.nan, codes)
         else:
@@ -213,7 +213,7 @@ def goes_left(
             categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[here].tolist()])
             members = tree.sets[chosen]
             left[here] = np.where(categorical, np.isin(x[here], members), within(x[here], members))
-    absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantized else np.isnan(x)
+    absent = takes_missing[feature] & (x == missing_word[feature]) if forest.on_words else np.isnan(x)
     sides: NDArray[np.bool_] = np.where(absent, tree.missing_left[at], left)
     return sides
 

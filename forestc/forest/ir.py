@@ -249,7 +249,7 @@ class Forest:
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"
-        kind = "quantized" if self.quantized else "of floats"
+        kind = "quantized" if self.quantized else "of words and float leaves" if self.on_words else "of floats"
         sizes = f"{len(self.trees):,} trees, {self.n_nodes:,} nodes, {self.columns:,} columns"
         return f"<Forest {self.name!r:.80}, {kind}: {sizes}, {answers}>"
 
@@ -260,6 +260,11 @@ class Forest:
     def quantized(self) -> bool:
         """Whether all features, thresholds and leaves are integers."""
         return self.scale is not None
+
+    @property
+    def on_words(self) -> bool:
+        """Whether features and thresholds are integers. Leaves are, too, once quantized."""
+        return self.quantized or any(tree.threshold.dtype.kind == "i" for tree in self.trees[:1])
 
     @property
     def width(self) -> int:
@@ -348,7 +353,7 @@ class Forest:
     def conditions(self) -> ConditionTable:
         """The distinct conditions, with each node's place among them."""
         categories = [isinstance(feature.number, Category) for feature in self.features]
-        return table_of(self.trees, categories, self.quantized)
+        return table_of(self.trees, categories, self.on_words)
 
     def figures(self) -> dict[str, Any]:
         """Returns the figures of `forestc inspect --json`, without those of single features."""

@@ -76,12 +76,12 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def condition_text(forest: Forest, condition: Condition) -> str:
-    """A condition as text; words of a quantized forest are followed by the value they represent."""
+    """A condition as text; words are followed by the value they represent."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 
     def number(value: Member) -> str:
-        if not forest.quantized:
+        if not forest.on_words:
             return f"{value:.9g}"
         real = word_value(int(value), feature.number)
         return f"{value}" if real == value else f"{value} ({real:.6g})"

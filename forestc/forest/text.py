@@ -31,6 +31,8 @@ lines:
     part-scale 1.0
     part-curve 3 8 12    (only in a quantized average; curves of several outputs with / between)
     combine vote 1.0 2.0
+
+A line `words` says that features and thresholds are integers, and leaves are still floats: between two passes.
 """
 
 from __future__ import annotations
@@ -94,6 +96,8 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
         yield f"scale {forest.scale!r}"
+    elif forest.on_words:
+        yield "words"
     categories = [isinstance(feature.number, Category) for feature in forest.features]
     for tree in forest.trees:
         draw = tree.drawn
@@ -148,7 +152,7 @@ _JUDGEMENT = ("aggregate", "link", "decision", "classes")
 _PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale", "part-curve")
 _HEADER = frozenset(
     (
-        *("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "combine"),
+        *("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "words", "combine"),
         *_JUDGEMENT,
         *_PART,
     )
@@ -196,12 +200,13 @@ def parse_forest(text: str) -> Forest:
         if number == len(lines):
             raise ModelError("has no trees", do="a tree starts with a line: tree outputs 0")
         quantized = "scale" in header
+        words = quantized or "words" in header
         trees: list[Tree] = []
         while number < len(lines):
             end = number + 1
             while end < len(lines) and not lines[end].startswith("tree "):
                 end += 1
-            trees.append(_parse_tree(lines, number, end, quantized, len(trees)))
+            trees.append(_parse_tree(lines, number, end, words, quantized, len(trees)))
             number = end
         return _parse_header(header, trees, quantized)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -307,13 +312,13 @@ def _parse_link(text: str) -> Link:
     )
 
 
-def _parse_tree(lines: list[str], start: int, end: int, quantized: bool, index: int) -> Tree:
+def _parse_tree(lines: list[str], start: int, end: int, words: bool, quantized: bool, index: int) -> Tree:
     head = matched(_TREE, lines[start], f"line {start + 1}")
     outputs = [int(k) for k in head[1].split(" ")]
-    number = int if quantized else float
+    number, word = int if quantized else float, int if words else float
     n = end - start - 1
     feature, left, right = np.full((3, n), LEAF, dtype=np.int64)
-    threshold = np.zeros(n, dtype=np.int64 if quantized else np.float64)
+    threshold = np.zeros(n, dtype=np.int64 if words else np.float64)
     set_index = np.full(n, NO_SET, dtype=np.int64)
     missing = np.zeros(n, dtype=bool)
     ids = np.arange(n)
@@ -335,10 +340,10 @@ def _parse_tree(lines: list[str], start: int, end: int, quantized: bool, index: 
         feature[node], left[node], right[node] = map(int, match.group("feature", "left", "right"))
         missing[node] = match["missing"] is not None
         if match["threshold"]:
-            threshold[node] = number(match["threshold"])
+            threshold[node] = word(match["threshold"])
         else:
             set_index[node] = len(sets)
-            whole = quantized or match["set"][0] == "{"
+            whole = words or match["set"][0] == "{"
             sets.append([int(m) if whole else float(m) for m in match["set"][1:-1].split(",") if m])
     if cover and len(cover) != n:
         raise ModelError(f"{len(cover)} covers for {n} nodes", where=f"tree {index}")
@@ -348,7 +353,7 @@ def _parse_tree(lines: list[str], start: int, end: int, quantized: bool, index: 
         threshold=threshold,
         left=left,
         right=right,
-        values=np.array(values, dtype=threshold.dtype).reshape(len(values), -1),
+        values=np.array(values, dtype=np.int64 if quantized else np.float64).reshape(len(values), -1),
         outputs=outputs,
         missing_left=missing,
         set_index=set_index,
@@ -357,4 +362,5 @@ def _parse_tree(lines: list[str], start: int, end: int, quantized: bool, index: 
         ids=ids,
         drawn=None if head[2] is None else Draw(int(head[4]), int(head[2]), int(head[3])),
         quantized=quantized,
+        words=words,
     )

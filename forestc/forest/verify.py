@@ -67,9 +67,9 @@ def _verify_features(forest: Forest) -> None:
         if len(set(feature.labels)) != len(feature.labels):
             twice = next(label for label in feature.labels if feature.labels.count(label) > 1)
             raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}")
-        if not isinstance(feature.number, Category) and forest.quantized == isinstance(feature.number, Float):
-            state = "quantized" if forest.quantized else "float"
-            raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=where)
+        if not isinstance(feature.number, Category) and forest.on_words == isinstance(feature.number, Float):
+            state = "words" if forest.on_words else "floats"
+            raise ModelError(f"a forest of {state} has a feature of type {feature.number}", where=where)
     held = set(forest.carried)
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
         raise ModelError("the columns that rows hold are not those that features read", where=f"{len(held)} columns")
@@ -188,7 +188,7 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 
 class _Columns(NamedTuple):
     """Arrays (features + 1,) with an entry for each feature, and one more for leaves. low, high: words; empty arrays
-    before quantization."""
+    for floats."""
 
     single: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
@@ -199,7 +199,7 @@ class _Columns(NamedTuple):
     @staticmethod
     def of(forest: Forest) -> _Columns:
         features = forest.features
-        spans = [word_range(f.number, f.missing) for f in features] if forest.quantized else []
+        spans = [word_range(f.number, f.missing) for f in features] if forest.on_words else []
         return _Columns(
             np.array([FLOAT32 in (f.number, f.raw) for f in features] + [False]),
             np.array([isinstance(f.number, Category) for f in features] + [False]),
@@ -211,12 +211,13 @@ class _Columns(NamedTuple):
 
 def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> None:
     """The rules for one tree of a forest. index: of the tree, for errors. columns: of the forest's features."""
-    values, dtype = tree.values, np.dtype(np.int64 if forest.quantized else np.float64)
+    values = tree.values
+    word, leaf = (np.dtype(np.int64 if whole else np.float64) for whole in (forest.on_words, forest.quantized))
     where = f"tree {index}"
     if values.ndim != 2 or values.shape[1] != len(tree.outputs):
         raise ModelError(f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf", where=where)
-    if values.dtype != dtype or tree.threshold.dtype != dtype:
-        raise ModelError(f"thresholds and leaf values are not {dtype}", where=where)
+    if values.dtype != leaf or tree.threshold.dtype != word:
+        raise ModelError(f"thresholds are not {word}, or leaf values not {leaf}", where=where)
     if not tree.outputs or len(set(tree.outputs)) != len(tree.outputs):
         raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=where)
     if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
@@ -244,7 +245,7 @@ def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule
         inner & ((feature < 0) | (feature >= count)),
         lambda n: f"feature {int(feature[n])} is outside the {count} features",
     )
-    if not forest.quantized:
+    if not forest.on_words:
         yield inner & np.isnan(tree.threshold), lambda _: "the threshold is not a number (NaN)"
         if columns.single.any():
             off = bounded & columns.single[feature] & ~_are_float32(tree.threshold)
@@ -266,7 +267,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
         inner & tree.missing_left & ~columns.missing[tree.feature],
         lambda _: "sends missing values left, but the feature is never missing",
     )
-    if forest.quantized:
+    if forest.on_words:
         # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
         # thresholds beyond these.
         low, high = columns.low[tree.feature], columns.high[tree.feature]
@@ -280,7 +281,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
 def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -> tuple[str, ...]:
     """Returns what is wrong with a set of a feature, and what to do; empty if nothing is."""
     number = feature.number
-    if not isinstance(number, Category) and not forest.quantized:
+    if not isinstance(number, Category) and not forest.on_words:
         single = FLOAT32 in (number, feature.raw) and not _are_float32(np.array(members, dtype=np.float64)).all()
         return ("the set holds a number that is not a float32, as its feature is", NEXT) if single else ()
     if not all(issubclass(kind, int) for kind in set(map(type, members))):

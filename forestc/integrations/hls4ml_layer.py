@@ -31,7 +31,8 @@ from forestc.forest.text import parse_forest, print_forest
 from forestc.frontends import load
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import WordType
-from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.simplify import Simplify
 from hdl_templates import render
 
@@ -52,8 +53,8 @@ def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: in
     if outputs == "scores":
         forest = changed(forest, decision=Decision("none"), classes=(), link=Link())
     formats = {feature.name: _text(number) for feature in features}
-    way = Quantize(input="ordered", leaf_bits=leaf_bits, formats=formats, missing="never")
-    result = way.run(forest, None).forest
+    words = QuantizeInputs(input="ordered", formats=formats, missing="never").run(forest, None).forest
+    result = RoundLeaves(leaf_bits=leaf_bits).run(words, None).forest
     if outputs == "scores":
         divisor = forest.aggregate.divisor
         reach = max((float(np.abs(tree.values).max()) / divisor for tree in forest.trees), default=0.0)

@@ -73,7 +73,7 @@ def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
             raise OptionError(
                 f"the engine's words have {word_bits} bits, and {(span.top - span.low).bit_length()} are needed",
                 where=f"feature {feature.name!r}, {feature.number}",
-                do=f"compile with quantize{{input_bits={word_bits}}}, or use --word-bits",
+                do=f"compile with quantize-inputs{{input_bits={word_bits}}}, or use --word-bits",
             )
         low.append(span.low)
         high.append((span.top if isinstance(feature.number, Category) else span.high) - span.low)

@@ -93,7 +93,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
     """What the ports carry: label, scores or both. Raises an error for a forest that does not allow it."""
     if not forest.quantized:
-        raise ModelError("only a quantized forest becomes logic", do="run the quantize pass first")
+        raise ModelError("only a quantized forest becomes logic", do="run quantize-inputs and round-leaves first")
     outputs = options.outputs
     if outputs == "auto":
         outputs = "label" if forest.decides else "scores"

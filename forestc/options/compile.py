@@ -95,7 +95,7 @@ class _ModelAndHardware:
     passes: str | Sequence[Any] | None = option(
         None,
         "--passes -p",
-        "passes to run instead of a level's: simplify,quantize{leaf_bits=4}; none: only what is needed",
+        "passes to run instead of a level's: simplify,round-leaves{leaf_bits=4}; none: only what is needed",
         schema={"type": ["string", "null"]},
     )
     scores: float | None = option(

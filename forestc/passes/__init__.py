@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from forestc.errors import OptionError
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
+from forestc.passes.fit_leaves.fit_leaves import FitLeaves
+from forestc.passes.former import FORMER
 from forestc.passes.options import Seeded
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
-from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
@@ -21,7 +25,9 @@ PASSES: dict[str, type[Pass]] = {
     for step in (
         Simplify,
         ShareThresholds,
-        Quantize,
+        QuantizeInputs,
+        RoundLeaves,
+        FitLeaves,
         PruneTrees,
         PruneSplits,
         RegrowTrees,
@@ -30,8 +36,6 @@ PASSES: dict[str, type[Pass]] = {
     )
 }
 
-REQUIRED = "quantize"
-
 
 def seeded(step: Pass, seed: int) -> Pass:
     """The pass with the seed of the run, unless it draws nothing or has a seed of its own."""
@@ -39,16 +43,36 @@ def seeded(step: Pass, seed: int) -> Pass:
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """The pipeline of a `-p` option or of a list of passes. `quantize`, which every output language needs, is appended
-    if it is missing, and is all that `none` stands for. scores: the option of that name for each `quantize` without
-    one. seed: of the run, see `seeded`. If the user names no passes, see `forestc.search.levels`. Raises
-    OptionError."""
+    """The pipeline of a `-p` option or of a list of passes. `quantize-inputs` and `round-leaves`, which every output
+    language needs, are added if they are missing, and are all that `none` stands for. scores: the option of that name
+    for each `round-leaves` without one. seed: of the run, see `seeded`. If the user names no passes, see
+    `forestc.search.levels`. Raises OptionError.
+    """
     if isinstance(named, str):
-        named = parse_passes(REQUIRED if named.strip() in ("none", "") else named, PASSES)
+        named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     passes = [seeded(step, seed) for step in named]
-    if not any(isinstance(step, Quantize) for step in passes):
-        passes.append(Quantize())
-    if scores is not None:
-        unset = [isinstance(step, Quantize) and step.scores is None for step in passes]
-        passes = [replace(s, scores=scores) if u else s for s, u in zip(passes, unset, strict=True)]  # type: ignore[type-var]
-    return passes
+    leaves = next((place for place, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
+    inputs = next((place for place, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)
+    if leaves is None:
+        place = len(passes) if inputs is None else inputs + 1
+        passes[place:place] = [QuantizeInputs()] * (inputs is None) + [RoundLeaves()]
+    elif inputs is None:
+        passes.insert(leaves, QuantizeInputs(exact=getattr(passes[leaves], "exact", False)))
+    elif getattr(passes[leaves], "exact", False) and not getattr(passes[inputs], "exact", False):
+        raise OptionError("round-leaves{exact=true} needs words that are exact", do="write quantize-inputs{exact=true}")
+    if scores is None:
+        return passes
+    if any(isinstance(step, FitLeaves) for step in passes):
+        raise OptionError("fit-leaves fits leaves to classes, which keeps no scores", do="remove it, or --scores")
+    return [
+        replace(step, scores=scores) if isinstance(step, RoundLeaves) and step.scores is None else step
+        for step in passes
+    ]
+
+
+def renamed_passes(named: object) -> tuple[str, ...]:
+    """A note on each pass that a `-p` option calls by its name in an earlier version."""
+    notes: list[str] = []
+    if isinstance(named, str) and named.strip() != "none":
+        parse_passes(named, PASSES, FORMER, notes)
+    return tuple(notes)

@@ -70,5 +70,6 @@ def tree_of_nodes(
         cover=None if tree.cover is None else tree.cover[kept],
         ids=tree.ids[kept],
         drawn=tree.drawn,
+        words=tree.threshold.dtype.kind == "i",
         quantized=quantized,
     )

@@ -1,12 +1,12 @@
-"""The contract of a pass, and the text form of passes and their options: `quantize{input_bits=8,leaf_bits=auto}`."""
+"""The contract of a pass, and the text form of passes and their options: `round-leaves{leaf_bits=4,change=0}`."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -88,10 +88,16 @@ def accepted(step: Refusing, forest: Forest, rows: Rows | None, judge: Judge | N
     """The rows of a pass that works on integer forests and needs rows. Raises ModelError for a forest that is not
     quantized, and the errors of `refuse`."""
     if not forest.quantized:
-        raise ModelError(f"{step.name} works on integer forests", do="put quantize before it")
+        raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
     step.refuse(forest, rows, judge)
     assert rows is not None
     return rows
+
+
+def need_words(step: Pass, forest: Forest) -> None:
+    """Raises ModelError for a forest of floats."""
+    if not forest.on_words:
+        raise ModelError(f"{step.name} works on words", do="put quantize-inputs before it")
 
 
 def print_pass(step: Pass) -> str:
@@ -121,21 +127,35 @@ def _value(text: str) -> Any:
         return text
 
 
-def parse_passes(text: str, table: dict[str, type[Pass]]) -> list[Pass]:
-    """Parses a list of passes such as `simplify,quantize{leaf_bits=4}`. Raises OptionError."""
+Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
+
+
+def parse_passes(
+    text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
+) -> list[Pass]:
+    """Parses a list of passes such as `simplify,quantize-inputs,round-leaves{leaf_bits=4}`. Raises OptionError.
+
+    former: for each name of earlier versions, the passes that its options stand for now. renamed: takes a note on each
+    that the text uses."""
     passes: list[Pass] = []
-    at = 0
+    former, at = former or {}, 0
     while at < len(text):
         end = at
         while end < len(text) and text[end] not in ",{":
             end += 1
         name = text[at:end].strip()
-        if name not in table:
+        if name not in table and name not in former:
             raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
         options: dict[str, Any] = {}
         if end < len(text) and text[end] == "{":
             options, end = _parse_options(text, end + 1, name)
-        passes.append(_make(table[name], name, options))
+        if name in former:
+            now = former[name](options)
+            passes += now
+            if renamed is not None:
+                renamed.append(f"{text[at:end].strip()} is now written {','.join(map(print_pass, now))}")
+        else:
+            passes.append(_make(table[name], name, options))
         if end < len(text) and text[end] != ",":
             raise OptionError(f"can't read the passes at {text[end:][:20]!r}", do="separate passes by commas")
         at = end + 1

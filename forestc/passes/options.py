@@ -23,6 +23,7 @@ from forestc.parameters import Choice, Parameter, Real, Value, Whole
 from forestc.passes.base import Pass
 
 DEFAULT_TOLERANCE = 0.01  # accuracy, or R squared, that may be lost on held-out rows
+MOST_LEAF_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,12 @@ Tolerance = Annotated[
     float, LOSS,
     "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
     "standard error.",
+]  # fmt: skip
+ChangeAllowed = Annotated[
+    float | Literal["auto"], SHARE,
+    "largest share of decisions, or for regression largest error over the range of scores, that may change on the "
+    "given rows, by words and leaves together. It is not used if a tolerance applies. auto: no decision, and 0.01 of a "
+    "regression's range.",
 ]  # fmt: skip
 Copies = Annotated[int, Range(0, 100), "number of copies of each row with mixed values."]
 Mix = Annotated[float, SHARE, "share of a copy's values that come from other rows of its class."]

@@ -111,7 +111,7 @@ def run_passes(
         forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
         verify(forests[-1])
     progress("checking the promises of the passes")
-    runs = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), made, strict=True)]
+    runs = [_Ran(name, forests[: place + 2], r) for place, (name, r) in enumerate(zip(names, made, strict=True))]
     generated = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
@@ -121,8 +121,8 @@ def run_passes(
         for run in runs:
             new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode(run.after, batch.X))
             evaluated.append(new)
-        for run, pair in zip(runs, pairwise(evaluated), strict=True):
-            run.on_rows(*pair, generated)
+        for place, run in enumerate(runs, 1):
+            run.on_rows(evaluated, place, generated)
     for run in runs:
         run.on_boundary(rows)
         if not generated:
@@ -139,12 +139,24 @@ def run_passes(
     return forests[-1], [run.step() for run in runs]
 
 
+def _halfway(forest: Forest) -> bool:
+    """Whether a forest of words still has leaves of floats."""
+    return forest.on_words and not forest.quantized
+
+
 class _Ran:
     """A pass that has run. Passes evaluations to the checks of its promises, and measures what changed."""
 
-    def __init__(self, name: str, before: Forest, after: Forest, result: PassResult) -> None:
+    def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
+        """forests: the model and what each pass makes, up to this one."""
+        *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        self.checks = [promise.check(name, before, after) for promise in result.promises]
+        # the last forest that is not between words and leaves
+        self.floats = next(place for place in reversed(range(len(forests) - 1)) if not _halfway(forests[place]))
+        self.checks = [
+            promise.check(name, forests[self.floats] if promise.words_too else before, after)
+            for promise in result.promises
+        ]
         self.exact = any(isinstance(promise, Exact) for promise in result.promises)
         self.judged = any(isinstance(promise, Within) for promise in result.promises)
         self.change = Change(before, after)
@@ -153,11 +165,14 @@ class _Ran:
         self.inputs = 0
         self.held_out: dict[str, Any] | None = None
 
-    def on_rows(self, old: Evaluation, new: Evaluation, made: bool) -> None:
-        """made: whether the rows are generated ones in place of given ones."""
+    def on_rows(self, evaluated: Sequence[Evaluation], place: int, made: bool) -> None:
+        """evaluated: of each forest; place: of this pass's. made: whether the rows are generated ones in place of given
+        ones."""
+        old, new = evaluated[place - 1], evaluated[place]
         self.inputs += len(old.index)
         for check in self.checks:
-            (check.on_made if made else check.on_rows)(old, new)
+            base = evaluated[self.floats] if check.promise.words_too else old
+            (check.on_made if made else check.on_rows)(base, new)
         if not self.exact:
             self.change.add(old, new)
 
@@ -166,16 +181,15 @@ class _Ran:
         if not checks:
             return
         base = encode(self.before, _some_rows(self.before, rows))
-        if self.before.quantized:
+        if self.before.on_words:
             base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
         place = {feature.column: index for index, feature in enumerate(self.before.features)}
         kept = [place[feature.column] for feature in self.after.features]
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
             for check in checks:
-                words = check.inside(inputs)
-                old = evaluate_quickly(self.before, words)
-                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, words[:, kept]))
+                old = evaluate_quickly(self.before, inputs)
+                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, kept]))
 
     def on_made_rows(self) -> None:
         """Checks promises for ranges on rows generated in them, beside the given rows."""

@@ -3,8 +3,8 @@
 | promise          | says                                                          | checked on             |
 |------------------|---------------------------------------------------------------|------------------------|
 | `Exact`          | same scores and decisions for every input                     | rows, and boundaries   |
-| `SameDecisions`  | same decisions for every input, in ranges, or beyond a margin | rows, and boundaries   |
-| `KeepsPaths`     | no path of the given rows changes, or of each tree's own rows | rows, leaf by leaf     |
+| `SameDecisions`  | same decisions for every input                                | rows, and boundaries   |
+| `KeepsPaths`     | no path of the given rows changes                             | rows, leaf by leaf     |
 | `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
 | `KeepsAllButTies` | no decision of the given rows changes but some near ties, named | rows                 |
 | `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError
-from forestc.forest.evaluate import Evaluation, missing_words, score_range
+from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
 from forestc.passes.judge import Loss
-from forestc.passes.quantize.exact_leaves import bound_text, margins
+from forestc.passes.margins import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import LargestError
 from forestc.rows.encode import encode
@@ -38,13 +38,16 @@ from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
+CHANGE = 0.01  # share of the range of scores by which those of a regression may change
 NAMED_ROWS = 10  # rows whose numbers an error or report lists; of more, these and "..."
 
 
 class Promise:
-    """The base of all promises, which are frozen dataclasses. guarantee: its kind."""
+    """The base of all promises, which are frozen dataclasses. guarantee: its kind. words_too: whether the pass that
+    rounds leaves answers for the words as well, so that the check compares with the forest of floats."""
 
     guarantee: ClassVar[Guarantee]
+    words_too: ClassVar[bool] = False
 
     def text(self) -> str:
         """The promise in few words, for tables and the manifest."""
@@ -84,10 +87,6 @@ class PromiseCheck(Generic[P]):
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
         """Evaluations of inputs beside thresholds, before and after the pass."""
 
-    def inside(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Inputs (rows, features) beside thresholds, moved to where the promise holds."""
-        return words
-
     def on_held_out(self, loss: Loss) -> None:
         """The loss of the forest after the pass against the model."""
 
@@ -123,6 +122,16 @@ class Change:
         if not self.rows:
             return 0.0
         return self.changed / self.rows if self.before.decides else self.error / score_range(self.low, self.high)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """For reports."""
+        return {"decisions_changed": self.changed} if self.before.decides else {"largest_error": self.share}
+
+
+def most_change(change: float | str, forest: Forest) -> float:
+    """The option `change` of a pass as a number; auto: no decision, 0.01 of a regression's range."""
+    return (0.0 if forest.decides else CHANGE) if change == "auto" else float(change)
 
 
 class _Changes(PromiseCheck[P]):
@@ -197,58 +206,26 @@ class _ExactCheck(PromiseCheck[Exact]):
 
 
 @dataclass(frozen=True)
-class Span:
-    """The words of a feature that a promise is about: low..high, and whether the feature may be missing."""
-
-    low: int
-    high: int
-    missing: bool
-
-
-@dataclass(frozen=True)
 class SameDecisions(Promise):
-    """The same decision for every input; scores may change.
-
-    state: proved, or the limit at which the search for more changes ended; what was changed is proved in any case.
-    margin: inputs whose decision's margin, in units of the scores before the link, is no larger do not count; 0: all
-    count. It is the distance of the two largest scores, or of the score from the threshold. spans: for each feature the
-    words that inputs must hold to count; None: all.
-    """
+    """The same decision for every input; scores may change. state: proved, or the limit at which the search for more
+    changes ended; what was changed is proved in any case."""
 
     state: str
-    margin: float = 0.0
-    spans: tuple[Span, ...] | None = None
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:
-        limits = ["in the ranges"] * (self.spans is not None) + [f"beyond a margin of {self.margin:g}"] * (
-            self.margin > 0
-        )
-        changes = "proved" if self.state == "proved" else f"changes proved, {self.state}"
-        return f"exact ({', '.join(['decisions', *limits])}; {changes})"
+        return f"exact (decisions; {'proved' if self.state == 'proved' else f'changes proved, {self.state}'})"
 
     def meaning(self) -> str:
-        where = ", in the ranges of the features" * (self.spans is not None)
-        margin = f", whose scores are further than {self.margin:g} from another decision," if self.margin else ""
         ended = "" if self.state == "proved" else f" ({self.state}: more changes may be possible)"
-        return f"every input{where}{margin} is decided as before, which is proved{ended}; scores may change"
+        return f"every input is decided as before, which is proved{ended}; scores may change"
 
 
 class _SameDecisionsCheck(PromiseCheck[SameDecisions]):
     every_input = True
 
-    def inside(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
-        if self.promise.spans is None:
-            return words
-        low, high = (np.array([getattr(span, end) for span in self.promise.spans]) for end in ("low", "high"))
-        takes_missing, missing_word = missing_words(self.before)
-        absent = takes_missing & np.array([span.missing for span in self.promise.spans]) & (words == missing_word)
-        return np.where(absent, words, np.clip(words, low, high))
-
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        wrong = _different(old, new) & (
-            margins(self.before, old.scores, old.values) > self.promise.margin if self.promise.margin else True
-        )
+        wrong = _different(old, new)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise CheckError(
@@ -262,37 +239,23 @@ class _SameDecisionsCheck(PromiseCheck[SameDecisions]):
 
 @dataclass(frozen=True, eq=False)
 class KeepsPaths(Promise):
-    """No path of the given rows changes, and so no decision. drawn: (trees, rows) how often each tree was trained on
-    each row; then only the paths of a tree's own rows are kept. decisions: False if leaves change, which is promised
-    apart."""
+    """No path of the given rows changes, and so no decision."""
 
-    drawn: NDArray[np.uint8] | None = None
-    decisions: bool = True
     guarantee: ClassVar[Guarantee] = "exact-on-data"
 
     def text(self) -> str:
-        if not self.decisions:
-            return "paths of the rows kept"
-        return "exact-on-data (paths)" if self.drawn is None else "exact-on-data (paths of each tree's own rows)"
+        return "exact-on-data (paths)"
 
     def meaning(self) -> str:
-        if not self.decisions:
-            return "no path of the given rows changes"
-        if self.drawn is None:
-            return "no path of the given rows changes, so no decision of them does"
-        return "no path of the rows that a tree was trained on changes in that tree"
+        return "no path of the given rows changes, so no decision of them does"
 
 
 class _LeavesCheck(_Changes[P]):
-    """Compares leaves: of all rows in all trees, or in each tree of the rows it was trained on."""
-
-    drawn: NDArray[np.uint8] | None = None  # as in `KeepsPaths`
+    """Compares the leaves that rows reach."""
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         differs = old.leaves != new.leaves
         first = self.change.rows
-        if self.drawn is not None:
-            differs &= self.drawn[:, first : first + len(differs)].T > 0
         if differs.any():
             row, tree = (int(place[0]) for place in np.nonzero(differs))
             raise CheckError(
@@ -304,13 +267,8 @@ class _LeavesCheck(_Changes[P]):
 
 
 class _PathsCheck(_LeavesCheck[KeepsPaths]):
-    def __init__(self, name: str, before: Forest, after: Forest, promise: KeepsPaths) -> None:
-        super().__init__(name, before, after, promise)
-        self.drawn = promise.drawn
-
     def verdict(self) -> dict[str, Any]:
-        if self.promise.decisions and self.drawn is None:
-            self.no_decision_changed()
+        self.no_decision_changed()
         return {}
 
 
@@ -332,7 +290,7 @@ class _DecisionsCheck(_Changes[KeepsDecisions]):
 
 @dataclass(frozen=True)
 class KeepsAllButTies(Promise):
-    """No decision of the given rows changes but `changed` of them, whose margin, as in `SameDecisions`, is at most
+    """No decision of the given rows changes but `changed` of them, whose margin, see `margins`, is at most
     `margin`; the report names them. The model decides those by the rounding of its own additions."""
 
     changed: int
@@ -376,6 +334,7 @@ class FewChanges(Promise):
     share of the range of scores."""
 
     most: float
+    words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def meaning(self) -> str:
@@ -402,6 +361,7 @@ class ScoresWithin(Promise):
     """Values after the link change by at most this on the given rows (`LargestError`). Promised beside others."""
 
     most: float
+    words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def text(self) -> str:
@@ -433,8 +393,8 @@ class EveryPath(Promise):
     """Every input in the ranges takes the model's own path through every tree.
 
     rounded: whether leaves were rounded; if not, every decision is the model's, too. bound: the largest error of a
-    score; infinite if a voting member may change its vote. A decision may change only where its margin, as in
-    `SameDecisions`, is at most twice that. ranges: of the features; empty for all values. decisions: whether every
+    score; infinite if a voting member may change its vote. A decision may change only where its margin, see
+    `margins`, is at most twice that. ranges: of the features; empty for all values. decisions: whether every
     decision is the model's though leaves were rounded.
     """
 

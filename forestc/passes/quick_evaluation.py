@@ -65,7 +65,7 @@ def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
 
 def walked_trees(forest: Forest) -> WalkedTrees:
     """All trees of a forest, quantized or not, as flat arrays for compiled code."""
-    dtype = np.int64 if forest.quantized else np.float64
+    dtype = np.int64 if forest.on_words else np.float64
     sizes = np.array([tree.size for tree in forest.trees])
     sets = [members for tree in forest.trees for members in tree.sets]
     ends = np.concatenate([[0], np.cumsum([len(members) for members in sets])]).astype(np.int64)
@@ -95,6 +95,6 @@ def walked_trees(forest: Forest) -> WalkedTrees:
         set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
         odd=has_set & ~codes[features],
         members=np.array([member for members in sets for member in members], dtype=dtype),
-        takes_missing=takes_missing & forest.quantized,  # among floats NaN alone is missing
+        takes_missing=takes_missing & forest.on_words,  # among floats NaN alone is missing
         missing_word=missing_word,
     )

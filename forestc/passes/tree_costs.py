@@ -50,11 +50,11 @@ def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
 
 
 def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
-    """LUTs of a comparator, whose width excludes the trailing zeros of the threshold. Before quantize a width is
+    """LUTs of a comparator, whose width excludes the trailing zeros of the threshold. Before quantize-inputs a width is
     assumed."""
     number = forest.features[condition.feature].number
     bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
-    if isinstance(condition.test, Below) and forest.quantized:
+    if isinstance(condition.test, Below) and forest.on_words:
         whole = int(condition.test.threshold)
         bits -= (whole & -whole).bit_length() - 1 if whole else 0
     return unit.comparison(bits)

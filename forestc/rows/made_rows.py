@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.ir import Feature, Forest
-from forestc.forest.numbers import Category, Float, FloatArray, round_to
+from forestc.forest.numbers import Category, Float, FloatArray, NumberType, round_to, word_value
+from forestc.forest.retyping import retyped
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.rows.ranges import SLACK, Ranges, at_least, next_below, stepped
@@ -23,12 +24,12 @@ ABSENT = 0.05  # share of the values that is missing, where some may be
 def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> ArrayRows:
     """Rows (rows, columns) in the ranges, mixed, the same for the same model and ranges.
 
-    About 20,000 steer each to a node of the model (a float forest), whose feature is on the threshold, one float
+    About 20,000 steer each to a node of the model, whose feature is on the threshold, one float
     beside it (where a range has steps, on a step next to it) or missing; 4,000 hold random values of the whole range,
     its ends, and numbers about thresholds. others: forests that take the rows as well; no value is missing where one
     of them takes none.
     """
-    random = np.random.default_rng(0)
+    model, random = _on_values(model), np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
     absent = [ranges.of(f).takes_missing(f) and f.column not in refusing for f in model.features]
     some = np.zeros((RANDOM, model.width))
@@ -52,6 +53,7 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     """Rows (rows, columns) that take every path that an input in the ranges can take through all trees together: of
     each feature a value between each two thresholds, missing, and each category, in all combinations. None if there
     are more than `most`, or if not all values of a range with steps can be tried."""
+    model = _on_values(model)
     values: list[FloatArray] = []
     for index, feature in enumerate(model.features):
         column = _of_every_cell(model, index, ranges, most)
@@ -122,3 +124,17 @@ def _of_any_size(feature: Feature, random: np.random.Generator) -> NDArray[np.fl
     narrow = isinstance(feature.raw, Float) and feature.raw.bits == 32
     powers = random.integers(-149, 127, RANDOM) if narrow else random.integers(-1074, 1023, RANDOM)
     return np.ldexp(random.choice([-1.0, 1.0], RANDOM) * (1 + random.random(RANDOM)), powers)
+
+
+def _on_values(forest: Forest) -> Forest:
+    """Returns a forest of words as one of floats whose conditions hold for the same values; one of floats unchanged."""
+    if not forest.on_words:
+        return forest
+    numbers: list[NumberType] = []
+    thresholds: list[FloatArray] = []
+    for index, feature in enumerate(forest.features):
+        raw = feature.raw if isinstance(feature.raw, Float) else Float(64)
+        values = [word_value(int(word), feature.number) + 0.0 for word in forest.conditions.thresholds(index)]
+        numbers.append(feature.number if isinstance(feature.number, Category) else raw)
+        thresholds.append(at_least(np.array(values, dtype=np.float64), raw))
+    return retyped(forest, numbers, thresholds, [feature.missing for feature in forest.features])

@@ -20,11 +20,12 @@ from forestc.forest.ir import Forest
 from forestc.passes import PASSES, seeded
 from forestc.passes.base import Pass, PassResult, parse_passes, print_pass, refusal
 from forestc.passes.extract_rules.extract_rules import ExtractRules
+from forestc.passes.fit_leaves.fit_leaves import FitLeaves
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
-from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Folds
@@ -44,8 +45,8 @@ class Level:
     searches: str = ""
 
 
-EXACT = "simplify,quantize{exact=true},simplify"
-PATHS = "simplify,share-thresholds,quantize{change=auto},simplify"
+EXACT = "simplify,quantize-inputs{exact=true},round-leaves{exact=true},simplify"
+PATHS = "simplify,share-thresholds,quantize-inputs,round-leaves{change=auto},simplify"
 WITHIN = "accuracy on other rows, within the tolerance"
 QUICK = "fewer leaf bits, fitted leaves, prune-splits and regrow-trees at few settings"
 LEVELS: tuple[Level, ...] = (
@@ -191,7 +192,7 @@ def plan(named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, 
         notes.append(f"-O{wanted} is -O{DEFAULT_LEVEL} here: what it tries keeps no scores")
         wanted = DEFAULT_LEVEL
     passes = parse_passes(LEVELS[wanted].passes, PASSES)
-    passes = [replace(step, scores=scores) if isinstance(step, Quantize) else step for step in passes]
+    passes = [replace(step, scores=scores) if isinstance(step, RoundLeaves) else step for step in passes]
     return Plan(wanted, tuple(passes), tuple(notes))
 
 
@@ -213,7 +214,7 @@ def families(
     what is minimized. keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     quick = level == SEARCHING[0]
-    fitted = Family("fitted leaves", paths[:-1], Quantize(fit=True, tolerance=tolerance))
+    fitted = Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))
     if keep == "paths":
         return [fitted] if quick else []
     if keep == "decisions":
@@ -236,7 +237,7 @@ def families(
             *([Family("regrow-trees, noise", paths, noisy, work=work)] if few else []),
             Family("regrow-trees", paths, grown if few else replace(grown, copies=0), work=work),
             Family("prune-splits", paths, replace(splits, leaf_bits=3 if firmware and decides else bits, stride=4)),
-            Family("fewer leaf bits", paths[:-1], Quantize(tolerance=tolerance)),
+            Family("fewer leaf bits", paths[:-1], RoundLeaves(tolerance=tolerance)),
             *([] if firmware or not decides else [fitted]),
         ]
     varied: dict[str, dict[str, Any]] = {

@@ -199,7 +199,7 @@ def printed_result(result: PassResult) -> bytes | None:
 
 _PROMISE: Schema = {
     "type": "object",
-    "properties": {"drawn": {"type": "null"}, "decisions": {"type": "boolean"}, "changed": COUNT},
+    "properties": {"changed": COUNT},
     "additionalProperties": {"type": "number"},
 }
 _RESULT: Schema = {

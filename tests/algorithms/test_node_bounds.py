@@ -12,7 +12,7 @@ from random_forests import random_forest, troublesome_rows
 from forestc.algorithms.thresholds import node_bounds
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, FlatTrees, Tails
 from forestc.forest.conditions import NO_SET
-from forestc.passes.share_thresholds.observation import Observe, flat_trees
+from forestc.passes.observation import Observe, flat_trees
 from forestc.passes.share_thresholds.path_change import widened
 from forestc.rows.batches import ArrayRows, Batch, reduce_rows
 from forestc.rows.encode import encode

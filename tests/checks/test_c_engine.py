@@ -145,7 +145,11 @@ def test_several_targets_and_float64_models_take_structs(tmp_path):
     several = RandomForestClassifier(4, max_depth=5, random_state=0).fit(X, np.stack([y > 140, y > 200], axis=1))
     wide = lightgbm.LGBMRegressor(n_estimators=9, verbose=-1).fit(X, y)
     for model, name in ((several, "several"), (wide, "wide")):
-        options = {"targets": ("c",), "c_inputs": "struct", "passes": "simplify,quantize{input=ordered},simplify"}
+        options = {
+            "targets": ("c",),
+            "c_inputs": "struct",
+            "passes": "simplify,quantize-inputs{input=ordered},simplify",
+        }
         made = forestc.compile(model, X, tmp_path / name, name=name, **options)
         assert check(made.design, X, engines=["c"]).ok
     text = (tmp_path / "wide" / "c" / "wide.h").read_text()

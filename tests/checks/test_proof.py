@@ -299,7 +299,7 @@ def test_small_models_whose_sums_hang_together_are_proved(trees):
         make = DecisionTreeClassifier if trees == 1 else lambda random_state: RandomForestClassifier(3, random_state=1)
         model = make(random_state=0).fit(X, y)
         for bits in (1, 2, 4):
-            forest = forestc.quantize(model, X, y, f"simplify,quantize{{leaf_bits={bits},change=1}},simplify")
+            forest = forestc.quantize(model, X, y, f"simplify,round-leaves{{leaf_bits={bits},change=1}},simplify")
             proof = prove_netlist(forest, *lower_with_witness(forest))
             assert proof.proved, [part for part in proof.parts if part.why]
 

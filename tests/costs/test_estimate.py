@@ -62,8 +62,8 @@ def lut_features(netlist, family):
 
 
 def test_more_logic_takes_more_and_more_registers_are_faster():
-    small, large = (netlist_of("xgboost-binary", 0, f"simplify,quantize{{leaf_bits={b},change=1}}") for b in (1, 8))
-    staged = netlist_of("xgboost-binary", 4, "simplify,quantize{leaf_bits=8,change=1}")
+    small, large = (netlist_of("xgboost-binary", 0, f"simplify,round-leaves{{leaf_bits={b},change=1}}") for b in (1, 8))
+    staged = netlist_of("xgboost-binary", 4, "simplify,round-leaves{leaf_bits=8,change=1}")
     for device in ("lut6", "xcup", "ecp5-25k", "ice40-up5k"):
         assert estimate(small, device)["lut"] < estimate(large, device)["lut"]
         assert estimate(large, device)["ff"] == 0 < estimate(staged, device)["ff"]

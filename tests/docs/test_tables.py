@@ -34,7 +34,7 @@ from forestc.netlist.ir import Cell
 from forestc.netlist.ports import PortKind
 from forestc.netlist.text import operation, parse_netlist, print_netlist
 from forestc.passes import PASSES
-from forestc.passes.quantize.rounding import refuse_sums
+from forestc.passes.round_leaves.rounding import refuse_sums
 from forestc.rows.encode import evaluate
 from forestc.search.levels import LEVELS, PATHS
 from forestc.training import TRAINERS

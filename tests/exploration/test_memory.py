@@ -25,7 +25,7 @@ from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.passes import PASSES
 from forestc.passes.base import PassResult
-from forestc.passes.promises import Exact, KeepsPaths
+from forestc.passes.promises import EveryPath, Exact
 from forestc.search import memory
 from forestc.search.memory import Kept, Memory, printed_result, read_result
 from forestc.toolchain import verilator
@@ -58,8 +58,8 @@ def choice(material, way):
     if known:
         return known[-1]
     start = starts(material.space)[4]
-    before = {key: value for key, value in start.items() if key.startswith(("share-thresholds", "quantize"))}
-    return before | {"quantize.leaf_bits": 4, "quantize.fit": False, SHRINK: way}
+    before = {key: value for key, value in start.items() if key.startswith(("share-thresholds", "quantize-inputs"))}
+    return before | {"round-leaves.leaf_bits": 4, SHRINK: way}
 
 
 def files(folder):
@@ -104,7 +104,7 @@ def test_results_are_read_as_they_were(material):
 
 
 def test_what_can_not_be_read_back_is_not_kept(material):
-    result = PassResult(material.forest, (KeepsPaths(drawn=np.zeros((3, 5), np.uint8)),))
+    result = PassResult(material.forest, (EveryPath(False, 0.0),))
     assert printed_result(result) is None
     assert printed_result(replace(result, promises=(Exact(),))) is not None
     assert printed_result(replace(result, promises=(Exact(),), report={"pair": (1, 2)})) is None
@@ -146,9 +146,9 @@ def test_the_folder_is_bounded_and_the_oldest_go_first(tmp_path):
 
 
 def test_results_of_other_passes_are_refused(material, tmp_path):
-    with pytest.raises(OptionError, match="1 results of 2 passes"):
+    with pytest.raises(OptionError, match="1 results of 3 passes"):
         forestc.compile(
-            material.forest, material.X, tmp_path / "out", passes="simplify,quantize", targets="c",
+            material.forest, material.X, tmp_path / "out", passes="simplify,round-leaves", targets="c",
             results=[PassResult(material.forest, (Exact(),))],
         )  # fmt: skip
     assert not (tmp_path / "out").exists()

@@ -78,7 +78,7 @@ def test_a_choice_is_the_passes_that_it_says():
             continue
         passes = passes_of(start, asked)
         assert passes == parse_passes(output["passes"], PASSES)
-        assert [step.name for step in passes][1:3] == ["share-thresholds", "quantize"]
+        assert [step.name for step in passes][1:4] == ["share-thresholds", "quantize-inputs", "round-leaves"]
     assert {"level": 2} in starts(space)
 
 
@@ -86,7 +86,9 @@ def test_passes_that_refuse_the_model_are_not_tried():
     space, _ = space_for("boosting-regression")
     ways = next(one for one in space if one.name == SHRINK).values
     assert "prune-splits" in ways and "extract-rules" not in ways
-    assert not [one for one in space if one.name.startswith("extract-rules.") or one.name == "quantize.fit"]
+    assert not [
+        one for one in space if one.name.startswith("extract-rules.") or one.name in ("leaves", "fit-leaves.leaf_bits")
+    ]
 
 
 def test_rules_of_many_classes_are_not_tried():

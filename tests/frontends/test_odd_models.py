@@ -173,7 +173,7 @@ def test_soft_votes_are_measured_against_the_model_itself(weights, tmp_path):
     rows = RANDOM.integers(0, 4, (400, 3)).astype(float)
     members = [(str(k), DecisionTreeClassifier(max_features=1, random_state=k)) for k in range(3)]
     model = VotingClassifier(members, voting="soft", weights=weights).fit(rows, RANDOM.integers(0, 2, 400))
-    done = forestc.compile(model, rows, tmp_path / "o", passes="simplify,quantize{change=0.2},simplify")
+    done = forestc.compile(model, rows, tmp_path / "o", passes="simplify,round-leaves{change=0.2},simplify")
     found = forestc.evaluate(done.design.forest, rows).decision
     assert done.figures["agreement"] == (found == model.predict(rows)).mean()
 
@@ -182,7 +182,9 @@ def test_soft_votes_are_measured_against_the_model_itself(weights, tmp_path):
 def test_votes_are_worth_their_weights(weights, tmp_path):
     members = [(str(k), DecisionTreeClassifier(max_depth=2, max_features=1, random_state=k)) for k in range(3)]
     model = VotingClassifier(members, weights=weights).fit(X, CLASSES)
-    done = forestc.compile(model, X, tmp_path / "o", outputs="both", passes="simplify,quantize{change=0.2},simplify")
+    done = forestc.compile(
+        model, X, tmp_path / "o", outputs="both", passes="simplify,round-leaves{change=0.2},simplify"
+    )
     votes, worth = evaluate(done.design.forest, X).scores, done.design.forest.scale
     assert np.allclose(votes.sum(axis=1) * worth, sum(weights), rtol=2e-3)
     assert forestc.check(done.design, X, engines=("netlist", "c")).ok

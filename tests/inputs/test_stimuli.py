@@ -32,7 +32,7 @@ def deep():
 @pytest.fixture(scope="module")
 def quantized(deep):
     """Without simplify, which removes these leaves."""
-    return forestc.quantize(deep, passes="quantize")
+    return forestc.quantize(deep, passes="none")
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
 def test_equal_subtrees_and_trees_are_stored_once():
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(60, max_depth=4, random_state=0).fit(X, y)
-    passes = passes_from("simplify,share-thresholds,quantize{leaf_bits=1,change=1}")
+    passes = passes_from("simplify,share-thresholds,round-leaves{leaf_bits=1,change=1}")
     forest = run_passes(load(model), passes, ArrayRows(X, y))[0]
     made, twice = nodes_of(forest), nodes_of(replace(forest, trees=forest.trees * 2))
     subtrees = subtrees_of(forest, made.slots, made.leaves)
@@ -148,7 +148,7 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
     """Deep trees jump to subtrees that are too long to be skipped."""
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X, y)
-    forest = run_passes(load(model), passes_from("simplify,quantize"), ArrayRows(X, y))[0]
+    forest = run_passes(load(model), passes_from("simplify,round-leaves"), ArrayRows(X, y))[0]
     made = nodes_of(forest)
     assert (made.jumps > 0) == (depth > 10)
     assert made.bytes < 5 * sum(len(tree.inner) for tree in forest.trees) + 1000
@@ -167,7 +167,7 @@ def test_masks_are_as_wide_as_the_largest_tree():
     X, y = load_digits(return_X_y=True)
     for leaves, width in ((4, 4), (7, 8), (16, 16), (32, 32), (33, None)):
         model = RandomForestClassifier(3, max_leaf_nodes=leaves, random_state=0).fit(X, y)
-        forest = run_passes(load(model), passes_from("simplify,quantize"), ArrayRows(X, y))[0]
+        forest = run_passes(load(model), passes_from("simplify,round-leaves"), ArrayRows(X, y))[0]
         if width is None:
             with pytest.raises(OptionError, match="layout=masks is for trees of up to 32 leaves, not 33; tree 0"):
                 masks_of(forest)
@@ -200,7 +200,7 @@ def test_a_mix_unrolls_the_smallest_trees():
 def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(12, max_depth=2 if kind == "rows" else 8, random_state=0).fit(X, y)
-    passes = f"simplify,quantize{{leaf_bits={bits},change=1}}"
+    passes = f"simplify,round-leaves{{leaf_bits={bits},change=1}}"
     made = forestc.compile(
         model, X, tmp_path / "d", passes=passes, targets="c", c_layout="nodes", c_inputs=inputs, name="m"
     ).design
@@ -219,7 +219,7 @@ def test_ranks_of_integers_are_checked(inputs, tmp_path, monkeypatch):
     model = RandomForestClassifier(30, max_depth=7, random_state=0).fit(X[:, :8], y)
     types = {"c_inputs": "raw", "c_types": "*=int16,4=float"} if inputs == "raw" else {"c_inputs": inputs}
     made = forestc.compile(
-        model, X[:, :8], tmp_path / "d", label=y, passes="simplify,share-thresholds,quantize,simplify", targets="c",
+        model, X[:, :8], tmp_path / "d", label=y, passes="simplify,share-thresholds,round-leaves,simplify", targets="c",
         c_layout="nodes", name="m", **types,
     )  # fmt: skip
     assert "m_rank_" in made.design.path("c").read_text()

@@ -54,7 +54,7 @@ def case(kind):
     model = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X.iloc[fit], y[fit])
     source = load(model)
     rows, held_out = (ArrayRows(X.iloc[part].to_numpy(), places[part]) for part in (fit, held))
-    forest = run_passes(source, passes_from("simplify,quantize"), rows)[0]
+    forest = run_passes(source, passes_from("simplify,round-leaves"), rows)[0]
     return model, X, y, forest, rows, Judge(source, held_out)
 
 
@@ -97,7 +97,7 @@ def test_the_complexity_is_the_least_that_is_within_the_tolerance():
 def test_compiled_rules_are_checked_and_proved(kind, form, tmp_path, need_tool):
     need_tool("iverilog")
     model, X, y, *_ = case(kind)
-    passes = f"simplify,quantize,extract-rules{{tolerance=0.15,complexity=8,comparators=40,form={form}}},simplify"
+    passes = f"simplify,round-leaves,extract-rules{{tolerance=0.15,complexity=8,comparators=40,form={form}}},simplify"
     made = forestc.compile(
         model, X, tmp_path / "d", label=y, passes=passes, held_out=0.4, targets=("verilog", "c"), name="rules"
     )

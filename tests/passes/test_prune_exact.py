@@ -86,7 +86,7 @@ def small_forests():
         ):
             model.fit(X[:, :3], y)
             forest, _ = run_passes(
-                load(model), passes_from("simplify,quantize{leaf_bits=4,change=1}"), ArrayRows(X[:, :3])
+                load(model), passes_from("simplify,round-leaves{leaf_bits=4,change=1}"), ArrayRows(X[:, :3])
             )
             inputs = all_inputs(forest)
             assert inputs is not None
@@ -133,7 +133,7 @@ def test_larger_results_are_proved_by_the_other_engine(kind):
     X, y = load_wine(return_X_y=True) if kind == "xgboost" else load_iris(return_X_y=True)
     forest = RandomForestClassifier(10, max_depth=6, random_state=0)
     model = XGBClassifier(n_estimators=6, max_depth=3) if kind == "xgboost" else forest
-    forest, _ = run_passes(load(model.fit(X, y)), passes_from("simplify,quantize"), ArrayRows(X))
+    forest, _ = run_passes(load(model.fit(X, y)), passes_from("simplify,round-leaves"), ArrayRows(X))
     result = PruneExact().run(forest, ArrayRows(X))
     assert result.forest.n_nodes < forest.n_nodes
     assert other_engine_proves(forest, result.forest) == "same"
@@ -230,7 +230,7 @@ def test_that_no_tree_can_go_is_reported_as_proved():
 def test_limits_are_reported_and_what_was_proved_stays():
     X, y = load_breast_cancer(return_X_y=True)
     forest, _ = run_passes(
-        load(RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)), passes_from("quantize"), ArrayRows(X)
+        load(RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)), passes_from("none"), ArrayRows(X)
     )
     short = PruneExact(effort=1).run(forest, ArrayRows(X))
     output = short.report["proof"]
@@ -261,7 +261,7 @@ def test_options_are_refused(options, message):
 
 def test_models_are_refused():
     float_forest = random_forest(1, False, "binary")
-    with pytest.raises(ModelError, match="works on integer forests; put quantize before it"):
+    with pytest.raises(ModelError, match="works on integer forests; put quantize-inputs,round-leaves before it"):
         PruneExact().run(float_forest, None)
     for kind in ("regression", "vote", "each"):
         with pytest.raises(OptionError, match="decides on one class"):
@@ -282,14 +282,14 @@ def test_models_are_refused():
 def test_a_model_is_refused_before_any_pass_runs(tmp_path):
     model, X, _ = trained("forest-regression")
     with pytest.raises(OptionError, match="prune-exact needs a model that decides"):
-        forestc.compile(model, X, tmp_path / "out", passes="quantize,prune-exact")
+        forestc.compile(model, X, tmp_path / "out", passes="round-leaves,prune-exact")
 
 
 def test_compiled_folder(tmp_path):
     X, y = load_iris(return_X_y=True)
     model = XGBClassifier(n_estimators=8, max_depth=3, random_state=0).fit(X, y)
-    done = forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-exact,simplify")
-    figures = done.figures["passes"][2]
+    done = forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,round-leaves,prune-exact,simplify")
+    figures = done.figures["passes"][3]
     assert figures["proof"]["state"] == "proved" and figures["change"] == 0
     assert figures["trees"][1] < figures["trees"][0]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xgboost
+from former_quantize import integers
 from models import trained
 from random_forests import random_forest, troublesome_rows
 from settled_passes import run_passes
@@ -24,7 +25,6 @@ from forestc.passes.promises import Exact, KeepsDecisions
 from forestc.passes.prune_splits import ensemble, kept_rows
 from forestc.passes.prune_splits.ensemble import _leaves_in_order
 from forestc.passes.prune_splits.prune_splits import PruneSplits, PruningLadder
-from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
 from forestc.search.settle import settled
@@ -44,13 +44,13 @@ def test_no_decision_of_the_rows_changes(kind):
     X, y = X[::3], y[::3]
     classes = np.unique(y)
     rows = ArrayRows(X, np.searchsorted(classes, y))
-    spec = "simplify,quantize{leaf_bits=6,change=1},prune-splits{keep=decisions,copies=2},simplify"
+    spec = "simplify,round-leaves{leaf_bits=6,change=1},prune-splits{keep=decisions,copies=2},simplify"
     forest, steps = run_passes(load(model), passes_from(spec), rows)
-    assert steps[2].guarantee == "exact-on-data" and steps[2].change == 0
-    assert steps[2].report["scores"] == ("log_odds" if isinstance(model, xgboost.XGBClassifier) else "ranking")
-    before, after = steps[2].report["splits"]
-    assert after < before and steps[2].report["cost"][1] < steps[2].report["cost"][0]
-    kept, _ = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,change=1},simplify"), rows)
+    assert steps[3].guarantee == "exact-on-data" and steps[3].change == 0
+    assert steps[3].report["scores"] == ("log_odds" if isinstance(model, xgboost.XGBClassifier) else "ranking")
+    before, after = steps[3].report["splits"]
+    assert after < before and steps[3].report["cost"][1] < steps[3].report["cost"][0]
+    kept, _ = run_passes(load(model), passes_from("simplify,round-leaves{leaf_bits=6,change=1},simplify"), rows)
     assert np.array_equal(evaluate(kept, X).index, evaluate(forest, X).index)
     assert forest.n_nodes < kept.n_nodes
 
@@ -76,9 +76,9 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
     in batches, in memory and read anew each time."""
     model, X, y = digits() if kind == "digits" else trained(kind)
     X, y = X[::2], y[::2]
-    source = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,change=1},simplify"), ArrayRows(X, y))[
-        0
-    ]
+    source = run_passes(
+        load(model), passes_from("simplify,round-leaves{leaf_bits=6,change=1},simplify"), ArrayRows(X, y)
+    )[0]
     monkeypatch.setattr(ensemble, "MOST_FIT", len(X) // 3 * len(source.trees))
     step, texts = PruneSplits(keep="decisions", copies=1), []
     for most in (kept_rows.MOST_CODES, 10):
@@ -97,7 +97,7 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
 
 def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
     model, X, y = trained("xgboost-binary")
-    forest = Quantize().run(load(model), ArrayRows(X, y)).forest
+    forest = integers(load(model), ArrayRows(X, y))
     result = settled(PruneSplits(keep="decisions", price=0, leaf_bits="same"), forest, ArrayRows(X, y))
     assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
     assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
@@ -114,10 +114,10 @@ def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
 def test_accuracy_on_held_out_rows_decides():
     model, X, y = digits()
     rows = FitAndHeldOut.every(ArrayRows(X[::2], y[::2]), 3)
-    spec = "simplify,quantize{leaf_bits=4},prune-splits{tolerance=%s,leaf_bits=1,copies=1},simplify"
+    spec = "simplify,round-leaves{leaf_bits=4},prune-splits{tolerance=%s,leaf_bits=1,copies=1},simplify"
     little, steps = run_passes(load(model), passes_from(spec % 0.04), *rows)
-    assert steps[2].held_out is not None and steps[2].held_out["lost"] <= 0.04
-    assert steps[2].report["chosen_on_held_out"] and len(little.conditions.comparators) < len(
+    assert steps[3].held_out is not None and steps[3].held_out["lost"] <= 0.04
+    assert steps[3].report["chosen_on_held_out"] and len(little.conditions.comparators) < len(
         load(model).conditions.comparators
     )
     more, _ = run_passes(load(model), passes_from(spec % 0.1), *rows)
@@ -132,14 +132,16 @@ def test_a_price_is_kept_to_and_the_tolerance_refuses():
     for price in (0.05, 0.5):
         steps = run_passes(
             load(model),
-            passes_from(f"quantize{{leaf_bits=4}},prune-splits{{price={price},leaf_bits=4,tolerance=inf,copies=1}}"),
+            passes_from(
+                f"round-leaves{{leaf_bits=4}},prune-splits{{price={price},leaf_bits=4,tolerance=inf,copies=1}}"
+            ),
             *rows,
         )[1]
-        assert not steps[1].report["chosen_on_held_out"] and steps[1].report["price"] == price
-        costs.append(steps[1].report["cost"][1])
+        assert not steps[2].report["chosen_on_held_out"] and steps[2].report["price"] == price
+        costs.append(steps[2].report["cost"][1])
     assert costs[1] < costs[0]
     with pytest.raises(CheckError, match="accuracy is lost"):
-        run_passes(load(model), passes_from("quantize{leaf_bits=4},prune-splits{price=1000,copies=0}"), *rows)
+        run_passes(load(model), passes_from("round-leaves{leaf_bits=4},prune-splits{price=1000,copies=0}"), *rows)
 
 
 def test_the_forest_says_what_the_pruned_ensemble_said():
@@ -164,23 +166,23 @@ def test_the_forest_says_what_the_pruned_ensemble_said():
 
 def test_rewired_splits_need_fewer_luts():
     model, X, y = digits(12, 4)
-    spec = "quantize{leaf_bits=4},prune-splits{price=0.5,tolerance=inf,leaf_bits=1,copies=2,rewire=%s},simplify"
+    spec = "round-leaves{leaf_bits=4},prune-splits{price=0.5,tolerance=inf,leaf_bits=1,copies=2,rewire=%s},simplify"
     rows = FitAndHeldOut.every(ArrayRows(X, y), 3)
     kept, freed = (run_passes(load(model), passes_from(spec % rewire), *rows) for rewire in ("false", "true"))
-    assert kept[1][1].report["rewired"] == 0 and freed[1][1].report["rewired"] > 0
-    assert freed[1][1].report["cost"][1] < kept[1][1].report["cost"][1]
+    assert kept[1][2].report["rewired"] == 0 and freed[1][2].report["rewired"] > 0
+    assert freed[1][2].report["cost"][1] < kept[1][2].report["cost"][1]
 
 
 def test_same_seed_same_forest():
     model, X, y = trained("xgboost-binary")
-    spec = passes_from("quantize,prune-splits{keep=decisions,copies=3,seed=5}")
+    spec = passes_from("round-leaves,prune-splits{keep=decisions,copies=3,seed=5}")
     first, second = (run_passes(load(model), spec, ArrayRows(X, y))[0] for _ in range(2))
     assert all(np.array_equal(a.values, b.values) for a, b in zip(first.trees, second.trees, strict=True))
 
 
 def test_more_bits_are_tried_and_the_cheapest_result_is_taken():
     model, X, y = trained("xgboost-binary")
-    forest = run_passes(load(model), passes_from("quantize{leaf_bits=6,change=1}"), ArrayRows(X, y))[0]
+    forest = run_passes(load(model), passes_from("round-leaves{leaf_bits=6,change=1}"), ArrayRows(X, y))[0]
     costs = {
         bits: settled(PruneSplits(keep="decisions", copies=1, leaf_bits=bits), forest, ArrayRows(X, y)).report
         for bits in (1, 2, 3, "same", "auto")
@@ -196,7 +198,7 @@ def test_where_classes_overlap_added_trees_keep_the_decisions():
     X = random.integers(0, 64, (240, 6)).astype(float)
     y = ((X[:, 0] + X[:, 1] > 64) ^ (random.random(240) < 0.25)).astype(np.int64)
     model = xgboost.XGBClassifier(max_depth=4, n_estimators=12, random_state=0).fit(X, y)
-    forest = run_passes(load(model), passes_from("simplify,share-thresholds,quantize,simplify"), ArrayRows(X, y))[0]
+    forest = run_passes(load(model), passes_from("simplify,share-thresholds,round-leaves,simplify"), ArrayRows(X, y))[0]
 
     def pruned(**options):
         result = settled(PruneSplits(keep="decisions", copies=2, leaf_bits=1, **options), forest, ArrayRows(X, y))
@@ -225,15 +227,15 @@ def test_regressions_are_judged_by_r_squared(targets):
     y = np.stack([X[:, 0] * X[:, 1], X[:, 2] + 0.3 * X[:, 3]], axis=1)[:, :targets] + random.normal(size=(500, targets))
     model = RandomForestRegressor(10, max_depth=5, random_state=0).fit(X[:300], y[:300].squeeze())
     rows, held = ArrayRows(X[:300], y[:300].squeeze()), ArrayRows(X[300:], y[300:].squeeze())
-    spec = "simplify,quantize,prune-splits{tolerance=%s},simplify"
+    spec = "simplify,round-leaves,prune-splits{tolerance=%s},simplify"
     little, steps = run_passes(load(model), passes_from(spec % 0.05), rows, held)
-    assert steps[2].held_out["measure"] == "R squared" and steps[2].held_out["lost"] <= 0.05
-    before, after = steps[2].report["cost"]
-    assert after < before / 2 and steps[2].report["scores"] == "unchanged"
+    assert steps[3].held_out["measure"] == "R squared" and steps[3].held_out["lost"] <= 0.05
+    before, after = steps[3].report["cost"]
+    assert after < before / 2 and steps[3].report["scores"] == "unchanged"
     more, _ = run_passes(load(model), passes_from(spec % 0.3), rows, held)
     assert more.n_nodes < little.n_nodes
     with pytest.raises(OptionError, match="no decisions to keep"):
-        run_passes(load(model), passes_from("quantize,prune-splits{keep=decisions}"), rows, held)
+        run_passes(load(model), passes_from("round-leaves,prune-splits{keep=decisions}"), rows, held)
 
 
 def test_leaves_from_left_to_right():
@@ -279,24 +281,24 @@ def test_what_is_refused(options, rows, error):
     model, X, y = trained("xgboost-binary")
     forest = load(model)
     if rows != "float":
-        forest = Quantize().run(forest, ArrayRows(X, y)).forest
+        forest = integers(forest, ArrayRows(X, y))
     with pytest.raises(error):
         settled(PruneSplits(**options), forest, None if rows is None else ArrayRows(X, y))
 
 
 def test_leaves_of_many_bits():
     model, X, y = trained("xgboost-binary")
-    spec = passes_from("quantize{leaf_bits=16},prune-splits{keep=decisions,copies=1},simplify")
+    spec = passes_from("round-leaves{leaf_bits=16},prune-splits{keep=decisions,copies=1},simplify")
     forest, steps = run_passes(load(model), spec, ArrayRows(X, y))
-    assert steps[1].change == 0  # where no ensemble keeps all decisions the forest stays as it is
-    assert steps[1].report["scores"] == ("unchanged" if steps[1].report["price"] is None else "log_odds")
+    assert steps[2].change == 0  # where no ensemble keeps all decisions the forest stays as it is
+    assert steps[2].report["scores"] == ("unchanged" if steps[2].report["price"] is None else "log_odds")
     assert forest.scale is not None and 0 < forest.scale <= 1
 
 
 def test_what_nothing_found_keeps_is_kept_in_another_way():
     """With no accuracy to lose decisions are kept."""
     model, X, _ = trained("forest-text-labels")
-    forest = run_passes(load(model), passes_from("quantize"), ArrayRows(X[::3]))[0]
+    forest = run_passes(load(model), passes_from("none"), ArrayRows(X[::3]))[0]
     rows, judge = ArrayRows(X[::3]), Judge(forest, ArrayRows(np.random.default_rng(0).uniform(0, 8, (500, 4))))
 
     def pruned(**options):
@@ -344,7 +346,7 @@ def test_a_pass_that_remembers_makes_the_same(kind, options):
     truth = y if kind == "regression" else np.searchsorted(classes, y)
     rows, held_out = ArrayRows(X[::4], truth[::4]), ArrayRows(X[1::4], truth[1::4])
     source = load(model)
-    forest, _ = run_passes(source, passes_from("simplify,quantize{leaf_bits=6,change=1}"), rows)
+    forest, _ = run_passes(source, passes_from("simplify,round-leaves{leaf_bits=6,change=1}"), rows)
     judge, memory = Judge(source, held_out), Known()
     options = {"leaf_bits": "same", **options}
 

@@ -47,7 +47,7 @@ def case(kind):
     fit, held = order[: len(X) // 2], order[len(X) // 2 :]
     source = load(model.fit(X[fit].astype(np.float32), y[fit]))
     rows, held_out = (ArrayRows(X[part].astype(np.float32).astype(np.float64), y[part]) for part in (fit, held))
-    forest = run_passes(source, passes_from("simplify,quantize{leaf_bits=8,change=1}"), rows)[0]
+    forest = run_passes(source, passes_from("simplify,round-leaves{leaf_bits=8,change=1}"), rows)[0]
     return forest, rows, Judge(source, held_out)
 
 
@@ -230,5 +230,5 @@ def test_what_is_refused():
         settled(PruneTrees(), forest, rows)
     with pytest.raises(OptionError, match="needs rows"):
         settled(PruneTrees(), forest, None, judge)
-    with pytest.raises(ModelError, match="put quantize before it"):
+    with pytest.raises(ModelError, match="put quantize-inputs,round-leaves before it"):
         settled(PruneTrees(), judge.model, rows, judge)

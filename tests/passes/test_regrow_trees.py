@@ -22,7 +22,7 @@ from forestc.passes.regrow_trees.regrow_trees import GrowingLadder, RegrowTrees
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
 
-START = "simplify,quantize{leaf_bits=6,change=1}"
+START = "simplify,round-leaves{leaf_bits=6,change=1}"
 
 
 @cache
@@ -39,7 +39,7 @@ def regrown(kind, options, with_labels=True):
     model, *both = halves(kind)
     rows = [ArrayRows(X, y if with_labels else None) for X, y in both]
     forest, steps = run_passes(load(model), passes_from(f"{START},regrow-trees{{{options}}}"), *rows)
-    return forest, steps[2], rows[1]
+    return forest, steps[3], rows[1]
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -132,9 +132,9 @@ def test_refusals():
     with pytest.raises(OptionError, match="needs rows"):
         RegrowTrees().refuse(forest, None, None)
     with pytest.raises(OptionError, match="needs held-out rows"):
-        run_passes(forest, passes_from("quantize,regrow-trees"), rows)
-    with pytest.raises(ModelError, match="put quantize before it"):
-        run_passes(forest, passes_from("regrow-trees,quantize"), *FitAndHeldOut.every(rows, 3))
+        run_passes(forest, passes_from("round-leaves,regrow-trees"), rows)
+    with pytest.raises(ModelError, match="put quantize-inputs,round-leaves before it"):
+        run_passes(forest, passes_from("regrow-trees,round-leaves"), *FitAndHeldOut.every(rows, 3))
     wrong = ("trees=0", "price=-1", "leaf_bits=9", "cost=xc7", "depth=7", "noise=2", "noise=0.1,copies=0")
     for bad in wrong:
         with pytest.raises(OptionError):

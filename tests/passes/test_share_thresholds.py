@@ -22,11 +22,11 @@ from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
+from forestc.passes.observation import Observe, columns_of
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Within
-from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
-from forestc.passes.share_thresholds.observation import Observe, columns_of
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.accuracy import Accuracy
 from forestc.rows.batches import ArrayRows, Batch, FitAndHeldOut
@@ -63,9 +63,9 @@ def test_conditions_are_shared(kind):
 
 def test_it_runs_in_the_pipeline(tmp_path):
     model, X, y = trained("xgboost-binary")
-    plain = forestc.compile(model, X, tmp_path / "plain", label=y, passes="simplify,quantize,simplify")
+    plain = forestc.compile(model, X, tmp_path / "plain", label=y, passes="simplify,round-leaves,simplify")
     shared = forestc.compile(
-        model, X, tmp_path / "shared", label=y, passes="simplify,share-thresholds,quantize,simplify"
+        model, X, tmp_path / "shared", label=y, passes="simplify,share-thresholds,round-leaves,simplify"
     )
     assert shared.figures["distinct_conditions"] < plain.figures["distinct_conditions"]
     assert shared.figures["comparator_bits"] < plain.figures["comparator_bits"]
@@ -98,7 +98,7 @@ def test_floats_and_rows_are_needed():
     with pytest.raises(OptionError, match="needs rows"):
         ShareThresholds().run(forest, None)
     with pytest.raises(OptionError, match="before quantize"):
-        ShareThresholds().run(Quantize().run(forest, ArrayRows(X)).forest, ArrayRows(X))
+        ShareThresholds().run(QuantizeInputs().run(forest, ArrayRows(X)).forest, ArrayRows(X))
 
 
 def test_the_fewest_digits_take_no_more_comparators():
@@ -198,7 +198,7 @@ def test_accuracy_past_the_tolerance_is_refused(tmp_path):
         run_passes(forest, [ShareThresholds(exceptions=0.9)], *rows)
     done = forestc.compile(
         clone(model).fit(X[::2], y[::2]), X[::2], tmp_path / "out", label=y[::2], held_out=(X[1::2], y[1::2]),
-        passes="simplify,share-thresholds{exceptions=1,tolerance=0.1},quantize", targets=["c"],
+        passes="simplify,share-thresholds{exceptions=1,tolerance=0.1},round-leaves", targets=["c"],
     )  # fmt: skip
     assert done.figures["passes"][1]["held_out"]["rows"] == len(X) // 2
     assert "on the rows held out" in (tmp_path / "out/report.md").read_text()
@@ -217,7 +217,7 @@ def test_without_labels_the_model_is_the_truth():
 @pytest.mark.parametrize("option", ["exceptions=1", "path_change=0.1"])
 def test_rows_to_judge_on_are_asked_for(option, tmp_path):
     model, X, y = trained("forest-binary")
-    passes = f"share-thresholds{{{option}}},quantize"
+    passes = f"share-thresholds{{{option}}},round-leaves"
     with pytest.raises(OptionError, match=r"there are none; give rows.*held_out=FILE.*held_out=0\.2"):
         forestc.compile(model, X, tmp_path / "out", passes=passes)
     with pytest.raises(OptionError, match="no rows are held out"):
@@ -250,7 +250,7 @@ def test_rows_held_out_are_not_looked_at():
     forest = load(model)
     other = X.copy()
     other[4::5] = X[:1]  # every fifth row is another
-    for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), Quantize()):
+    for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), QuantizeInputs()):
         same = [judged(step, forest, FitAndHeldOut.every(ArrayRows(of), 5)).forest for of in (X, other)]
         assert np.array_equal(same[0].trees[3].threshold, same[1].trees[3].threshold)
 
@@ -296,7 +296,7 @@ classes []
         lossy = ShareThresholds(exceptions=2, tolerance=math.inf)
         judged(lossy, forest, FitAndHeldOut(ArrayRows(X), ArrayRows(np.array([[1.0], [4.0], [2e30]]))))
         run_passes(
-            forest, passes_from("simplify,share-thresholds,quantize{leaf_bits=4,change=1},simplify"), ArrayRows(X)
+            forest, passes_from("simplify,share-thresholds,round-leaves{leaf_bits=4,change=1},simplify"), ArrayRows(X)
         )
 
 
@@ -304,7 +304,7 @@ def test_labels_that_judge_nothing_are_refused(tmp_path):
     model, X, y = trained("forest-regression")
     spoilt = y.astype(float)
     spoilt[7] = np.nan
-    options = {"passes": "share-thresholds{exceptions=1},quantize", "label": y}
+    options = {"passes": "share-thresholds{exceptions=1},round-leaves", "label": y}
     with pytest.raises(RowsError, match="a label is missing or infinite; the rows, row 7"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, spoilt), **options)
     with pytest.raises(OptionError, match="the held-out rows all have the same label"):
@@ -326,7 +326,9 @@ def test_r_squared_keeps_its_digits():
 def test_a_forest_without_conditions_goes_through_all_passes(tmp_path):
     X, y = np.arange(20.0)[:, np.newaxis], np.repeat([0, 1], [19, 1])
     model = RandomForestClassifier(3, min_samples_leaf=15, random_state=0).fit(X, y)
-    passes = "simplify,share-thresholds,share-thresholds{exceptions=2},quantize,prune-splits{keep=decisions},simplify"
-    for chosen in ("quantize{fit=true}", passes):
+    passes = (
+        "simplify,share-thresholds,share-thresholds{exceptions=2},round-leaves,prune-splits{keep=decisions},simplify"
+    )
+    for chosen in ("fit-leaves", passes):
         done = forestc.compile(model, X, tmp_path, label=y, passes=chosen, held_out=0.2, targets=("verilog", "c"))
         assert done.figures["agreement"] == 1

@@ -5,9 +5,11 @@ import pytest
 from forestc.errors import OptionError
 from forestc.passes import PASSES, passes_from
 from forestc.passes.base import Pass, parse_passes, print_pass
+from forestc.passes.fit_leaves.fit_leaves import FitLeaves
 from forestc.passes.guide import pass_guide
 from forestc.passes.options import options_of
-from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.simplify import Simplify
 
 
@@ -22,9 +24,9 @@ def test_the_table_names_every_pass_as_it_names_itself():
     "passes",
     [
         [Simplify()],
-        [Quantize(input_bits=8, leaf_bits=4), Simplify()],
-        [Quantize(input="ordered", change=0.5, missing="never")],
-        [Quantize(formats={"a, b": "uint8", 'odd "name"}': "fixed<12,4>"})],
+        [QuantizeInputs(input_bits=8), RoundLeaves(leaf_bits=4, scores=0.01), Simplify()],
+        [QuantizeInputs(input="ordered", change=0.5, missing="never"), FitLeaves(1, 0.1)],
+        [QuantizeInputs(formats={"a, b": "uint8", 'odd "name"}': "fixed<12,4>"})],
     ],
 )
 def test_passes_print_and_parse(passes):
@@ -33,8 +35,8 @@ def test_passes_print_and_parse(passes):
 
 
 def test_options_at_their_defaults_are_not_printed():
-    assert print_pass(Quantize()) == "quantize"
-    assert print_pass(Quantize(leaf_bits=4)) == "quantize{leaf_bits=4}"
+    assert print_pass(RoundLeaves()) == "round-leaves"
+    assert print_pass(RoundLeaves(leaf_bits=4)) == "round-leaves{leaf_bits=4}"
 
 
 @pytest.mark.parametrize("name", PASSES)
@@ -56,15 +58,15 @@ def test_every_option_of_every_pass_prints_and_parses(name):
 
 @pytest.mark.parametrize("name", PASSES)
 def test_the_guide_says_what_each_option_may_be(name):
-    for option, told in zip(options_of(PASSES[name]), pass_guide(PASSES, name)["options"], strict=True):
-        assert told["meaning"] and told["default"] == option.default and told["values"] == option.values
+    for option, shown in zip(options_of(PASSES[name]), pass_guide(PASSES, name)["options"], strict=True):
+        assert shown["meaning"] and shown["default"] == option.default and shown["values"] == option.values
         assert option.allows(option.default)
 
 
 def test_the_seed_of_the_run_is_that_of_passes_without_their_own():
-    text = "simplify,prune-trees,quantize,prune-splits{seed=3},extract-rules"
+    text = "simplify,prune-trees,quantize-inputs,round-leaves,prune-splits{seed=3},extract-rules"
     assert print_all(passes_from(text, seed=5)) == (
-        "simplify,prune-trees{seed=5},quantize,prune-splits{seed=3},extract-rules{seed=5}"
+        "simplify,prune-trees{seed=5},quantize-inputs,round-leaves,prune-splits{seed=3},extract-rules{seed=5}"
     )
     assert print_all(passes_from(text)) == text
 
@@ -74,26 +76,38 @@ def print_all(passes):
 
 
 def test_what_a_list_leaves_out_is_added():
-    assert [p.name for p in passes_from("none")] == ["quantize"]
-    assert [p.name for p in passes_from("simplify")] == ["simplify", "quantize"]
+    for text, wanted in (
+        ("none", "quantize-inputs,round-leaves"),
+        ("simplify", "simplify,quantize-inputs,round-leaves"),
+        ("quantize-inputs{input_bits=8},simplify", "quantize-inputs{input_bits=8},round-leaves,simplify"),
+        ("simplify,fit-leaves,simplify", "simplify,quantize-inputs,fit-leaves,simplify"),
+        ("round-leaves{exact=true}", "quantize-inputs{exact=true},round-leaves{exact=true}"),
+    ):
+        assert ",".join(map(print_pass, passes_from(text))) == wanted
+    assert passes_from("round-leaves", 0.1)[1] == RoundLeaves(scores=0.1)
+    with pytest.raises(OptionError, match="keeps no scores"):
+        passes_from("fit-leaves", 0.1)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("simplfy", "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify, share-thresholds, quantize"),
-        ("quantize{bits=3}", "quantize has no option 'bits'; known: input, input_bits"),
-        ("quantize{leaf_bits=3", "the options of quantize have no end"),
-        ("quantize{leaf_bits}", "can't read the options of quantize"),
-        ("quantize{leaf_bits=3,leaf_bits=4}", "option 'leaf_bits' is given twice"),
-        ("quantize{formats={}", "have no end"),
-        ("quantize{formats={x}}", "not readable JSON"),
-        ("quantize{leaf_bits=99}", "leaf_bits=99; use auto or 1 to 32"),
-        ("quantize{leaf_bits=few}", "leaf_bits=few"),
-        ("quantize{input=best}", "input=best; use auto, fixed or ordered"),
-        ("quantize{missing=no}", "missing=no"),
-        ("quantize{change=2}", "change=2"),
-        ("quantize{tolerance=2}", "tolerance=2"),
+        (
+            "simplfy",
+            "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify, share-thresholds, quanti",
+        ),
+        ("round-leaves{bits=3}", "round-leaves has no option 'bits'; known: leaf_bits, change"),
+        ("round-leaves{leaf_bits=3", "the options of round-leaves have no end"),
+        ("round-leaves{leaf_bits}", "can't read the options of round-leaves"),
+        ("round-leaves{leaf_bits=3,leaf_bits=4}", "option 'leaf_bits' is given twice"),
+        ("quantize-inputs{formats={}", "have no end"),
+        ("quantize-inputs{formats={x}}", "not readable JSON"),
+        ("round-leaves{leaf_bits=99}", "leaf_bits=99; use auto or 1 to 32"),
+        ("round-leaves{leaf_bits=few}", "leaf_bits=few"),
+        ("quantize-inputs{input=best}", "input=best; use auto, fixed or ordered"),
+        ("quantize-inputs{missing=no}", "missing=no"),
+        ("quantize-inputs{change=2}", "change=2"),
+        ("quantize-inputs{tolerance=2}", "tolerance=2"),
         ("simplify{} quantize", "can't read the passes at ' quantize'"),
     ],
 )

@@ -9,10 +9,12 @@ import pytest
 
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.extract_rules.extract_rules import ExtractRules
+from forestc.passes.fit_leaves.fit_leaves import FitLeaves
 from forestc.passes.judge import Judge
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
-from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
@@ -31,6 +33,7 @@ classes ["no", "yes"]
 """
 FLOATS = HEAD.format(number="float32", zero="0.0", middle="0.5")
 WORDS = HEAD.format(number="uint4", zero="0", middle="2") + "scale 1.0\n"
+STUMP = "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 0.9"
 GRID = np.array([[a, b] for a in range(16) for b in range(16)], dtype=np.float32)
 LARGE = ArrayRows(GRID, (GRID[:, 0] >= 8).astype(np.int64))  # class yes: a is at least 8
 
@@ -43,7 +46,9 @@ def passed(step, *trees, head=FLOATS, rows=None):
     forest = parse_forest(text)
     judge = Judge(forest, LARGE) if rows is LARGE else None
     lines = print_forest(settled(step, forest, rows, judge).forest).splitlines()
-    kept = [line for line in lines if re.match(r'feature "a"|bias|decision|scale|aggregate (?!sum)|tree|\d+:', line)]
+    kept = [
+        line for line in lines if re.match(r'feature "a"|bias|decision|scale|words|aggregate (?!sum)|tree|\d+:', line)
+    ]
     return "\n".join(re.sub(" column 0 raw float32| on scores| outputs 0", "", line) for line in kept) + "\n"
 
 
@@ -90,38 +95,48 @@ def test_share_thresholds_takes_the_threshold_of_the_fewest_bits_between_the_sam
         ((1, 4, 9), "uint3", 5),  # whole numbers stay exact, also those that are not among the rows
     ],
 )
-def test_quantize_gives_a_feature_the_bits_that_its_rows_need(values, number, word):
+def test_quantize_inputs_gives_a_feature_the_bits_that_its_rows_need(values, number, word):
     rows = ArrayRows(np.array([[value, 0] for value in values], dtype=np.float32))
     assert (
-        passed(Quantize(), "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 1.0", rows=rows)
+        passed(QuantizeInputs(), STUMP, rows=rows)
         == f"""\
 feature "a" {number}
-bias 0
-decision threshold 1
-scale 1.0
+bias 0.0
+decision threshold 0.5
+words
 tree
 0: 0 < {word} ? 1 : 2
-1: leaf 0
-2: leaf 1
+1: leaf 0.0
+2: leaf 0.9
 """
     )
 
 
-def test_quantize_without_rows_compares_floats_by_their_order():
+def test_quantize_inputs_without_rows_compares_floats_by_their_order():
     key = int(np.float32(4.25).view(np.int32))
-    assert (
-        passed(Quantize(input="ordered", leaf_bits=2), "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 1.0")
-        == f"""\
-feature "a" ordered32
-bias 0
-decision threshold 2
-scale {1 / 3}
-tree
-0: 0 < {key} ? 1 : 2
-1: leaf 0
-2: leaf 3
-"""
-    )
+    text = passed(QuantizeInputs(input="ordered"), STUMP)
+    assert 'feature "a" ordered32' in text and f"0: 0 < {key} ? 1 : 2" in text
+
+
+BETWEEN = HEAD.format(number="uint4", zero="0.0", middle="0.5") + "words\n"
+TWO = "0 < 8 ? 1 : 2 | leaf 0.1 | leaf 0.7", "1 < 3 ? 1 : 2 | leaf 0.0 | leaf 0.1"
+
+
+@pytest.mark.parametrize(
+    "step, threshold, leaves",
+    [
+        (RoundLeaves(), 1, ("0 1", "0 0")),  # no row needs the second tree
+        (RoundLeaves(leaf_bits=3), 6, ("0 7", "0 1")),  # 0.1 of the first tree's leaves is a bias of 1
+        (FitLeaves(leaf_bits=1, tolerance=0.5), 1, ("0 1", "0 0")),
+    ],
+)
+def test_leaves_become_integers_on_the_words_as_they_are(step, threshold, leaves):
+    lines = passed(step, *TWO, head=BETWEEN, rows=LARGE).splitlines()
+    assert lines[:1] == ['feature "a" uint4'] and "words" not in lines
+    assert [line for line in lines if " < " in line] == ["0: 0 < 8 ? 1 : 2", "0: 1 < 3 ? 1 : 2"]
+    found = [line.partition("leaf ")[2] for line in lines if "leaf" in line]
+    assert (" ".join(found[:2]), " ".join(found[2:])) == leaves
+    assert f"decision threshold {threshold}" in lines
 
 
 PAIR = "0 < 8 ? 1 : 2 | leaf 0 | leaf 3", "1 < 3 ? 1 : 2 | leaf 0 | leaf 1"

@@ -25,10 +25,11 @@ from forestc.passes.base import PassResult
 from forestc.passes.combinations import leaf_combinations
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, KeepsAllButTies
-from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, whole_votes
-from forestc.passes.quantize.quantize import Quantize
-from forestc.passes.quantize.rounding import on_steps
-from forestc.passes.quantize.ties import near_margin, settled, tied_combinations
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, whole_votes
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
+from forestc.passes.round_leaves.rounding import on_steps
+from forestc.passes.round_leaves.ties import near_margin, settled, tied_combinations
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell
@@ -82,9 +83,9 @@ def impossible():
 
 
 def quantized(forest, level, X):
-    """The forest after a level's passes, and the step of quantize."""
+    """The forest after a level's passes, and the step of round-leaves."""
     result, steps = run_passes(forest, passes_from(LEVELS[level].passes), ArrayRows(X))
-    return result, next(step for step in steps if step.name.startswith("quantize"))
+    return result, next(step for step in steps if step.name.startswith("round-leaves"))
 
 
 @pytest.mark.parametrize("level", [None, 0, 1, 2])
@@ -93,8 +94,8 @@ def test_ties_are_decided_as_by_the_library(made, level, tmp_path):
     model, X = made()
     done = forestc.compile(model, None if level is None else X, tmp_path / "d", level=level, targets="c", name="m")
     assert (done.design.predict(X) == model.predict(X)).all()
-    promise = next(text for name, text in done.design.manifest["guarantees"].items() if "quantize" in name)
-    assert promise.startswith("exact (paths, decisions), scores within" if not level else "exact-on-data (paths)")
+    promise = next(text for name, text in done.design.manifest["guarantees"].items() if "round" in name)
+    assert promise.startswith("exact (paths, decisions), scores within" if not level else "exact-on-data")
     if not level:
         assert "every input is decided as by the model" in done.figures["notes"][-1]
 
@@ -126,10 +127,10 @@ def test_what_no_leaves_decide_alike_is_compiled_and_named(tmp_path):
         text = f"{len(tied)} of 64 given rows (rows {', '.join(map(str, tied))}, from 0)"
         assert text in (leaves_note(step) if level == 0 else step.report["note"])
         if level:
-            assert step.promise == f"decisions of the rows kept but {len(tied)}, paths of the rows kept"
+            assert step.promise == f"decisions of the rows kept but {len(tied)}"
             assert "near ties, within" in step.meaning and step.guarantee == "approximate"
     with pytest.raises(CheckError, match=r"changes 3\.12% of the decisions"):
-        run_passes(forest, [Quantize(leaf_bits=8, change=0.01)], ArrayRows(X))
+        run_passes(forest, [QuantizeInputs(), RoundLeaves(leaf_bits=8, change=0.01)], ArrayRows(X))
 
 
 def test_no_leaves_at_all_decide_it():
@@ -164,7 +165,7 @@ def test_without_steps_the_result_is_leaves_that_no_nudge_has_moved(seed):
 
 
 def test_leaves_of_one_bit_without_rows():
-    forest = forestc.quantize(broken_tie()[0], None, passes="simplify,quantize{leaf_bits=1},simplify")
+    forest = forestc.quantize(broken_tie()[0], None, passes="simplify,round-leaves{leaf_bits=1},simplify")
     assert {value for tree in forest.trees for value in tree.values.ravel().tolist()} == {0, 1}
 
 
@@ -177,7 +178,7 @@ def test_members_that_vote_settle_their_own_ties(seed):
         ("c", GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=seed)),
     ]
     model = VotingClassifier(members, voting="hard").fit(X, y)
-    for level, promise in ((0, "exact"), (1, "exact-on-data (paths)")):
+    for level, promise in ((0, "exact"), (1, "exact-on-data")):
         result, step = quantized(load_object(model), level, X)
         assert (evaluate(result, X).index == model.predict(X)).all()
         assert step.promise == promise
@@ -267,7 +268,7 @@ def test_cells_hold_every_path():
 def lying(promise, forest):
     """A pass that returns a forest with a promise."""
 
-    class Lying(Quantize):
+    class Lying(RoundLeaves):
         def run(self, before, rows, judge=None):
             return PassResult(forest, (promise,))
 
@@ -277,12 +278,13 @@ def lying(promise, forest):
 def test_promises_about_ties_are_held_to():
     forest = impossible()
     X = all_rows(forest)
-    result = Quantize(change="auto").run(forest, ArrayRows(X)).forest
+    words = QuantizeInputs(exact=True).run(forest, Ranges()).forest
+    result = RoundLeaves(change="auto").run(words, ArrayRows(X)).forest
     for promise in (KeepsAllButTies(1, 1.0), KeepsAllButTies(2, 0.0)):
         with pytest.raises(CheckError, match=r"promised to change \d near ties and changed 2"):
             run_passes(forest, [lying(promise, result)], ArrayRows(X))
     run_passes(forest, [lying(KeepsAllButTies(2, 1e-14), result)], ArrayRows(X))
-    exact = Quantize(exact=True).run(forest, Ranges()).forest
+    exact = RoundLeaves(exact=True).run(words, Ranges()).forest
     kept = X[evaluate(forest, X).index == evaluate(exact, X).index]
     for promise in (EveryPath(True, 1.0, Ranges(), True), EveryPath(True, 1e-17)):
         with pytest.raises(CheckError, match="promised scores within"):

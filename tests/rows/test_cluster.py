@@ -20,7 +20,7 @@ import forestc
 from forestc import load
 from forestc.errors import OptionError, RowsError, ToolError
 from forestc.passes.judge import Judge
-from forestc.passes.share_thresholds.observation import Observe
+from forestc.passes.observation import Observe
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.batches import FitAndHeldOut, reduce_rows
 from forestc.rows.cluster import ClusterRows, on_cluster
@@ -113,7 +113,7 @@ def test_a_killed_worker_loses_nothing(folder, tmp_path):
 
 def test_compile_on_a_cluster(cluster, folder, tmp_path):
     model, *_ = trained("forest-binary")
-    options = {"label": "y", "passes": "simplify,share-thresholds,quantize,simplify", "targets": ["c"]}
+    options = {"label": "y", "passes": "simplify,share-thresholds,round-leaves,simplify", "targets": ["c"]}
     here = forestc.compile(model, folder, tmp_path / "here", **options)
     there = forestc.compile(model, folder, tmp_path / "there", scheduler=cluster.scheduler_address, **options)
     assert here.design.manifest["hash"] == there.design.manifest["hash"]

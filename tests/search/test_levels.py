@@ -25,7 +25,8 @@ from forestc.passes.base import parse_passes, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.promises import EveryPath, Within
 from forestc.passes.prune_splits.prune_splits import PruneSplits
-from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.report.tables import level_tables
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
@@ -121,11 +122,13 @@ def test_the_default_is_the_first_level_and_named_passes_override(tmp_path):
     plain = compiled("xgboost-binary", tmp_path / "a")
     output = {"level": "O1", "keeps": LEVELS[1].keeps, "passes": LEVELS[1].passes}
     assert plain.figures["level"] == plain.design.manifest["made"]["level"] == output
-    assert plain.design.manifest["guarantees"]["quantize{change=auto}"] == "exact-on-data (paths)"
+    promised = plain.design.manifest["guarantees"]
+    assert promised["quantize-inputs"] == "exact-on-data (paths)"
+    assert promised["round-leaves{change=auto}"] == "exact-on-data"
     assert f"O1: {output['passes']}" in (tmp_path / "a/report.md").read_text().replace("\\", "")
-    named = compiled("xgboost-binary", tmp_path / "b", level=2, passes="quantize")
+    named = compiled("xgboost-binary", tmp_path / "b", level=2, passes="none")
     assert "the passes that were named run instead of those of -O2" in named.figures["notes"]
-    assert named.figures["level"] is None and [step.name for step in named.steps] == ["quantize"]
+    assert named.figures["level"] is None and [step.name for step in named.steps] == ["quantize-inputs", "round-leaves"]
 
 
 def test_spellings_of_a_level():
@@ -138,26 +141,27 @@ def test_spellings_of_a_level():
 def test_exact_looks_at_no_rows():
     model, X, _ = trained("forest-missing")
     forest = load(model)
-    one, other = (Quantize(exact=True).run(forest, rows) for rows in (ArrayRows(X[:5]), Ranges()))
+    passes = QuantizeInputs(exact=True), RoundLeaves(exact=True)
+    one, other = (passes[0].run(forest, rows) for rows in (ArrayRows(X[:5]), Ranges()))
     assert all(
         np.array_equal(a.threshold, b.threshold) for a, b in zip(one.forest.trees, other.forest.trees, strict=True)
     )
     assert isinstance(one.promises[0], EveryPath) and one.report == other.report
-    _, (step,) = run_passes(forest, [Quantize(exact=True)], ArrayRows(X[:5]))
-    assert step.inputs_checked > 4000  # rows made about the thresholds beside those five
-    for options in ({"fit": True}, {"tolerance": 0.1}):
+    for step in run_passes(forest, passes, ArrayRows(X[:5]))[1]:
+        assert step.inputs_checked > 4000  # rows made about the thresholds beside those five
+    for kind in (QuantizeInputs, RoundLeaves):
         with pytest.raises(OptionError, match="exact=true uses no rows"):
-            Quantize(exact=True, **options)
+            kind(exact=True, tolerance=0.1)
     with pytest.raises(OptionError, match="exact=true does not use"):
-        Quantize(exact=True, scores=0.1).run(forest, ArrayRows(X))
+        RoundLeaves(exact=True, scores=0.1).run(one.forest, ArrayRows(X))
 
 
 def test_a_path_that_only_made_rows_take_is_found():
     """exact, held to its promise beside the rows: words of few rows do not tell all values apart."""
 
-    class Lying(Quantize):
+    class Lying(QuantizeInputs):
         def run(self, forest, rows, judge=None):
-            narrow = Quantize().run(forest, rows)
+            narrow = QuantizeInputs().run(forest, rows)
             return type(narrow)(narrow.forest, (EveryPath(True, 10.0),), narrow.report)
 
     model, X, _ = trained("forest-binary")
@@ -203,7 +207,7 @@ def test_scores_are_kept_by_the_level_below():
     _, X, y = trained("forest-binary")
     planned = plan(None, 2, ArrayRows(X, y), scores=0.1)
     assert planned.level == 1 and planned.notes == ("-O2 is -O1 here: what it tries keeps no scores",)
-    assert any(step.name == "quantize" and step.scores == 0.1 for step in planned.passes)
+    assert any(step.name == "round-leaves" and step.scores == 0.1 for step in planned.passes)
 
 
 def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
@@ -367,7 +371,7 @@ def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
 
 
 def test_a_tolerance_of_more_than_half_is_meant_as_points(tmp_path):
-    for given in ({"level": 3, "tolerance": 1}, {"passes": "quantize,prune-splits{tolerance=1}"}):
+    for given in ({"level": 3, "tolerance": 1}, {"passes": "round-leaves,prune-splits{tolerance=1}"}):
         with pytest.raises(OptionError, match="use a share up to 0.5: 0.01"):  # noqa: RUF043
             compiled("xgboost-binary", tmp_path / "a", **given)
     step = PruneSplits(tolerance=math.inf)

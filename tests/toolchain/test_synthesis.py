@@ -29,7 +29,7 @@ def designs(tmp_path_factory):
     return {
         latency: forestc.compile(
             model, X, folder / f"out{latency}", label=y, latency=latency, targets=["verilog"], name="m",
-            passes="simplify,quantize,simplify",
+            passes="simplify,round-leaves,simplify",
         ).design
         for latency in (0, 2)
     }  # fmt: skip

@@ -50,7 +50,7 @@ MOST_SAMPLES = 4000  # rows and copies; beyond it, fewer copies, then fewer rows
 
 @dataclass(frozen=True)
 class ExtractRules(Seeded, AtGivenSettings):
-    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After quantize.
+    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
     """

@@ -1,7 +1,7 @@
 """Rules for people to read: `IF petal width < 0.8 THEN setosa`.
 
 Thresholds are the numbers that the compiled comparators stand for: those of the model, or of the fixed-point steps to
-which quantize moved them.
+which quantize-inputs moved them.
 """
 
 from __future__ import annotations

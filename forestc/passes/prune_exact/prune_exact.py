@@ -37,7 +37,7 @@ STEPS = 1_000_000  # of the search, in a unit of the option effort
 
 @dataclass(frozen=True)
 class PruneExact(Seeded):
-    """Removes trees and nodes where the decision provably stays the same on every possible input. After quantize.
+    """Removes trees and nodes where the decision provably stays the same on every possible input. After round-leaves.
 
     Promises: exact for decisions: each change is proved by branch and bound over all inputs, or is not made; scores may
     change. Exact if nothing was removed.
@@ -74,7 +74,7 @@ class PruneExact(Seeded):
         """Promises `SameDecisions`; `Exact` if nothing was removed. Raises OptionError, or ModelError for a forest that
         is not quantized, decides on values after a link, or whose sums are too large."""
         if not forest.quantized:
-            raise ModelError("prune-exact works on integer forests", do="put quantize before it")
+            raise ModelError("prune-exact works on integer forests", do="put quantize-inputs,round-leaves before it")
         self.refuse(forest, rows, judge)
         if forest.decision.kind == "argmax" and forest.decision.on != "scores":
             raise ModelError("prune-exact: the model decides on values after its link", do="remove it from the passes")
@@ -83,7 +83,7 @@ class PruneExact(Seeded):
         )
         if max(most, abs(float(forest.decision.threshold))) > MOST_SUM:
             raise ModelError(
-                f"prune-exact: scores up to {most:.3g} are too large", do="use fewer leaf_bits in quantize"
+                f"prune-exact: scores up to {most:.3g} are too large", do="use fewer leaf_bits in round-leaves"
             )
         working, tally = self._start(forest, rows), Tally()
         merge(working, tally)

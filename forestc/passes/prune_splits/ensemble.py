@@ -27,9 +27,9 @@ from forestc.forest.evaluate import missing_words
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.passes.added_trees import added_tree
+from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.prune_splits.kept_rows import CodedRows, KeptRows
-from forestc.passes.quantize.fit_leaves import zero_of
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows

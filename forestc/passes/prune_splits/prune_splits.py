@@ -23,6 +23,7 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
+from forestc.passes.fit_leaves.fit_leaves import outputs_follow
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, as_given
 from forestc.passes.options import (
@@ -38,7 +39,6 @@ from forestc.passes.options import (
 )  # fmt: skip
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
-from forestc.passes.quantize.fit_leaves import outputs_follow
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
@@ -56,7 +56,7 @@ BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # of a regression
 
 @dataclass(frozen=True)
 class PruneSplits(Seeded, AtGivenSettings):
-    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After quantize.
+    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
     within it, as all splits then stay. With keep=decisions exact-on-data.

@@ -27,13 +27,13 @@ from forestc.errors import ForestcError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import Pass, PassResult, accepted
+from forestc.passes.fit_leaves.fit_leaves import FittingRows, fitted, outputs_follow
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
 from forestc.passes.promises import Exact, Within
 from forestc.passes.prune_trees.selectable import Selectable, selectable, two_classes
-from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
@@ -233,7 +233,7 @@ class SelectingLadder:
         for tree, least in zip(after.trees, low, strict=True):
             bias[list(tree.outputs)] += least
         bits = max(leaf_bits(tree.values) for tree in after.trees)
-        on = FittingRows(leaf, self.sample.label.astype(np.int64), self.sample.rows)
+        on = FittingRows(leaf, self.sample.label.astype(np.int64))
         return _with_values(
             after, *fitted(values, [tree.outputs for tree in after.trees], bias, after.decision, bits, on)
         )

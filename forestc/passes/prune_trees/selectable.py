@@ -20,8 +20,8 @@ from forestc.algorithms.members.vote_patterns import Classes, IntArray, Patterns
 from forestc.algorithms.walk import leaves_reached
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Tree
+from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import RowsToFit
-from forestc.passes.quantize.fit_leaves import zero_of
 from forestc.passes.quick_evaluation import walked_trees
 
 MOST_SUM = 1 << 12  # of the sums among which a threshold is searched; in the end it is set exactly

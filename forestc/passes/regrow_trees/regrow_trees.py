@@ -62,7 +62,7 @@ WORK = 2e10  # steps of the search, of some nanoseconds each
 
 @dataclass(frozen=True)
 class RegrowTrees(Seeded, AtGivenSettings):
-    """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After quantize.
+    """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After round-leaves.
 
     Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
     within it, as the forest then stays.

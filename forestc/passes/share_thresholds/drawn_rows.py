@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
-from forestc.passes.share_thresholds.observation import Observe
+from forestc.passes.observation import Observe
 from forestc.rows.batches import Rows, Some, count_rows, reduce_rows
 
 MOST_TIMES = 255  # draws of one row for a tree: what a byte of the result holds

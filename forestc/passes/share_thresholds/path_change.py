@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, NodeBounds, Tails
 from forestc.forest.numbers import FLOAT32
-from forestc.passes.share_thresholds.observation import Observe, columns_of
+from forestc.passes.observation import Observe, columns_of
 from forestc.rows.batches import Batch, Rows, reduce_rows
 
 

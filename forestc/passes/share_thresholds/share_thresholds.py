@@ -23,11 +23,11 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
+from forestc.passes.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.options import DEFAULT_TOLERANCE, LOSS, Range, check_options, tried
 from forestc.passes.promises import KeepsPaths, Promise, Within
-from forestc.passes.quantize.formats import choose, comparator_bits
-from forestc.passes.share_thresholds.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.share_thresholds.path_change import widened
+from forestc.passes.word_formats import choose, comparator_bits
 from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
 
@@ -109,8 +109,8 @@ class ShareThresholds:
         Raises OptionError for a quantized forest, without rows, or if it needs a judge and there is none. Time
         O(rows * trees * depth + nodes log nodes); path_change goes through the rows 8 or 16 times.
         """
-        if forest.quantized:
-            raise OptionError("share-thresholds works on floats", do="put it before quantize")
+        if forest.on_words:
+            raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, judge)
         assert rows is not None
         task = Observe.of(forest)

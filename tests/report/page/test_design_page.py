@@ -182,7 +182,7 @@ KINDS = {
     "a constant": (DecisionTreeClassifier(), X[:50], Y[:50], {}),
     "categories": (HistGradientBoostingClassifier(max_iter=2, categorical_features=[3]), np.floor(X), Y, {}),
     "rules": (RandomForestClassifier(2, max_depth=3), X, Y == 1, {
-        "passes": "simplify,quantize,extract-rules{seconds=0.5},simplify", "held_out": 0.2, "targets": "verilog"}),
+        "passes": "simplify,round-leaves,extract-rules{seconds=0.5},simplify", "held_out": 0.2, "targets": "verilog"}),
     "fifty classes": (DecisionTreeClassifier(max_depth=6), X, np.arange(150) // 3, {}),
 }  # fmt: skip
 

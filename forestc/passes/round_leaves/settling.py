@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import most_combinations
-from forestc.passes.quantize.rounding import Leaves, round_parts, unseen
-from forestc.passes.quantize.ties import MOST_STEPS, NearTies, near_margin, near_ties, settled, tied_combinations
+from forestc.passes.round_leaves.rounding import Leaves, round_parts, unseen
+from forestc.passes.round_leaves.ties import MOST_STEPS, NearTies, near_margin, near_ties, settled, tied_combinations
 from forestc.rows.batches import Rows
 from forestc.rows.made_rows import every_cell, made_rows
 from forestc.rows.ranges import Ranges, have_rows
@@ -17,13 +17,12 @@ from forestc.rows.ranges import Ranges, have_rows
 @dataclass(frozen=True)
 class Settling:
     """bits: of leaves, the fewest first. most: of leaves that are nudged. ranges: of the inputs whose ties count; None
-    if only those of the rows do. rows: whose ties come first. shaped: the forest with integer thresholds."""
+    if only those of the rows do. rows: whose ties come first."""
 
     bits: Sequence[int]
     most: int
     ranges: Ranges | None
     rows: Rows | None
-    shaped: Forest
 
     @staticmethod
     def applies(forest: Forest) -> bool:
@@ -31,24 +30,24 @@ class Settling:
         return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
-        """The leaves, and whether they decide every input in the ranges as the model does: where all combinations of
-        paths, or of leaves, can be tried. source: the model. forest: the same, as one sum if it is one."""
+        """The leaves, and whether they decide every input in the ranges as `source` does: where all combinations of
+        paths, or of leaves, can be tried. forest: the same, as one sum if it is one."""
         if forest.single:
-            return self._alone(source, forest)
+            return self._alone(source, forest, MOST_STEPS)
         kept = []
 
         def settle(part: Forest, bits: int) -> Leaves:
             leaves = unseen(part, bits, self.most)
             every = leaves.exact or not part.decides
             if not every:
-                leaves, every = self._alone(part, part)
+                leaves, every = self._alone(part, part, MOST_STEPS // len(forest.parts))
             kept.append(every)
             return leaves
 
         return round_parts(forest, self.bits[0], settle), all(kept)
 
-    def _alone(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
-        """`leaves` for a forest of one part."""
+    def _alone(self, source: Forest, forest: Forest, steps: int) -> tuple[Leaves, bool]:
+        """`leaves` for a forest of one part. steps: as of `settled`."""
         margin = near_margin(forest, self.bits[0])
         ties = None if self.ranges is None else _ties_of_all(source, forest, self.ranges, margin)
         every = ties is not None
@@ -58,9 +57,9 @@ class Settling:
                 assert self.rows is not None
                 parts.append(near_ties(source, forest, (batch.X for batch in self.rows.batches()), margin))
             if self.ranges is not None:
-                parts.append(near_ties(source, forest, [made_rows(source, self.ranges, (self.shaped,)).X], margin))
+                parts.append(near_ties(source, forest, [made_rows(source, self.ranges).X], margin))
             ties = parts[0] if len(parts) == 1 else parts[0].before(parts[1])
-        leaves, changed = settled(forest, ties, self.bits, self.most, MOST_STEPS // len(self.shaped.parts))
+        leaves, changed = settled(forest, ties, self.bits, self.most, steps)
         return leaves, every and not changed
 
 

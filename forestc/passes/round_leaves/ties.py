@@ -18,9 +18,9 @@ from forestc.algorithms.splits.leaf_nudging import Sums, nudges_for
 from forestc.forest.evaluate import decide, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations
-from forestc.passes.quantize.exact_leaves import margins
-from forestc.passes.quantize.rounding import Leaves, on_steps, with_error
+from forestc.passes.margins import margins
 from forestc.passes.quick_evaluation import nodes_reached
+from forestc.passes.round_leaves.rounding import Leaves, on_steps, with_error
 
 MOST_TERMS = 1 << 23  # of all sums of a program of nudges
 TIE_BITS = range(16, 25)  # of leaves that no nudge has moved

@@ -22,8 +22,8 @@ from forestc.forest.numbers import (
     threshold_key,
     word_range,
 )
-from forestc.passes.quantize.formats import Format, fewest_bits, integer_type
-from forestc.passes.share_thresholds.observation import Freedom
+from forestc.passes.observation import Freedom
+from forestc.passes.word_formats import Format, fewest_bits, integer_type
 from forestc.rows.ranges import Range
 
 EXACT = "exact"

@@ -1,4 +1,4 @@
-"""Input formats for `quantize`: the integer type of each feature, and the words of its thresholds.
+"""Input formats of words: the integer type of each feature, and the words of its thresholds.
 
 Every distinct threshold may move in an interval (low, high] without changing any row's path
 (`algorithms.node_bounds`). The fewest fraction bits k for which every interval of a feature holds a multiple of 2^-k
@@ -30,7 +30,7 @@ from forestc.forest.numbers import (
     word_bits,
     word_range,
 )
-from forestc.passes.share_thresholds.observation import Freedom
+from forestc.passes.observation import Freedom
 
 MOST_FIXED_BITS = 24  # the significand of a float32; beyond it, the order-preserving key is as narrow, and exact
 MOST_INTEGER_BITS = 32

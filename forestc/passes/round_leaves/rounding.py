@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
 from forestc.forest.evaluate import decide, link_values
 from forestc.forest.ir import Aggregate, Decision, Forest, Link, Part, Tree
 from forestc.passes.combinations import constant_answer
-from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, score_error
-from forestc.passes.quantize.formats import Format
+from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, score_error
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
@@ -152,44 +150,6 @@ def one_output(forest: Forest) -> Forest:
         n_outputs=1,
         bias=np.zeros(1),
         decision=Decision("threshold", above_half),
-    )
-
-
-def with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
-    """The forest with integer features and thresholds, and leaves 0."""
-    features = tuple(
-        replace(feature, number=form.number, missing=absent)
-        for feature, form, absent in zip(forest.features, formats, missing, strict=True)
-    )
-    table = forest.conditions
-    threshold = np.zeros(len(table), dtype=np.int64)
-    sets: dict[int, tuple[Member, ...]] = {}
-    for index, form in enumerate(formats):
-        own, old = table.of(index), table.thresholds(index)
-        plain = own[table.set_number[own] == NO_SET]
-        threshold[plain] = form.words[np.searchsorted(old, table.threshold[plain])]
-        for place in np.setdiff1d(own, plain).tolist():
-            match table.test(place):
-                case OneOf(codes):
-                    sets[place] = codes
-                case Within(cuts):
-                    sets[place] = toggled(form.words[np.searchsorted(old, cuts)].tolist())
-    takes = np.array([*missing, False])
-    trees = [
-        changed_tree(
-            tree,
-            **tree_arrays(places, threshold, sets),
-            missing_left=tree.missing_left & takes[tree.feature],
-            values=np.zeros(tree.values.shape, dtype=np.int64),
-        )
-        for tree, places in zip(forest.trees, table.places, strict=True)
-    ]
-    return replace(
-        forest,
-        features=features,
-        trees=tuple(trees),
-        bias=np.zeros(forest.n_outputs, dtype=np.int64),
-        scale=1.0,
     )
 
 
@@ -515,19 +475,19 @@ def _low(tree: Tree) -> NDArray[np.float64]:
     return np.asarray(tree.values.min(axis=0), dtype=np.float64)
 
 
-def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
-    """The integer forest with the features and thresholds of `shaped`, and leaves, biases, parts and decision of
-    `leaves`."""
-    vote = bool(leaves.parts) and shaped.combine.kind == "vote"
-    weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
+def with_leaves(forest: Forest, leaves: Leaves) -> Forest:
+    """The integer forest with the features and thresholds of `forest`, and leaves, biases, parts and decision of
+    `leaves`. forest: of words, as `one_sum` returns it."""
+    vote = bool(leaves.parts) and forest.combine.kind == "vote"
+    weights, worth = _whole_weights(forest.combine.weights if leaves.parts else ())
     weights = weights if leaves.weights is None else leaves.weights
-    link = leaves.link or shaped.link
+    link = leaves.link or forest.link
     trees = tuple(
         changed_tree(tree, values=values, outputs=outputs)
-        for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
+        for tree, values, outputs in zip(forest.trees, leaves.values, leaves.outputs, strict=True)
     )
     return changed(
-        shaped,
+        forest,
         trees=trees,
         n_outputs=len(leaves.bias),
         bias=leaves.bias,
@@ -536,5 +496,5 @@ def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
         aggregate=Aggregate(),
         link=Link() if link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else link,
         parts=leaves.parts,
-        combine=replace(shaped.combine, weights=weights),
+        combine=replace(forest.combine, weights=weights),
     )

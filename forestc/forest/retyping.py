@@ -1,0 +1,48 @@
+"""Forests with other number types of their features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.builder import changed_tree
+from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import NumberType
+
+
+def retyped(
+    forest: Forest, numbers: Sequence[NumberType], thresholds: Sequence[NDArray[Any]], missing: Sequence[bool]
+) -> Forest:
+    """Returns the forest with other features and thresholds; leaves stay as they are.
+
+    numbers, missing: type of each feature, and whether its values may be missing. thresholds: for each feature the
+    new threshold of each of its distinct ones, all integers or all floats.
+    """
+    features = tuple(
+        replace(feature, number=number, missing=absent)
+        for feature, number, absent in zip(forest.features, numbers, missing, strict=True)
+    )
+    table = forest.conditions
+    threshold = np.zeros(len(table), dtype=np.result_type(*thresholds) if thresholds else np.int64)
+    sets: dict[int, tuple[Member, ...]] = {}
+    for index, new in enumerate(thresholds):
+        own, old = table.of(index), table.thresholds(index)
+        plain = own[table.set_number[own] == NO_SET]
+        threshold[plain] = new[np.searchsorted(old, table.threshold[plain])]
+        for place in np.setdiff1d(own, plain).tolist():
+            match table.test(place):
+                case OneOf(codes):
+                    sets[place] = codes
+                case Within(cuts):
+                    sets[place] = toggled(new[np.searchsorted(old, cuts)].tolist())
+    takes = np.array([*missing, False])
+    trees = [
+        changed_tree(tree, **tree_arrays(places, threshold, sets), missing_left=tree.missing_left & takes[tree.feature])
+        for tree, places in zip(forest.trees, table.places, strict=True)
+    ]
+    return replace(forest, features=features, trees=tuple(trees))

@@ -1,0 +1,150 @@
+"""fit-leaves: fits all integer leaves together on the rows, instead of rounding each alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
+from forestc.algorithms.splits.pruning import steepest_for
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Decision, Forest
+from forestc.passes.base import PassResult, need_words
+from forestc.passes.judge import Judge
+from forestc.passes.ladder import AtGivenSettings, Rung
+from forestc.passes.leaf_ladder import LeafLadder, taken
+from forestc.passes.options import DEFAULT_TOLERANCE, MOST_LEAF_BITS, Range, Tolerance, check_options, tried
+from forestc.passes.quick_evaluation import answers_to, nodes_reached
+from forestc.passes.round_leaves.rounding import Leaves, one_output, refuse_sums, round_leaves, with_leaves
+from forestc.rows.accuracy import truth_of_batch
+from forestc.rows.batches import Rows, count_rows
+from forestc.rows.encode import encode
+from forestc.rows.ranges import have_rows
+
+MOST_FITTED_BITS = 4  # tried by leaf_bits=auto
+MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
+
+
+@dataclass(frozen=True)
+class FittingRows:
+    """leaf: (trees, rows) the leaf that each row reaches in each tree. label: (rows,) the class it should get."""
+
+    leaf: NDArray[np.int32]
+    label: NDArray[np.int64]
+
+
+def outputs_follow(forest: Forest) -> bool:
+    """Whether the outputs of each tree are consecutive, as fitting needs."""
+    return all(tree.outputs == tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees)
+
+
+def zero_of(decision: Decision) -> int:
+    """The score from which on class 1 of two is decided. Fitting decides at 0."""
+    return int(decision.threshold) if decision.kind == "threshold" else 0
+
+
+def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
+    """The rows that leaves are fitted on, with their labels, or the forest's decisions where there are none. Raises
+    OptionError for a forest that decides nothing, or on several classes."""
+    if not (forest.single and forest.decides):
+        raise OptionError("fit-leaves needs a model that decides on one class", do="take round-leaves instead")
+    if not outputs_follow(forest):
+        raise OptionError("fit-leaves needs trees with consecutive outputs", do="take round-leaves instead")
+    stride = max(1, -(-count_rows(rows) * len(forest.trees) // MOST_LEAVES))
+    leaves, labels, first = [], [], 0
+    for batch in rows.batches():
+        chosen = np.arange(-first % stride, len(batch.X), stride)
+        first += len(batch.X)
+        nodes = nodes_reached(forest, encode(forest, batch.X[chosen])).T
+        reached = [tree.leaf[own] for tree, own in zip(forest.trees, nodes, strict=True)]
+        leaves.append(np.stack(reached).astype(np.int32))
+        truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
+        unknown = truth < 0  # no label, or none of the model's classes
+        if unknown.any():
+            truth = np.where(unknown, answers_to(forest, batch.X[chosen]), truth)
+        labels.append(truth.astype(np.int64))
+    return FittingRows(np.concatenate(leaves, axis=1), np.concatenate(labels))
+
+
+def fitted(
+    values: list[NDArray[np.int64]],
+    outputs: list[tuple[int, ...]],
+    bias: NDArray[np.int64],
+    decision: Decision,
+    bits: int,
+    on: FittingRows,
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Fits leaves of `bits` bits and biases, starting from rounded ones. values: (leaves, outputs) of each tree.
+
+    Where the rows are nearly separable, steep odds would fit single rows: what a unit of the scores is worth is limited
+    as in pruning. On 8,000 rows of MNIST, 500 trees with leaves of one bit then decide 92.8 % of the test rows rightly,
+    instead of 86.6 %; with their own leaves it is 92.6 %.
+    """
+    trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
+    steepest = steepest_for(trees, bias - zero, on.label, largest)
+    fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
+    parts = np.split(fitted_leaves, trees.start[1:-1])
+    return [part.reshape(own.shape) for part, own in zip(parts, values, strict=True)], moved + zero
+
+
+@dataclass(frozen=True)
+class FitLeaves(AtGivenSettings):
+    """Fits all integer leaves together to the classes of the rows, instead of rounding each alone: one or two bits are
+    often enough.
+
+    Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
+    """
+
+    leaf_bits: Annotated[
+        int | Literal["auto"],
+        Range(1, MOST_LEAF_BITS),
+        tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
+        "auto (the fewest, up to 4, within the tolerance), or a number of bits per leaf.",
+    ] = "auto"
+    tolerance: Tolerance = DEFAULT_TOLERANCE
+    name: ClassVar[str] = "fit-leaves"
+    needs_judge: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def open(self) -> bool:
+        """As `Laddered` has it."""
+        return self.leaf_bits == "auto"
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        """As `Refusing` has it."""
+        if source.quantized:
+            raise ModelError("the forest is already quantized", do="remove fit-leaves from the passes")
+        if not have_rows(rows):
+            raise OptionError("fit-leaves needs rows to fit leaves to", do="give --rows, or take round-leaves instead")
+        refuse_sums(source)
+
+    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> LeafLadder:
+        """As `Laddered` has it: the numbers of leaf bits, ascending."""
+        self.refuse(forest, rows, judge)
+        assert rows is not None
+        need_words(self, forest)
+        on = cache(lambda: fitting_rows(forest, rows))
+
+        def rounded(bits: int) -> Leaves:
+            return round_leaves(one_output(forest), bits)
+
+        def made(bits: int) -> tuple[Forest, dict[str, Any]]:
+            start = rounded(bits)
+            values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on())
+            result = with_leaves(forest, replace(start, values=values, bias=bias))
+            constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in result.trees)
+            return result, {"rows": len(on().label), "constant_trees": constant}
+
+        most = range(1, MOST_FITTED_BITS + 1)
+        return LeafLadder(self, forest, most, lambda bits: with_leaves(forest, rounded(bits)), made)
+
+    def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
+        """As `Laddered` has it."""
+        return taken(self.tolerance, rung, tried)

@@ -1,0 +1,68 @@
+"""Leaves of more and more bits, as `round-leaves` and `fit-leaves` make them: the settings that a search tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+from forestc.forest.ir import Forest
+from forestc.passes.base import Pass, PassResult
+from forestc.passes.judge import Loss
+from forestc.passes.ladder import Branch, Laddered, Rung, known
+from forestc.passes.options import DEFAULT_TOLERANCE
+from forestc.passes.promises import Within
+from forestc.passes.tree_costs import cost_of
+
+
+class _OfLeafBits(Laddered, Protocol):
+    """A pass with a number of leaf bits."""
+
+    @property
+    def leaf_bits(self) -> int | str: ...
+
+
+@dataclass(frozen=True)
+class LeafLadder:
+    """The numbers of leaf bits of a pass, ascending; if it names one, that alone.
+
+    step: the pass. source: the forest that it gets. most: the numbers that are tried. rounded: returns the forest with
+    leaves rounded to a number of bits, for its cost. made: returns the forest that the pass makes with that number, and
+    its figures.
+    """
+
+    step: _OfLeafBits
+    source: Forest
+    most: range
+    rounded: Callable[[int], Forest]
+    made: Callable[[int], tuple[Forest, dict[str, Any]]]
+
+    @cached_property
+    def steps(self) -> dict[Pass, int]:
+        """The pass with each number of bits."""
+        bits = self.most if self.step.leaf_bits == "auto" else [int(self.step.leaf_bits)]
+        return {replace(self.step, leaf_bits=count): count for count in bits}  # type: ignore[type-var]
+
+    def branches(self) -> list[Branch]:
+        """The costs are those of rounded leaves, which fitting changes little."""
+        costs = tuple(cost_of(self.rounded(bits)) for bits in self.steps.values())
+        return [Branch(tuple(self.steps), grows=True, costs=costs)]
+
+    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
+        for step in steps:
+            bits = self.steps[step]
+            forest, figures = self.made(bits)
+            assert isinstance(step, Laddered)
+            yield Rung(step, cost_of(forest), known(forest), {"leaf_bits": bits, **figures})
+
+    def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
+        """What loses least."""
+        rung = min(losses, key=lambda scored: scored[1].counted)[0]
+        return rung.step.result(self.source, rung, tried)
+
+
+def taken(tolerance: float | None, rung: Rung, tried: int) -> PassResult:
+    """What a pass makes where it takes a rung. tried: how many rungs were."""
+    limit = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
+    return PassResult(rung.forest, (Within(limit),), rung.report | {"chosen_on_held_out": tried > 1})

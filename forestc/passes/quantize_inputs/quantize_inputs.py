@@ -1,0 +1,215 @@
+"""quantize-inputs: turns features and thresholds into integers. Leaves stay floats, for round-leaves or fit-leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from forestc.costs.prices import prices
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import parse_number_type, word_bits
+from forestc.forest.retyping import retyped
+from forestc.passes.base import PassResult, required
+from forestc.passes.judge import Judge
+from forestc.passes.observation import observe
+from forestc.passes.options import LOSS, ChangeAllowed, Range, check_options, tried
+from forestc.passes.promises import (
+    Change,
+    EveryPath,
+    FewChanges,
+    KeepsDecisions,
+    KeepsPaths,
+    Promise,
+    Within,
+    most_change,
+)
+from forestc.passes.quantize_inputs.exact_formats import choose_exact, given_exactly
+from forestc.passes.quantize_inputs.narrow_words import narrowed, word_widths
+from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.word_formats import Format, choose, given, parse_formats
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
+from forestc.rows.ranges import Ranges
+
+
+@dataclass(frozen=True)
+class QuantizeInputs:
+    """Turns features and thresholds into integers. All generated files compare exactly these.
+
+    Promises: exact-on-data: no path of the given rows changes. If input_bits, formats or cost make words too narrow for
+    that, no decision of the rows, or else approximate: measured, and refused beyond what is allowed. Without rows, and
+    with exact, exact: every input in the ranges takes the model's own path.
+    """
+
+    input: Annotated[
+        Literal["auto", "fixed", "ordered"],
+        "auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered), "
+        "fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take "
+        "the fewest bits that change no input's path.",
+    ] = "auto"
+    input_bits: Annotated[
+        int | Literal["auto"], Range(1, 62), tried("auto", 2, 3, 4, 5, 6, 8, 10), "auto, or the most bits of a feature."
+    ] = "auto"
+    formats: Annotated[
+        Mapping[str, str] | None, '{feature name: type} for features with a fixed type, such as {"age": "uint8"}.'
+    ] = None
+    missing: Annotated[
+        Literal["auto", "always", "never"],
+        "auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say), always, "
+        "or never. auto is always where `compile` was asked for missing=always.",
+    ] = "auto"
+    change: ChangeAllowed = 0.01
+    tolerance: Annotated[
+        float | None,
+        LOSS,
+        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error, where words are too narrow to keep all paths.",
+    ] = None
+    exact: Annotated[bool, "choose words for every input, as without rows, even if rows are given."] = False
+    cost: Annotated[
+        str | None,
+        "lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made "
+        "narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.",
+    ] = None
+    name: ClassVar[str] = "quantize-inputs"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.exact and self.needs_judge:
+            raise OptionError("quantize-inputs: exact=true uses no rows, but tolerance does", do="remove one of them")
+        if self.cost is not None:
+            prices(self.cost)  # raises for an unknown cost
+            if self.exact or self.input != "auto":
+                raise OptionError(
+                    "quantize-inputs: cost rounds thresholds, which exact, and an input other than auto, do not allow",
+                    do="remove one of them",
+                )
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether its result is judged on held-out rows."""
+        return self.tolerance is not None
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        """As `Refusing` has it."""
+        if source.on_words:
+            raise ModelError("the forest is already quantized", do="remove quantize-inputs from the passes")
+        if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
+            raise OptionError(
+                "quantize-inputs{cost} rounds thresholds where rows allow it", do="give rows, or remove cost"
+            )
+        if isinstance(rows, Ranges) and self.needs_judge:
+            raise OptionError("quantize-inputs{tolerance} needs held-out rows, and there are none", do="remove it")
+        if rows is None and self.input != "ordered" and not self.exact:
+            raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """The forest on words. With `Ranges` instead of rows it is exact for every input in them; with None, input must
+        be ordered. Raises OptionError, or ModelError for a forest of words."""
+        self.refuse(forest, rows, judge)
+        missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
+        if self.exact or isinstance(rows, Ranges):
+            ranges = rows if isinstance(rows, Ranges) else Ranges()
+            formats = self._exact_formats(forest, missing, ranges)
+            promise: Promise = EveryPath(rounded=False, bound=0.0, ranges=ranges)
+            return PassResult(_with(forest, formats, missing), (promise,), _report(forest, formats, missing))
+        freedoms = observe(forest, rows)
+        requested = parse_formats(self.formats, forest)
+        missing = [
+            absent and (self.missing == "always" or rows is None or freedom.missing)
+            for absent, freedom in zip(missing, freedoms, strict=True)
+        ]
+        formats = [
+            given(parse_number_type(requested[feature.name]), absent, freedom)
+            if feature.name in requested
+            else choose(feature.number, feature.raw, absent, freedom, self.input, self._most_bits)
+            for feature, freedom, absent in zip(forest.features, freedoms, missing, strict=True)
+        ]
+        if self.cost is not None:
+            assert rows is not None
+            near = self._near_enough(forest, rows, judge)
+            free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
+            formats = narrowed(
+                forest, formats, free, word_widths(self.cost),
+                lambda index, bits: choose(
+                    forest.features[index].number, forest.features[index].raw, missing[index], freedoms[index],
+                    "fixed", bits,
+                ),
+                lambda formats: near(_with(forest, formats, missing)),
+            )  # fmt: skip
+        result = _with(forest, formats, missing)
+        promise, figures = self._kept(forest, result, rows)
+        return PassResult(result, (promise,), _report(forest, formats, missing) | figures)
+
+    @property
+    def _most_bits(self) -> int | None:
+        return None if self.input_bits == "auto" else int(self.input_bits)
+
+    def _may_be_missing(self, forest: Forest, feature: Feature, rows: Rows | None) -> bool:
+        """Whether the words of a feature have one for missing; with rows, if these have some."""
+        always = self.missing == "always" or forest.always_missing
+        if isinstance(rows, Ranges) and not always:
+            return rows.of(feature).takes_missing(feature) and self.missing != "never"
+        return feature.missing and self.missing != "never"
+
+    def _exact_formats(self, forest: Forest, missing: list[bool], ranges: Ranges) -> list[Format]:
+        """Words that keep every value on its side of every threshold."""
+        requested = parse_formats(self.formats, forest)
+        formats = []
+        for index, (feature, absent) in enumerate(zip(forest.features, missing, strict=True)):
+            t, values = forest.conditions.thresholds(index), ranges.of(feature)
+            if feature.name in requested:
+                formats.append(given_exactly(feature, parse_number_type(requested[feature.name]), absent, t, values))
+            else:
+                formats.append(choose_exact(feature, absent, t, values, self.input, self._most_bits))
+        return formats
+
+    def _kept(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
+        """What the words keep of the rows: as a promise, and in figures."""
+        change, paths = Change(forest, result), 0
+        for batch in rows.batches() if rows is not None else ():
+            old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
+            change.add(old, new)
+            paths += int((old.leaves != new.leaves).any(axis=1).sum())
+        promise: Promise = FewChanges(most_change(self.change, forest))
+        if change.rows and not paths:
+            promise = KeepsPaths()
+        elif self.tolerance is not None:
+            promise = Within(float(self.tolerance))
+        elif change.rows and forest.decides and not change.changed:
+            promise = KeepsDecisions()
+        return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
+
+    def _near_enough(self, source: Forest, rows: Rows, judge: Judge | None) -> Callable[[Forest], bool]:
+        """Whether a forest loses no more than the tolerance on held-out rows; without a tolerance, whether no more than
+        `change` of what is decided on the rows changes."""
+        if self.tolerance is not None:
+            limit, judged_by = float(self.tolerance), required(judge, self)
+            return lambda forest: judged_by.of(forest).within(limit)
+        batches = [(batch.X, evaluate_quickly(source, encode(source, batch.X))) for batch in rows.batches()]
+        most = most_change(self.change, source)
+
+        def near(forest: Forest) -> bool:
+            changed = Change(source, forest)
+            for X, truth in batches:
+                changed.add(truth, evaluate_quickly(forest, encode(forest, X)))
+            return changed.share <= most
+
+        return near
+
+
+def _with(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
+    """The forest with words of these formats."""
+    return retyped(forest, [form.number for form in formats], [form.words for form in formats], missing)
+
+
+def _report(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
+    return {
+        "input_bits": sum(word_bits(form.number) for form in formats),
+        "inputs": {
+            f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
+            for f, form, absent in zip(forest.features, formats, missing, strict=True)
+        },
+    }
