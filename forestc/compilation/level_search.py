@@ -134,22 +134,24 @@ def _planned(
     size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
     limit = DEFAULT_TOLERANCE if wanted.tolerance is None else wanted.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
-    found = searched(level, source, fit, folds, size, terms, first, options.progress)
+    chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
     if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
         from forestc.search.finalists import synthesized
 
-        found = synthesized(found, options.device, wanted.lowering, native=options.native, progress=options.progress)
-    assert found.chosen is not None
+        chosen_plan = synthesized(
+            chosen_plan, options.device, wanted.lowering, native=options.native, progress=options.progress
+        )
+    assert chosen_plan.chosen is not None
     evidence = None
     if held_out is None:
-        loss = found.chosen.loss
+        loss = chosen_plan.chosen.loss
         loss = replace(loss, measure=f"{loss.measure}, cross-validated")
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
     if level == SEARCHING[0] and options.keep is None:
         notes.append(_KEPT_BEFORE)
-    if held_out is not None and found.passes != found.trials[0].passes:
-        notes.append(_CHOSEN.format(settings=len(found.trials)))
-    return PlannedRun(replace(found, notes=(*notes, *found.notes)), fit, held_out, evidence)
+    if held_out is not None and chosen_plan.passes != chosen_plan.trials[0].passes:
+        notes.append(_CHOSEN.format(settings=len(chosen_plan.trials)))
+    return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
 
 
 def _trained(source: Forest, rows: Rows, options: CompileOptions) -> Folds:
