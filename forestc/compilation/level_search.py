@@ -136,7 +136,7 @@ def _planned(
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return PlannedRun(replace(planned, notes=(note,)), fit)
         folds, how, repeated = trained.folds, f"cross-validation: {trained.how}", trained.repeated
-    found = searched(
+    best_plan = searched(
         level, source, fit, folds, size_of(wanted.targets, options.device, options.cpu, wanted.lowering),
         how=how, tolerance=wanted.tolerance, stop=stop, keep=options.keep, first=first, repeated=repeated,
         progress=options.progress,
@@ -144,18 +144,20 @@ def _planned(
     if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
         from forestc.search.finalists import synthesized
 
-        found = synthesized(found, options.device, wanted.lowering, native=options.native, progress=options.progress)
-    assert found.chosen is not None
+        best_plan = synthesized(
+            best_plan, options.device, wanted.lowering, native=options.native, progress=options.progress
+        )
+    assert best_plan.chosen is not None
     evidence = None
     if held_out is None:
-        loss = found.chosen.loss
+        loss = best_plan.chosen.loss
         loss = replace(loss, measure=f"{loss.measure}, cross-validated")
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
     if level == SEARCHING[0] and options.keep is None:
         notes.append(_KEPT_BEFORE)
-    if held_out is not None and found.passes != found.trials[0].passes:
-        notes.append(_CHOSEN.format(settings=len(found.trials)))
-    return PlannedRun(replace(found, notes=(*notes, *found.notes)), fit, held_out, evidence)
+    if held_out is not None and best_plan.passes != best_plan.trials[0].passes:
+        notes.append(_CHOSEN.format(settings=len(best_plan.trials)))
+    return PlannedRun(replace(best_plan, notes=(*notes, *best_plan.notes)), fit, held_out, evidence)
 
 
 def _trained(source: Forest, rows: Rows, options: CompileOptions) -> Folds:
