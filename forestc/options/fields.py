@@ -96,17 +96,17 @@ class Group:
 
 def groups_of(kind: Any) -> dict[str, Group]:
     """By name, the groups of a dataclass of options: `c`, `stream`."""
-    found: dict[str, Group] = {}
+    groups: dict[str, Group] = {}
     for entry, spec in options_of(kind):
         if spec.group is not None:
             within = KeyedFlag(spec.flags[0], spec.help)
             keys = {_key(own, within): (inner, own) for inner, own in options_of(spec.group)}
-            found[_key(spec, within)] = Group(within, entry, spec.group, keys)
+            groups[_key(spec, within)] = Group(within, entry, spec.group, keys)
         elif spec.within is not None:
             name = spec.within.flag.strip("-")
-            known = found[name].keys if name in found else {}
-            found[name] = Group(spec.within, None, kind, {**known, _key(spec, spec.within): (entry, spec)})
-    return found
+            known = groups[name].keys if name in groups else {}
+            groups[name] = Group(spec.within, None, kind, {**known, _key(spec, spec.within): (entry, spec)})
+    return groups
 
 
 def _key(spec: Option, within: KeyedFlag) -> str:
