@@ -14,29 +14,56 @@ form of the network (`networks.text`).
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import math
-from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from forestc.algorithms.networks import text as bayesian_network_text
 from forestc.errors import ModelError
-from forestc.forest.numbers import FLOAT64, Category, parse_number_type
+from forestc.forest.numbers import FLOAT32, FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
-from forestc.options.records import DamagedError, parse_json
+from forestc.options.records import DamagedError, Schema, hold, parse_json, shown
 
 VERSION = 1  # of the text form
 # Limits for text of unknown origin.
 MOST_BYTES = 2**27
 MOST_COLUMNS = 2**20
-MOST_NAME = 2**16  # characters
 MOST_COUNT = 2**53  # integers that float64 holds
 HEADER = f"forestc-inputs {VERSION}"
 NOTE = "# Counts and ranges of the rows that it was learnt from; not the rows."
 REMEDY = "give a file that forestc model-inputs wrote, of this version"
+
+
+def _count(most: int) -> Schema:
+    return {"type": "integer", "minimum": 0, "maximum": most}
+
+
+def _line(**fields: Schema) -> Schema:
+    return {"type": "object", "properties": fields, "required": [name for name in fields if name != "missing"]}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+ROWS: Schema = _count(MOST_COUNT)
+NAME: Schema = {"type": "string", "pattern": r"^[\s\S]{0,65536}$", "means": "a name"}
+NUMBER, FLAG = {"type": "number"}, {"type": "boolean"}
+HEAD_LINE = _line(
+    model=NAME, rows=ROWS, width=_count(MOST_COLUMNS), comparators=ROWS, kept=ROWS, columns=_count(MOST_COLUMNS)
+)
+EVERY: dict[str, Schema] = {
+    "name": NAME,
+    "column": _count(MOST_COLUMNS),
+    "named": FLAG,
+    "raw": NAME,
+    "missing": {"anyOf": [ROWS, {"type": "null"}]},
+}
+CATEGORY_LINE = _line(**EVERY, category=NAME, codes=_list(ROWS), groups=_list({"minItems": 1, **_list(ROWS)}))
+NUMBER_LINE = _line(**EVERY, cuts=_list(NUMBER), anchors=_list(ROWS), least=NUMBER, largest=NUMBER, whole=FLAG)
 
 
 def printed(model: InputModel) -> str:
@@ -80,13 +107,12 @@ def parsed(text: str) -> InputModel:
     lines = text.split("\n", 3)
     if len(text) > MOST_BYTES or len(lines) < 4 or lines[:2] != [HEADER, NOTE]:
         raise ModelError("is not the text of an input model", where="line 1", do=REMEDY)
-    whole = _Fields(lines[2], 3)
-    columns = whole.count("columns", MOST_COLUMNS)
-    width = whole.count("width", MOST_COLUMNS)
+    whole = _fields(lines[2], 3, ("", HEAD_LINE))
+    columns, width = whole["columns"], whole["width"]
     rest = lines[3].split("\n", columns)
     if len(rest) <= columns or columns > width:
         raise ModelError(f"has no lines for {columns} columns", where="line 3", do=REMEDY)
-    inputs = tuple(_column(_Fields(line, number), width) for number, line in enumerate(rest[:columns], start=4))
+    inputs = tuple(_column(line, number, width) for number, line in enumerate(rest[:columns], start=4))
     if len({column.column for column in inputs}) < columns:
         raise ModelError("two lines are of one column", where="line 4", do=REMEDY)
     try:
@@ -94,15 +120,7 @@ def parsed(text: str) -> InputModel:
     except ModelError as error:
         where = f"the network from line {len(inputs) + 4}" + (f", its {error.where}" if error.where else "")
         raise ModelError(error.what, where=where, do=error.do or REMEDY) from None
-    return InputModel(
-        width,
-        inputs,
-        network,
-        whole.count("rows", MOST_COUNT),
-        whole.count("comparators", MOST_COUNT),
-        whole.count("kept", MOST_COUNT),
-        whole.text("model"),
-    )
+    return InputModel(width, inputs, network, whole["rows"], whole["comparators"], whole["kept"], whole["model"])
 
 
 def read_inputs(path: str | Path) -> InputModel:
@@ -124,77 +142,37 @@ def text_hash(model: InputModel) -> str:
     return hashlib.sha256(printed(model).encode()).hexdigest()
 
 
-class _Fields:
-    """A line of JSON, each field of the kind that is asked for. Raises ModelError, naming the line."""
-
-    def __init__(self, line: str, number: int) -> None:
-        self.where = f"line {number}"
-        try:
-            fields = parse_json(line)
-        except DamagedError as fault:
-            raise ModelError(f"can't be read: {fault}", where=self.where, do=REMEDY) from None
-        if not isinstance(fields, dict):
-            raise ModelError(f"expected a JSON object, found {line[:60]!r}", where=self.where, do=REMEDY)
-        self.fields: Mapping[str, Any] = fields
-
-    def wrong(self, key: str) -> ModelError:
-        return ModelError(f"{key} is {str(self.fields.get(key))[:60]!r}", where=self.where, do=REMEDY)
-
-    def value(self, key: str, fits: Callable[[Any], bool]) -> Any:
-        if not fits(value := self.fields.get(key)):
-            raise self.wrong(key)
-        return value
-
-    def count(self, key: str, most: int) -> int:
-        return int(self.value(key, lambda value: _whole(value, most)))
-
-    def text(self, key: str) -> str:
-        return str(self.value(key, lambda value: isinstance(value, str) and len(value) <= MOST_NAME))
-
-    def flag(self, key: str) -> bool:
-        return bool(self.value(key, lambda value: isinstance(value, bool)))
-
-    def number(self, key: str) -> float:
-        return float(self.value(key, _finite))
-
-    def several(self, key: str, fits: Callable[[Any], bool]) -> list[Any]:
-        return list(self.value(key, lambda value: isinstance(value, list) and all(map(fits, value))))
+def _fields(line: str, number: int, *kinds: tuple[str, Schema]) -> dict[str, Any]:
+    """A line's JSON object, held to the schema of the first kind of which it has the field. Raises ModelError."""
+    try:
+        fields = parse_json(line)
+        hold(fields, {"type": "object"})
+        hold(fields, next(schema for field, schema in kinds if not field or field in fields))
+    except DamagedError as fault:
+        raise ModelError(f"is damaged: {fault}", where=f"line {number}", do=REMEDY) from None
+    return dict(fields)
 
 
-def _whole(value: object, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def _column(fields: _Fields, width: int) -> InputColumn:
-    missing = None if fields.fields.get("missing") is None else fields.count("missing", MOST_COUNT)
-    raw = parse_number_type(fields.text("raw"))
-    name, column = fields.text("name"), fields.count("column", width - 1)
-    named = fields.flag("named")
-    if "category" in fields.fields:
-        category = parse_number_type(fields.text("category"))
-        codes = fields.several("codes", lambda value: _whole(value, MOST_COUNT))
-        groups = fields.several("groups", lambda group: isinstance(group, list) and bool(group))
-        if not isinstance(category, Category) or len(codes) != category.count + 1:
-            raise fields.wrong("category")
-        all_codes = [code for group in groups for code in group]
-        if not all(_whole(code, category.count) for code in all_codes) or sorted(all_codes) != list(range(len(codes))):
-            raise fields.wrong("groups")
-        return InputColumn(
-            name, column, named, raw, category, missing=missing, codes=tuple(codes), groups=tuple(map(tuple, groups))
-        )
-    cuts = fields.several("cuts", _finite)
-    anchors = fields.several("anchors", lambda value: _whole(value, len(cuts) - 1))
-    if any(b <= a for a, b in itertools.pairwise(cuts)):
-        raise fields.wrong("cuts")
-    if any(b <= a for a, b in itertools.pairwise(anchors)):
-        raise fields.wrong("anchors")
-    least, largest = fields.number("least"), fields.number("largest")
-    if least > largest or raw not in (FLOAT64, parse_number_type("float32")):
-        raise fields.wrong("least" if least > largest else "raw")
-    return InputColumn(
-        name, column, named, raw, None, tuple(cuts), tuple(anchors), least, largest, fields.flag("whole"), missing
-    )
+def _column(line: str, number: int, width: int) -> InputColumn:
+    fields = _fields(line, number, ("category", CATEGORY_LINE), ("", NUMBER_LINE))
+    raw = parse_number_type(fields["raw"])
+    column = InputColumn(fields["name"], fields["column"], fields["named"], raw, missing=fields.get("missing"))
+    wrong = {"column": column.column >= width}
+    if "category" in fields:
+        category, codes = parse_number_type(fields["category"]), tuple(fields["codes"])
+        groups = tuple(map(tuple, fields["groups"]))
+        known = category if isinstance(category, Category) else None
+        wrong["category"] = known is None or len(codes) != known.count + 1
+        wrong["groups"] = sorted(code for group in groups for code in group) != list(range(len(codes)))
+        column = replace(column, category=known, codes=codes, groups=groups)
+    else:
+        cuts, anchors = tuple(map(float, fields["cuts"])), tuple(fields["anchors"])
+        least, largest, whole = float(fields["least"]), float(fields["largest"]), fields["whole"]
+        wrong["cuts"] = any(b <= a for a, b in pairwise(cuts))
+        wrong["anchors"] = any(b <= a for a, b in pairwise((*anchors, len(cuts))))
+        wrong["least"], wrong["raw"] = least > largest, raw not in (FLOAT32, FLOAT64)
+        column = replace(column, cuts=cuts, anchors=anchors, least=least, largest=largest, whole=whole)
+    for key, is_wrong in wrong.items():
+        if is_wrong:
+            raise ModelError(f"{key} is {shown(fields[key])}", where=f"line {number}", do=REMEDY)
+    return column
