@@ -8,6 +8,10 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, Netlist, WordType, reads
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port
 
+CELLS = (
+    "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare", "table", "shift", "extend",
+)  # fmt: skip
+
 
 def all_kinds(random: Random, latency: int) -> Netlist:
     """Every kind of cell on words of many widths, as lowering may come to use them."""
@@ -34,7 +38,7 @@ def all_kinds(random: Random, latency: int) -> Netlist:
 
 def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
     """A cell on nets of the pool and constants."""
-    kind = random.choice(["less", "set", "not", "and", "or", "mux", "add", "compare", "table", "shift", "extend"])
+    kind = random.choice(CELLS)
     a, other = random.choice(pool), random.choice(pool)
     word = b.type_of(a)
     constant = b.const(random.randint(word.low, word.high), word)
@@ -45,7 +49,8 @@ def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
     if kind == "less":
         return b.less(a, random.randint(word.low, word.high))
     if kind == "set":
-        return b.in_set(a, [random.randint(word.low, word.high) for _ in range(3)])
+        near = random.randint(word.low, word.high)
+        return b.in_set(a, [near + random.randint(-5, 5) for _ in range(random.randint(1, 6))])
     if kind == "not":
         return b.not_(random.choice([bit, *(net for net in pool if not b.type_of(net).signed)]))
     if kind in ("and", "or"):

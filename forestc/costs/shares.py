@@ -37,12 +37,14 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
         net, cell = cell.a, netlist.cells[cell.a]
     if isinstance(cell, SumCell):
         return "sums"
+    if isinstance(cell, ir.Gate):
+        return "trees"
     match cell:
         case ir.Input():
             return "inputs"
         case ir.Less(a) | ir.InSet(a) if isinstance(behind_registers(netlist, a), ir.Input):
             return "comparators"
-        case ir.And() | ir.Or() | ir.Not():
+        case ir.Not():
             return "trees"
         case ir.Mux() if netlist.origins[net].tree >= 0:
             return "trees"

@@ -73,17 +73,18 @@ class Timing:
         """What a LUT reads that does the work of a cell alone; nothing for cells that become wires or chains, or that
         read more bits than a LUT has inputs."""
         cell, types = self.netlist.cells[net], self.netlist.types
+        if isinstance(cell, ir.Gate | ir.Mux):
+            return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
         match cell:
-            case ir.And() | ir.Or() | ir.Mux():
-                bits = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
             case ir.Less(a, threshold) if not ir.compares_sum(self.netlist, cell):
-                bits = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
-            case ir.InSet(a):
-                bits = {(a, place) for place in range(types[a].width)}
-            case ir.Table(words):
-                bits = {(a, place) for a, _ in words for place in range(types[a].width)}
+                return self._fitting({(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)})
+            case ir.InSet() | ir.Table():
+                return self._fitting({(a, place) for a in reads(cell) for place in range(types[a].width)})
             case _:
                 return frozenset()
+
+    def _fitting(self, bits: set[Bit]) -> frozenset[Bit]:
+        """Bits that a LUT can read; nothing if they are too many."""
         return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
@@ -98,6 +99,8 @@ class Timing:
     def _own(self, net: Net) -> float:
         """The delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
+        if isinstance(cell, ir.Gate | ir.Mux):
+            return 0.0  # of constants alone
         match cell:
             case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend():
                 return 0.0
@@ -111,8 +114,6 @@ class Timing:
                 return delays.compare[0] + delays.compare[1] * types[a].width
             case ir.Add(_, width) | ir.Table(_, _, width):
                 return delays.add[0] + delays.add[1] * width
-            case ir.And() | ir.Or() | ir.Mux():
-                return 0.0  # of constants alone
             case _:
                 assert_never(cell)
 

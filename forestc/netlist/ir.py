@@ -247,10 +247,12 @@ def compares_sum(netlist: Netlist, cell: Less) -> bool:
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
     """The type of the net a cell drives, given the types of the nets below it."""
+    if isinstance(cell, Gate):
+        return BIT
     match cell:
         case Mux(_, a, _) | Register(a):
             return types[a]
-        case Less() | InSet() | And() | Or() | Compare():
+        case Less() | InSet() | Compare():
             return BIT
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
@@ -268,6 +270,8 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
     This defines what a cell means; simulators and backends must equal it. Raises ValueError for a register or
     an input: the caller holds their state.
     """
+    if isinstance(cell, Gate | Compare):
+        return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):
         terms, constant = linear(cell)
         return constant + sum(factor * value for (_, factor), value in zip(terms, values, strict=True))
@@ -282,8 +286,6 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
             return (1 << width) - 1 - values[0]
         case Mux():
             return values[1] if values[0] else values[2]
-        case And() | Or() | Compare():
-            return int(OPERATORS[type(cell)](*values))
         case Input() | Register():
             raise ValueError(f"{type(cell).__name__} has no value of its own")
         case _:

@@ -11,6 +11,7 @@ import pytest
 from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_netlists import one_more
 
 import hw_sim.simulate
 from forestc.errors import CheckError, InternalError, RowsError
@@ -82,60 +83,6 @@ def random_word(random: Random) -> WordType:
     return WordType(width, width > 1 and random.random() < 0.5)
 
 
-CELL_KINDS = (
-    "const",
-    "less",
-    "set",
-    "not",
-    "and",
-    "or",
-    "mux",
-    "mux",
-    "mux",
-    "add",
-    "add",
-    "compare",
-    "table",
-    "shift",
-    "extend",
-)
-
-
-def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
-    """One more cell on nets of the pool, of any kind but Input and Register."""
-    a = random.choice(pool)
-    word = b.type_of(a)
-    bits = [net for net in pool if b.type_of(net) == BIT]
-    same = [net for net in pool if b.type_of(net) == word]
-    kind = random.choice(CELL_KINDS)
-    if kind == "const":
-        return b.const(random.randint(word.low, word.high), word)
-    if kind == "less":
-        return b.less(a, random.randint(word.low, word.high))
-    if kind == "set":
-        near = random.randint(word.low, word.high)
-        return b.in_set(a, [near + random.randint(-5, 5) for _ in range(random.randint(1, 6))])
-    if kind in ("mux", "compare"):
-        return (
-            b.mux(random.choice(bits), a, random.choice(same)) if kind == "mux" else b.compare(a, random.choice(same))
-        )
-    if kind == "add":
-        operands = [random.choice(pool) for _ in range(random.choice((2, 2, 2, 3, 7)))]
-        low = sum(b.type_of(net).low for net in operands)
-        high = sum(b.type_of(net).high for net in operands)
-        return b.add(operands, width_for(low, high))
-    if kind == "not":
-        return b.not_(random.choice(bits))
-    if kind == "table":
-        words = [(random.choice([net for net in pool if b.type_of(net) in (BIT, (2, False))]), random.randint(1, 5))
-                 for _ in range(random.randint(1, 3))]  # fmt: skip
-        return b.table(words, 1000)
-    if kind in ("shift", "extend"):
-        net = random.choice([net for net in pool if not b.type_of(net).signed])
-        return b.shift(net) if kind == "shift" else b.extend(net, WordType(b.type_of(net).width + 3, False))
-    return (b.and_ if kind == "and" else b.or_)(random.choice(bits), random.choice(bits))
-
-
 def random_netlist(random: Random, latency: int = 0, valid: bool = False) -> Netlist:
     b = NetlistBuilder("random")
     pool = [b.input(Port(f"x{k}"), random_word(random)) for k in range(random.randint(1, 5))]
@@ -144,7 +91,7 @@ def random_netlist(random: Random, latency: int = 0, valid: bool = False) -> Net
     for stage in range(latency + 1):
         pool += [0, 1]
         for _ in range(random.randint(3, 25)):
-            net = random_cell(b, random, pool)
+            net = one_more(b, random, pool)
             if b.type_of(net).width <= 70:
                 pool.append(net)
             if any(a in varying for a in reads(b.cell_of(net))):

@@ -91,6 +91,9 @@ class _RtlilWriter:
         if isinstance(cell, SumCell):
             self.sum(cell, word, y)
             return
+        if isinstance(cell, ir.Gate):
+            self.binary(type(cell).__name__.lower(), signal(cell.a), signal(cell.b), y, 1, 1)
+            return
         match cell:
             case ir.Const():
                 pass
@@ -105,8 +108,6 @@ class _RtlilWriter:
                 self.cell(
                     "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
                 )
-            case ir.And(a, b) | ir.Or(a, b):
-                self.binary(type(cell).__name__.lower(), signal(a), signal(b), y, 1, 1)
             case ir.Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
             case ir.Compare(a, b):
