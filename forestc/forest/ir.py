@@ -358,8 +358,8 @@ class Forest:
     def figures(self) -> dict[str, Any]:
         """Returns the figures of `forestc inspect --json`, without those of single features."""
 
-        def kinds(each: Iterable[str]) -> str:  # the distinct ones, in order of appearance
-            return ", ".join(dict.fromkeys(each))
+        def kinds(names: Iterable[str]) -> str:  # the distinct ones, in order of appearance
+            return ", ".join(dict.fromkeys(names))
 
         used = [self.features[index] for index in self.features_used()]
         classes = [list(part.classes) for part in self.targets]
