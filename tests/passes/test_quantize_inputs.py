@@ -62,13 +62,6 @@ def test_whole_numbers_saturate_at_the_outer_thresholds():
         assert np.array_equal(words[:, index, None] < thresholds, numbers[:, :1] < thresholds)
 
 
-def test_wide_fractions_become_the_ordered_key():
-    model, X, _ = trained("tree-regression")
-    exact = np.nextafter(X, np.inf)
-    result, _ = on_words(load(model), np.concatenate([X, exact]))
-    assert evaluate(load(model), exact).leaves.tolist() == evaluate(result, exact).leaves.tolist()
-
-
 def test_input_bits_bound_the_words_and_the_change_is_measured():
     model, X, y = trained("forest-binary")
     forest = load(model)

