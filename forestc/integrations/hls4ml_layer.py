@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +36,10 @@ from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.simplify import Simplify
 from hdl_templates import render
+
+if TYPE_CHECKING:
+    from hls4ml.model.layers import Layer
+    from onnx import GraphProto, ModelProto, NodeProto
 
 TREES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
 OPERATOR = "Forest"  # the node, of domain `forestc`, by which `prepare` replaces the trees and all that follows
@@ -113,7 +118,7 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
     )
 
 
-def prepare(model: Any, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Any:
+def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> ModelProto:
     """An ONNX model that hls4ml reads, once `register` was called: the network as it is, its Gemm nodes as MatMul and
     Add, and the tree operator with all that follows it as one Forest node. The model itself is not changed.
 
@@ -163,7 +168,7 @@ def _results(forest: Forest, outputs: str) -> int:
     return 1 if outputs == "label" else forest.n_scores
 
 
-def _width(graph: Any, name: str) -> int:
+def _width(graph: GraphProto, name: str) -> int:
     for item in (*graph.value_info, *graph.input):
         if item.name == name:
             dims = item.type.tensor_type.shape.dim
@@ -175,7 +180,7 @@ def _width(graph: Any, name: str) -> int:
 class _LayerWriter:
     """Writes the prepared model, with unique plain identifiers as names, and with all shapes."""
 
-    def __init__(self, model: Any, features: str) -> None:
+    def __init__(self, model: ModelProto, features: str) -> None:
         self.model = model
         self.features = features
         self.names: dict[str, str] = {}
@@ -315,7 +320,7 @@ def register() -> None:
         def __init__(self) -> None:
             super().__init__(ForestLayer, include_header=[])
 
-        def format(self, node: Any) -> str:
+        def format(self, node: Layer) -> str:
             name = f"forest{node.index}"
             number = input_format(node)
             source = parse_forest(node.get_attr("forest"))
@@ -334,7 +339,7 @@ def register() -> None:
     hls4ml.backends.get_backend("Vivado").register_template(ForestFunctionTemplate)
 
 
-def input_format(node: Any) -> Fixed:
+def input_format(node: Layer) -> Fixed:
     """The grid of a layer's input, from its precision. Raises ModelError for types that are not fixed point."""
     precision = node.get_input_variable().type.precision
     width, integer = getattr(precision, "width", None), getattr(precision, "integer", None)
@@ -345,7 +350,9 @@ def input_format(node: Any) -> Fixed:
     return Fixed(width, width - integer, bool(precision.signed))
 
 
-def _prepared(node: Any, input_names: list[str], input_shapes: Any, graph: Any) -> dict[str, Any]:
+def _prepared(
+    node: NodeProto, input_names: list[str], input_shapes: list[list[int]], graph: GraphProto
+) -> dict[str, Any]:
     from onnx import helper
 
     options = {item.name: helper.get_attribute_value(item) for item in node.attribute}
@@ -353,7 +360,7 @@ def _prepared(node: Any, input_names: list[str], input_shapes: Any, graph: Any) 
     return {"class_name": OPERATOR, "name": node.name, "inputs": input_names, "outputs": list(node.output), **options}
 
 
-def _bare(node: Any, input_names: list[str], input_shapes: Any, graph: Any) -> dict[str, Any]:
+def _bare(node: NodeProto, input_names: list[str], input_shapes: list[list[int]], graph: GraphProto) -> dict[str, Any]:
     """A tree operator as converters write it, followed by no other node."""
     from onnx import TensorProto, helper
 

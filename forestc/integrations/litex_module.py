@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import add, and_, or_
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forestc.backends.logic import lookup_of, steps
 from forestc.backends.names import net_name
@@ -15,6 +15,10 @@ from forestc.errors import MissingExtraError
 from forestc.manifest.design import Design, open_design
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, WordType
+
+if TYPE_CHECKING:
+    from litex.gen import LiteXModule
+    from migen import Signal
 
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
@@ -69,7 +73,7 @@ def streamed(netlist: Netlist) -> Any:
     return made
 
 
-def _registers(inner: Any, netlist: Netlist, design_hash: str) -> Any:
+def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
     """A module with registers around the streams of `inner`."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
@@ -159,7 +163,7 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
             return ir.OPERATORS[type(cell)](*(nets[a] for a in ir.reads(cell)))
 
 
-def _below(net: Any, word: WordType, threshold: int) -> Any:
+def _below(net: Signal, word: WordType, threshold: int) -> Any:
     """Whether a word is below a constant, bit by bit."""
     value = None
     for place, inverted, operator in steps(word, threshold):

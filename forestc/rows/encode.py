@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,9 @@ from forestc.errors import RowsError
 from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.rows.frames import frame_numbers, frame_table, is_absent
+
+if TYPE_CHECKING:
+    from scipy.sparse import spmatrix
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
@@ -28,7 +31,7 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     return evaluate_words(forest, encode(forest, rows))
 
 
-def is_sparse(rows: object) -> bool:
+def is_sparse(rows: object) -> TypeGuard[spmatrix]:
     """Whether rows are a sparse matrix or array of SciPy, which is not imported here."""
     return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
 
@@ -73,7 +76,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     return result
 
 
-def _dense(forest: Forest, rows: Any) -> NDArray[np.float64]:
+def _dense(forest: Forest, rows: spmatrix) -> NDArray[np.float64]:
     """A sparse matrix as rows: what it does not store is 0, and for XGBoost, as in that library, missing."""
     if rows.ndim != 2 or rows.shape[1] != forest.columns:
         return np.zeros((0, *rows.shape))  # its shape is what will be refused
