@@ -83,24 +83,6 @@ output "out_valid" = %9  valid 0
     )
 
 
-def test_two_classes_are_one_comparison():
-    assert (
-        lowered("0 < 9 ? 1 : 2 | leaf 0 | leaf 2 || 1 < 4 ? 1 : 2 | leaf 0 | leaf 1", **CLASSES)
-        == """\
-%5 = const 0 : u2
-%6 = const 2 : u2
-%7 = less %2, 9 : u1  @0.0
-%8 = mux %7, %5, %6 : u2  @0.0
-%9 = less %3, 4 : u1  @1.0
-%10 = not %9 : u1  @1.0
-%11 = table 0, 1 %8, 1 %10 : u2
-%12 = less %11, 2 : u1
-%13 = not %12 : u1
-output "label" = %13  label 0
-"""
-    )
-
-
 def test_a_lone_tree_has_classes_as_leaves():
     two = lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 | leaf 0 | leaf 3", **CLASSES)
     assert (

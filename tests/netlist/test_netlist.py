@@ -230,7 +230,3 @@ def test_paths_of_different_latency_are_found(builder):
     builder.output(Port("o"), builder.and_(builder.register(x), y))
     with pytest.raises(InternalError, match=r"reads nets of different latencies: \[0, 1\] cycles"):
         builder.build()
-
-
-def test_registers_delay():
-    assert ir.Register(4).a == 4 and reads(ir.Register(4)) == (4,)
