@@ -6,6 +6,7 @@ import tracemalloc
 import catboost
 import numpy as np
 import pytest
+from mutations import changed
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
@@ -170,16 +171,8 @@ NODE = ("trees", 1, "left")
     ],
 )
 def test_damage_is_named_with_its_place(documents, name, path, value, message):
-    root = json.loads(json.dumps(documents[name]))
-    place = root
-    for step in path[:-1]:
-        place = place[step]
-    if value is KeyError:
-        del place[path[-1]]
-    else:
-        place[path[-1]] = value
     with pytest.raises(ModelError) as caught:
-        read_json(json.dumps(root).encode(), "m.json")
+        read_json(changed(documents[name], path, value), "m.json")
     assert all(part in str(caught.value) for part in message.split("; "))
     assert "m.json" in str(caught.value)
     assert "\n" not in str(caught.value)
