@@ -30,19 +30,6 @@ def read_ubj(data, where):
     return read_saved(parse_ubjson(data, where), where)
 
 
-def with_value(document, path, value):
-    """A JSON document with one place replaced, or removed (KeyError)."""
-    root = json.loads(json.dumps(document))
-    place = root
-    for step in path[:-1]:
-        place = place[step]
-    if value is KeyError:
-        del place[path[-1]]
-    else:
-        place[path[-1]] = value
-    return json.dumps(root).encode()
-
-
 def assert_refused(read, data, message, where="m.json"):
     """Each part of the message stands in the error, which names the file and fits one line."""
     with pytest.raises(ModelError) as caught:

@@ -6,7 +6,7 @@ import tracemalloc
 import catboost
 import numpy as np
 import pytest
-from mutations import assert_refused, with_value
+from mutations import assert_refused, changed
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
@@ -170,7 +170,7 @@ NODE = ("trees", 1, "left")
     ],
 )
 def test_damage_is_named_with_its_place(documents, name, path, value, message):
-    assert_refused(read_bytes, with_value(documents[name], path, value), message)
+    assert_refused(read_bytes, changed(documents[name], path, value), message)
 
 
 def test_trees_are_bounded(documents):
