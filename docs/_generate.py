@@ -131,12 +131,12 @@ def passes_page() -> str:
     for name in PASSES:
         guide = pass_guide(PASSES, name)
         rows = [
-            (_code(option["name"]), _code(_value(option["default"])), plain(option["meaning"]))
+            (_code(option["name"]), _code(_value(option["default"])), option["values"], plain(option["meaning"]))
             for option in guide["options"]
         ]
         parts += [f"## {name}", _sentence(plain(guide["for"])), f"**Promises** {plain(guide['promises'])}"]
         if rows:
-            parts.append(table(("option", "default", "meaning"), rows))
+            parts.append(table(("option", "default", "values", "meaning"), rows))
     return _page(parts)
 
 

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.highs import make_highs, most_nodes, steps_of
-from forestc.algorithms.separation.oracle import Box, Decider, Ensemble, Problem, Separation, differ, problems
+from forestc.algorithms.separation.oracle import Box, BoxEnsemble, Decider, Problem, Separation, differ, problems
 from forestc.algorithms.separation.search import FOUND, NONE, STOPPED
 
 SLACK = 0.5  # sums are integers: so much is added to each for the solver's tolerance
 MOST_SUM = 1e8  # beyond it, tolerances of the solver could hide an input
 
 
-def separate_by_program(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limit: int) -> Separation:
+def separate_by_program(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
     """As `separate`; limit: of steps, see `solve`."""
     steps = 0
     unknown = False

@@ -18,7 +18,7 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
-from forestc.rows.batches import FirstRows, Rows
+from forestc.rows.batches import Rows
 
 ERRORS = 1.0  # standard errors that count as lost; more keep the word more often, and make designs larger
 
@@ -112,10 +112,6 @@ class Judge:
     model: Forest
     held_out: Rows
 
-    def first(self, count: int) -> Judge:
-        """The same judge on the first `count` rows."""
-        return Judge(self.model, FirstRows(self.held_out, count))
-
     def of(self, forest: Forest) -> Loss:
         """The loss of a forest against the model."""
         return self.of_all([forest])[0]
@@ -123,11 +119,6 @@ class Judge:
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
         """The losses of several forests, in one pass over the rows."""
         return [self.judged.loss(errors) for errors in self.errors(forests)]
-
-    def of_answers(self, answers: Sequence[NDArray[Any]]) -> Loss:
-        """The loss of a forest with these answers: class indices, or values, for each batch of the held-out rows."""
-        joined = np.concatenate([batch.reshape(len(batch), -1) for batch in answers])
-        return self.judged.loss(errors_of(self.model, joined, self.judged.truth))
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
         """(rows,) of each forest: 1 for a wrong decision, else 0; of a regression the squared error."""

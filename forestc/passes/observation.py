@@ -35,7 +35,7 @@ class Freedom:
 
 
 @dataclass
-class Column:
+class ObservedColumn:
     """The values of one feature. low, high: the nearest values around each cut of a set."""
 
     low: NDArray[np.float64]
@@ -45,7 +45,7 @@ class Column:
     whole: bool = True
     missing: bool = False
 
-    def merge(self, other: Column) -> None:
+    def merge(self, other: ObservedColumn) -> None:
         np.maximum(self.low, other.low, out=self.low)
         np.minimum(self.high, other.high, out=self.high)
         self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
@@ -58,7 +58,7 @@ class Observation:
     """nodes: bounds of all nodes, tree after tree. columns: one for each feature."""
 
     nodes: BoundsUpdate
-    columns: list[Column]
+    columns: list[ObservedColumn]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Observe:
         return Observe(forest, trees, drawn, cuts, plain_nodes(forest, trees))
 
     def start(self) -> Observation:
-        columns = [Column(np.full(len(cuts), -np.inf), np.full(len(cuts), np.inf)) for cuts in self.cuts]
+        columns = [ObservedColumn(np.full(len(cuts), -np.inf), np.full(len(cuts), np.inf)) for cuts in self.cuts]
         return Observation(BoundsUpdate(self.trees), columns)
 
     def update(self, state: Observation, batch: Batch, first: int) -> None:

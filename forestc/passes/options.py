@@ -78,7 +78,7 @@ ChangeAllowed = Annotated[
 ]  # fmt: skip
 Copies = Annotated[int, Range(0, 100), "number of copies of each row with mixed values."]
 Mix = Annotated[float, SHARE, "share of a copy's values that come from other rows of its class."]
-Seed = Annotated[int, Range(0), "of all that the pass draws at random."]
+Seed = Annotated[int, Range(0), "of all that the pass draws at random; --seed sets that of all passes."]
 
 
 @dataclass(frozen=True)

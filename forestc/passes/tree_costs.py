@@ -15,26 +15,26 @@ ASSUMED_LEAF_BITS = 8  # of leaves that are not integers yet
 UNITS = ("trees", "nodes", "comparators", "luts")
 
 
-def bill_of(forest: Forest, unit: str, most: float = np.inf, *, family: str = DEFAULT_COST) -> Bill:
+def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
     """The bill of a forest's trees in trees, nodes (conditions counted in each tree), comparators (distinct
-    conditions) or luts of a device family. most: the largest total allowed."""
+    conditions) or luts of a device family."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
     if unit == "trees":
-        return Bill(unit, np.ones(len(trees)), most=most)
+        return Bill(unit, np.ones(len(trees)))
     if unit == "nodes":
-        return Bill(unit, nodes, most=most)
+        return Bill(unit, nodes)
     comparators = forest.conditions.comparators
     uses = np.zeros((len(trees), len(comparators)), dtype=np.float32)
     for index, (tree, places) in enumerate(zip(trees, forest.conditions.places, strict=True)):
         uses[index, np.searchsorted(comparators, places[tree.inner], side="right") - 1] = 1
     if unit == "comparators":
-        return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)), most)
+        return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)))
     price = prices(family)
     bits = np.array([leaf_bits(tree.values) for tree in trees]) * [len(tree.outputs) for tree in trees]
     costs = np.where(nodes > 0, (price.split * nodes + price.tree) * (bits if price.per_bit else 1), 0.0)
     part = np.array([comparator_cost(forest, forest.conditions[place], price) for place in comparators.tolist()])
-    return Bill(unit, costs, uses, part, most)
+    return Bill(unit, costs, uses, part)
 
 
 def cost_of(forest: Forest) -> float:

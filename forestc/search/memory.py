@@ -111,7 +111,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Memory:
+class KeptArrays:
     """Arrays that a pass keeps on its way, under a key (see `forestc.passes.base.Memory`)."""
 
     kept: Kept
@@ -173,7 +173,7 @@ class Passes:
         if result is not None:  # a text does not say which columns rows hold
             result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
         else:
-            memory = Memory(self.kept, f"{self.content} {before.text_hash}")
+            memory = KeptArrays(self.kept, f"{self.content} {before.text_hash}")
             result = settled(step, before.forest, self.rows, self.judge, memory)
             content = printed_result(result)
             if content is not None:

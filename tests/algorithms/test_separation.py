@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from separation_program import separate_by_program
 
-from forestc.algorithms.separation.oracle import Decider, Ensemble, TreeBoxes, separate
+from forestc.algorithms.separation.oracle import BoxEnsemble, Decider, TreeBoxes, separate
 
 ENGINES = (separate, separate_by_program)
 PLENTY = 10**12
@@ -85,7 +85,7 @@ def test_engines_agree_with_all_cells():
     for random, size, outputs, decider in cases():
         before = [grown(random, size, outputs, 4) for _ in range(int(random.integers(1, 5)))]
         biases = [random.integers(-2, 3, outputs) for _ in range(2)]
-        model = Ensemble(tuple(boxes(tree, size) for tree in before), biases[0])
+        model = BoxEnsemble(tuple(boxes(tree, size) for tree in before), biases[0])
         for change in range(4):
             after, new = list(before), model
             for index in random.choice(len(before), min(len(before), 1 + change // 2), replace=False).tolist():
@@ -119,7 +119,7 @@ def test_a_limit_gives_unknown_never_same(engine):
     random = np.random.default_rng(1)
     size = np.full(6, 12)
     trees = tuple(boxes(grown(random, size, 1, 6), size) for _ in range(12))
-    model = Ensemble(trees, np.zeros(1, np.int64))
+    model = BoxEnsemble(trees, np.zeros(1, np.int64))
     raised = replace(model, bias=np.ones(1, np.int64))
     box = np.zeros(6, np.int32), size.astype(np.int32)
     # a threshold that bounds alone allow to be reached, and no input reaches

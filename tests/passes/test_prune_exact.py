@@ -19,7 +19,7 @@ from stump import stump
 from xgboost import XGBClassifier
 
 import forestc
-from forestc.algorithms.separation.oracle import Decider, Ensemble, separate
+from forestc.algorithms.separation.oracle import BoxEnsemble, Decider, separate
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
@@ -105,7 +105,7 @@ def other_engine_proves(before, after):
         left = tuple(cells.left[number[condition]] for condition in forest.conditions)
         own = [drawn(forest, replace(cells, left=left), index, nothing).boxes for index in range(len(forest.trees))]
         zero = replace(own[0], value=np.zeros_like(own[0].value))
-        return Ensemble((*own, *[zero] * (trees - len(own))), forest.bias)
+        return BoxEnsemble((*own, *[zero] * (trees - len(own))), forest.bias)
 
     decision = before.decision
     decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
@@ -178,7 +178,9 @@ def _search(before, after):
     new += [zero] * (len(old) - len(new))
     decision = before.decision
     decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
-    found = separate(Ensemble(tuple(old), before.bias), Ensemble(tuple(new), after.bias), decider, cells.box, 10**12)
+    found = separate(
+        BoxEnsemble(tuple(old), before.bias), BoxEnsemble(tuple(new), after.bias), decider, cells.box, 10**12
+    )
     if found.cells is not None:  # the input is one, in words
         assert wrong_inputs(before, after, cells.words_of(found.cells[np.newaxis])) == 1
     return found.state

@@ -53,13 +53,13 @@ class TreeBoxes:
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class BoxEnsemble:
     """Trees whose values are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
 
     trees: tuple[TreeBoxes, ...]
     bias: NDArray[np.int64]
 
-    def with_tree(self, index: int, tree: TreeBoxes) -> Ensemble:
+    def with_tree(self, index: int, tree: TreeBoxes) -> BoxEnsemble:
         """The ensemble with one tree replaced."""
         return replace(self, trees=(*self.trees[:index], tree, *self.trees[index + 1 :]))
 
@@ -156,7 +156,7 @@ class Problem:
     box: Box
 
 
-def separate(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limit: int) -> Separation:
+def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
     """Whether both decide alike on every input of the box.
 
     limit: of the steps that the search takes, one for each leaf and sum looked at. An input that is returned was
@@ -182,13 +182,13 @@ def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
     return separation_search.search(low, high, *arguments)
 
 
-def differ(before: Ensemble, after: Ensemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
+def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
     """(inputs,) whether inputs (inputs, features) are decided differently."""
     old = before.scores(cells)
     return np.asarray(decider.classes(old) != decider.classes(after.scores(cells)))
 
 
-def problems(before: Ensemble, after: Ensemble, decider: Decider, box: Box) -> Iterator[Problem]:
+def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box) -> Iterator[Problem]:
     """One problem for each pair of classes that bounds do not exclude at once."""
     leaves = _joint(before, after, box)
     outputs = len(before.bias)
@@ -223,7 +223,7 @@ class _Joint:
     new: NDArray[np.int64]
 
 
-def _joint(before: Ensemble, after: Ensemble, box: Box) -> _Joint:
+def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> _Joint:
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))

@@ -23,7 +23,7 @@ MOST_BOXES = 1 << 20  # of a tree, whose conditions on sets may multiply its lea
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class FeatureCells:
     """word: for each feature a word of each of its cells. lowest: for each feature the words at which cells begin, and
     the cell of each: all codes of a category; the word for "missing" is not among them. left: for each condition of the
     forest which cells it sends left."""
@@ -56,7 +56,7 @@ class Cells:
         return np.stack(columns, axis=1) if columns else np.zeros(cells.shape, dtype=np.int64)
 
 
-def cells_of(forest: Forest) -> Cells:
+def cells_of(forest: Forest) -> FeatureCells:
     """The cells of a quantized forest."""
     left: dict[int, NDArray[np.bool_]] = {}
     word, lowest, missing = [], [], []
@@ -71,7 +71,7 @@ def cells_of(forest: Forest) -> Cells:
         word.append(chosen if absent is None else np.append(chosen, absent))
         lowest.append((begins, cell))
         missing.append(absent)
-    return Cells(tuple(word), tuple(lowest), tuple(missing), tuple(left[place] for place in range(len(left))))
+    return FeatureCells(tuple(word), tuple(lowest), tuple(missing), tuple(left[place] for place in range(len(left))))
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
@@ -117,7 +117,7 @@ class Drawn:
     splits: Mapping[int, int]
 
 
-def drawn(forest: Forest, cells: Cells, index: int, edits: Edits, root: int = 0) -> Drawn:
+def drawn(forest: Forest, cells: FeatureCells, index: int, edits: Edits, root: int = 0) -> Drawn:
     """A tree of the forest with its edits, or the subtree below a node as if it were a tree. Raises ModelError for a
     tree whose sets make too many boxes."""
     tree, conditions = forest.trees[index], forest.conditions.places[index]

@@ -25,7 +25,7 @@ from forestc.passes.options import Range, Seeded, check_options
 from forestc.passes.promises import Exact, Promise, SameDecisions
 from forestc.passes.prune_exact.cells import Edits, cells_of, children, is_leaf, leaf_value
 from forestc.passes.prune_exact.nodes import hoist, merge
-from forestc.passes.prune_exact.working import Effort, Tally, Working
+from forestc.passes.prune_exact.working import ProofEffort, Tally, Working
 from forestc.rows.batches import Rows, count_rows, evenly_spaced
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
@@ -114,7 +114,7 @@ class PruneExact(Seeded):
         cells = cells_of(forest)
         threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else None
         decider = Decider(threshold, forest.decision.ties == "last")
-        working = Working(forest, cells, decider, Effort(self.effort * STEPS), self.seed)
+        working = Working(forest, cells, decider, ProofEffort(self.effort * STEPS), self.seed)
         some = np.zeros((0, len(forest.features)), dtype=np.int64)
         if rows is not None and have_rows(rows):
             given = evenly_spaced(rows, MOST_ROWS, count_rows(rows)).batches()

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.separation.difference_bounds import NO_BOUND
-from forestc.algorithms.separation.oracle import Box, CellArray, Decider, Ensemble, places, separate
+from forestc.algorithms.separation.oracle import Box, BoxEnsemble, CellArray, Decider, places, separate
 from forestc.forest.ir import Forest
-from forestc.passes.prune_exact.cells import Cells, Drawn, Edits, drawn
+from forestc.passes.prune_exact.cells import Drawn, Edits, FeatureCells, drawn
 
 ONE_PROOF = 0.01  # share of the effort that one proof may take
 NEIGHBORS = 16  # inputs near a counterexample that are tried
 
 
 @dataclass
-class Effort:
+class ProofEffort:
     """What proofs may cost, and did. steps: of the search, see `separate`. taken: steps so far. proofs: number of them,
     failed ones included."""
 
@@ -37,7 +37,7 @@ class Effort:
 
 
 @dataclass
-class Pool:
+class InputPool:
     """Inputs with their decisions. cells: (inputs, features). classes: (inputs,) of the model before all edits.
     place: for each tree the leaf of each input. scores: (inputs, outputs) after the edits so far."""
 
@@ -50,16 +50,16 @@ class Pool:
 class Working:
     """A forest and its edits. model: before all edits; state: after those that were proved."""
 
-    def __init__(self, forest: Forest, cells: Cells, decider: Decider, effort: Effort, seed: int) -> None:
+    def __init__(self, forest: Forest, cells: FeatureCells, decider: Decider, effort: ProofEffort, seed: int) -> None:
         self.forest, self.cells, self.decider, self.effort = forest, cells, decider, effort
         self.random = np.random.default_rng(seed)
         self.edits = [Edits({}, {}) for _ in forest.trees]
         self.drawn: list[Drawn] = [drawn(forest, cells, index, edits) for index, edits in enumerate(self.edits)]
-        self.model = Ensemble(tuple(tree.boxes for tree in self.drawn), forest.bias.astype(np.int64))
+        self.model = BoxEnsemble(tuple(tree.boxes for tree in self.drawn), forest.bias.astype(np.int64))
         self.state = self.model
         width, features = forest.n_outputs, len(cells.word)
         empty = [np.zeros(0, dtype=np.int64) for _ in forest.trees]
-        self.pool = Pool(
+        self.pool = InputPool(
             np.zeros((0, features), np.int32), np.zeros(0, np.int64), empty, np.zeros((0, width), np.int64)
         )
 
@@ -73,7 +73,7 @@ class Working:
             place.append(at if tree is old_tree else places(tree, cells))
             edited += tree.value[place[-1]]
         old = self.pool
-        self.pool = Pool(
+        self.pool = InputPool(
             np.concatenate([old.cells, cells]),
             np.concatenate([old.classes, self.decider.classes(scores)]),
             [np.concatenate(pair) for pair in zip(old.place, place, strict=True)],
@@ -121,7 +121,7 @@ class Working:
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
-    def proved(self, after: Ensemble, boxes: list[Box]) -> str:
+    def proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
         """Whether an edit keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown. The
         forest after the edits so far decides as the model, and is easier to compare with: only the last edit
         differs."""

@@ -45,10 +45,10 @@ ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no tw
 
 
 @dataclass(frozen=True)
-class Found:
+class SmallerEnsemble:
     """A smaller ensemble. added: trees beside the pruned ones. mended: rows that these put right."""
 
-    ensemble: Ensemble
+    ensemble: SplitEnsemble
     pruned: Pruned
     added: tuple[MendingTree, ...] = ()
     mended: int = 0
@@ -65,7 +65,7 @@ class Found:
         return self.ensemble.rebuilt(self.pruned, self.added)
 
 
-class Ensemble:
+class SplitEnsemble:
     """A forest as arrays for the pruning: leaves from left to right, the rows' leaves, splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
@@ -119,7 +119,7 @@ class Ensemble:
         if self.forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
-    def of_bits(self, bits: int | str) -> Ensemble:
+    def of_bits(self, bits: int | str) -> SplitEnsemble:
         """The same ensemble with leaves of another number of bits, or as many ("same"). Both share the rows, but not
         what joins the core, so that what is found with one number does not depend on others."""
         other = copy(self)
@@ -135,7 +135,7 @@ class Ensemble:
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
-    def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> Found | None:
+    def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
         """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that
         added trees may put right. most: the cost from which it is not wanted. None if that can't be done."""
         if self.kept is None:
@@ -150,7 +150,7 @@ class Ensemble:
                 return None
             violated = 0.0 if kept.cost >= most else self.kept.violated(shape, kept.pruned, kept.added, last)
             if not violated:
-                return Found(self, kept.pruned, kept.added, kept.mended)
+                return SmallerEnsemble(self, kept.pruned, kept.added, kept.mended)
             if violated * self.rows > HOPELESS * len(self.kept.label):
                 return None
         return None

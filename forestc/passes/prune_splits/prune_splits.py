@@ -38,7 +38,7 @@ from forestc.passes.options import (
     tried_from,
 )  # fmt: skip
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
-from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
+from forestc.passes.prune_splits.ensemble import SmallerEnsemble, SplitEnsemble, has_odds
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
@@ -171,7 +171,7 @@ class PruningLadder:
         self.either = options.keep == EITHER
         self.options = replace(options, keep="accuracy") if self.either else options
         self.forest, self.memory = forest, memory
-        self.own = Ensemble(
+        self.own = SplitEnsemble(
             forest, rows, prices(options.cost), rewire=options.rewire, keeps=options.keep == "decisions",
             copies=options.copies, mix=options.mix, seed=options.seed,
         )  # fmt: skip
@@ -222,10 +222,10 @@ class PruningLadder:
         if self.options.keep == "accuracy":
             path = ensemble.path(np.array([float(step.price) for step in wanted]))
             for step, pruned in zip(wanted, path, strict=True):
-                yield self._rung(step, Found(ensemble, pruned))
+                yield self._rung(step, SmallerEnsemble(ensemble, pruned))
             return
         path = ensemble.path(np.array([float(step.price) for step in wanted if step.price]))
-        best: Found | None = None
+        best: SmallerEnsemble | None = None
         last = lowest = min((float(step.price) for step in wanted if step.price), default=0.0)
         for step in wanted:
             price, any_kept = float(step.price), False
@@ -241,7 +241,7 @@ class PruningLadder:
             if self.options.stride > 1 and price == lowest and not any_kept:
                 return  # in a hurry: higher prices change still more decisions
 
-    def _rung(self, step: PruneSplits, smaller: Found | None) -> Rung:
+    def _rung(self, step: PruneSplits, smaller: SmallerEnsemble | None) -> Rung:
         if smaller is None:
             return Rung(step, self.own.cost, lambda: self.forest, self.unchanged, smaller=False)
         report = self.unchanged | {
@@ -289,7 +289,7 @@ class PruningLadder:
         for step, pruned in zip(way[first:], path, strict=True):
             if memory is not None and step is not way[-1]:
                 memory.remember(print_pass(step), {name: getattr(pruned, name) for name in Start._fields})
-        return self._rung(last, Found(ensemble, pruned))
+        return self._rung(last, SmallerEnsemble(ensemble, pruned))
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
