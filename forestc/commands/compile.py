@@ -251,7 +251,7 @@ def _load(run: Compilation) -> None:
     run.notes = [*run.source.provenance.notes, *row_notes, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
-    run.c, run.lowering = run.wanted.c, run.wanted.lowering
+    run.c, run.lowering = options, run.wanted.lowering
     if "c" in run.wanted.targets and run.c.raw:
         if run.c.c_inputs == "float":
             c_types.float_inputs(run.source)

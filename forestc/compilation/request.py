@@ -34,15 +34,13 @@ from forestc.search.portfolio import Stop
 @dataclass(frozen=True)
 class Request:
     """options: as they were given, in one form: a number for the level, names in tuples, passes as text. level, named,
-    stop: which passes run, and how long they are searched for. targets: output languages. c: the options of the C
-    header."""
+    stop: which passes run, and how long they are searched for. targets: output languages."""
 
     options: CompileOptions
     level: int | None
     named: tuple[Pass, ...] | None
     stop: Stop | None
     targets: tuple[str, ...]
-    c: COptions
 
     @staticmethod
     def of(options: CompileOptions) -> Request:
@@ -54,29 +52,23 @@ class Request:
             tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
-        check_search(level, passes, tolerance=tolerance_of(options.tolerance), effort=options.effort, keep=options.keep)
+        check_search(level, passes, tolerance=options.tolerance, effort=options.effort, keep=options.keep)
         stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
         targets = _names(options.targets)
         if "c" not in targets and options.cpu:
             raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")
         _check_targets(targets, options)
-        request = Request(
-            replace(
-                options,
-                level=level,
-                passes=passes if passes is None or isinstance(passes, str) else ",".join(map(print_pass, passes)),
-                targets=targets,
-                classes=tuple(options.classes),
-                clock_mhz=None if options.clock_mhz is None else float(options.clock_mhz),
-            ),
-            level,
-            named,
-            stop,
-            targets,
+        one_form = replace(
             options,
+            level=level,
+            passes=passes if passes is None or isinstance(passes, str) else ",".join(map(print_pass, passes)),
+            targets=targets,
+            classes=tuple(options.classes),
+            clock_mhz=None if options.clock_mhz is None else float(options.clock_mhz),
         )
-        check(options)
+        check(one_form)
+        request = Request(one_form, level, named, stop, targets)
         request._check_hardware()
         return request
 
