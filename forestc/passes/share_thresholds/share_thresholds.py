@@ -32,7 +32,7 @@ from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
 
 _COUNT_OR_SHARE = "a whole number, or a share below 1"
-_PRUNE = "prune-splits{tolerance=0.01} after quantize removes conditions, and saves more"
+_PRUNE = "prune-splits{tolerance=0.01} after quantize-inputs and round-leaves removes conditions, and saves more"
 
 
 @dataclass(frozen=True)
