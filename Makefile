@@ -38,7 +38,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# As on Windows and on macOS: a call that they lack stands in forestc/system.py, with its counterpart.
+# As on Windows and on macOS: a call that they lack stands in forestc/system/calls.py, with its counterpart.
 types-elsewhere: $(STAMP)
 	$(BIN)/mypy --platform win32
 	$(BIN)/mypy --platform darwin
