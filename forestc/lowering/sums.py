@@ -11,6 +11,7 @@ bits are left, whose table and the comparison become one LUT.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -163,7 +164,7 @@ def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> S
     """The sum of bits, by their places: a bit at place p counts 2^p."""
     left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
     if not _in_one_table([most for words in left.values() for _, most in words]):
-        left = {place: [_in_pairs(builder, words)] for place, words in left.items()}
+        left = {place: [_narrowest_first(builder, words)] for place, words in left.items()}
     if _in_one_table([most for words in left.values() for _, most in words]):
         net, largest = _table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
         return Sum(net, 0, largest)
@@ -181,7 +182,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
     for _ in range(shift if len(words) > 1 and largest else 0):
         net, largest = builder.shift(net), 2 * largest
     some = [word for word in (*words[:-1], (net, largest)) if word[1]]
-    return _in_pairs(builder, some) if some else (FALSE, 0)
+    return _narrowest_first(builder, some) if some else (FALSE, 0)
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
@@ -204,16 +205,26 @@ def _both(builder: NetlistBuilder, a: Word, b: Word) -> Word:
     return builder.add((a[0], b[0]), width_for(0, largest)), largest
 
 
-def _in_pairs(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of words by a balanced tree of adders."""
-    return balanced(words, lambda a, b: _both(builder, a, b))
+def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of words by adders of two, in the order in which a Huffman code is built, so that few operands pass wide
+    adders."""
+    heap = [(largest, order, net) for order, (net, largest) in enumerate(words)]
+    heapq.heapify(heap)
+    for order in range(len(words), 2 * len(words) - 1):
+        (a_most, _, a), (b_most, _, b) = heapq.heappop(heap), heapq.heappop(heap)
+        net, largest = _both(builder, (a, a_most), (b, b_most))
+        heapq.heappush(heap, (largest, order, net))
+    largest, _, net = heap[0]
+    return net, largest
 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of words by adders of two: three words at a time one after the other, then the sums of such.
+    """The sum of words by adders of two, the narrowest first: three words at a time one after the other, then the sums
+    of such.
 
     A LUT of an adder does the last multiplexers of one of its operands as well, which is a tree more often than where
     all words are added in pairs.
     """
+    words = sorted(words, key=lambda word: word[1])
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]
-    return _in_pairs(builder, [reduce(lambda a, b: _both(builder, a, b), some) for some in threes])
+    return _narrowest_first(builder, [reduce(lambda a, b: _both(builder, a, b), some) for some in threes])

@@ -48,17 +48,17 @@ def test_every_path_passes_the_same_registers(latency):
     assert {port.name for port, _ in netlist.outputs} >= {"label", "score0", "out_valid"}
 
 
-def test_words_are_added_by_threes():
+def test_words_are_added_by_threes_the_narrowest_first():
     draft = Draft(random_forest(4, True, "vector"), True)
     builder, largest = draft.builder, {width: (1 << width) - 1 for width in (8, 3, 5, 2, 7, 4)}
     words = {width: builder.input(Port(f"y{width}", "word"), WordType(width, False)) for width in largest}
     net, low, high, _ = added(draft, [(words[width], most) for width, most in largest.items()])
     assert (low, high) == (0, sum(largest.values()))
-    eight_three = builder.add((words[8], words[3]), WordType(9, False))
-    first = builder.add((eight_three, words[5]), WordType(9, False))
-    two_seven = builder.add((words[2], words[7]), WordType(8, False))
-    second = builder.add((two_seven, words[4]), WordType(8, False))
-    assert net == builder.add((first, second), WordType(9, False))  # cells that are there already are found again
+    two_three = builder.add((words[2], words[3]), WordType(4, False))
+    narrow = builder.add((two_three, words[4]), WordType(5, False))
+    five_seven = builder.add((words[5], words[7]), WordType(8, False))
+    wide = builder.add((five_seven, words[8]), WordType(9, False))
+    assert net == builder.add((narrow, wide), WordType(9, False))  # cells that are there already are found again
 
 
 @pytest.mark.parametrize("latency", [0, 3])
