@@ -110,17 +110,6 @@ def test_a_text_may_stand_for_a_missing_value():
         assert not any(feature.missing for feature in forest.features if feature.labels)
 
 
-def test_such_a_design_is_checked_and_proved(tmp_path):
-    X = frame(0)
-    model = pipeline(*STEPS["textbook"](), model=GradientBoostingClassifier(n_estimators=8, random_state=0))
-    model.fit(X, target(X))
-    skops.io.dump(model, tmp_path / "m.skops")
-    X.assign(target=target(X)).to_csv(tmp_path / "rows.csv", index=False)
-    done = forestc.compile(tmp_path / "m.skops", tmp_path / "rows.csv", tmp_path / "out", label="target")
-    result = forestc.check(done.design, tmp_path / "rows.csv", label="target", engines=("netlist", "c"), prove=True)
-    assert result.ok and done.figures["agreement"] == 1.0
-
-
 def test_missing_texts_of_two_kinds_are_refused():
     X = frame(0).to_numpy()
     X[:40, 2:] = None  # which an imputer of NaN leaves as it is
@@ -175,3 +164,20 @@ def test_text_is_read_as_the_library_reads_it(kind, names, tmp_path):
     rows.loc[3, "n"] = "many"
     with pytest.raises(RowsError, match="feature 'n'"):
         evaluate(forest, rows)
+
+
+def numbers_filled():
+    return pipeline(*STEPS["textbook"](), model=GradientBoostingClassifier(n_estimators=8, random_state=0)), frame(0)
+
+
+@pytest.mark.parametrize("make", [numbers_filled, lambda: (MODELS["ordinal"](), plain(0))], ids=["filled", "ordinal"])
+def test_such_a_design_is_checked_and_proved(make, tmp_path):
+    model, X = make()
+    labels = X.color.isin(["red", "blue"]).astype(int)
+    skops.io.dump(model.fit(X, labels), tmp_path / "m.skops")
+    X.assign(target=labels).to_csv(tmp_path / "rows.csv", index=False)
+    done = forestc.compile(tmp_path / "m.skops", tmp_path / "rows.csv", tmp_path / "out", label="target")
+    known = {feature["name"]: feature for feature in done.design.manifest["features"]}
+    assert known["color"]["labels"] == sorted(set(X.color.dropna()))
+    result = forestc.check(done.design, tmp_path / "rows.csv", label="target", engines=("netlist", "c"), prove=True)
+    assert result.ok and done.figures["agreement"] == 1.0

@@ -46,10 +46,11 @@ def test_reads_what_a_writer_writes(value):
 
 
 def test_typed_arrays_and_counts():
-    data = b"{i\x01a[$d#i\x02" + struct.pack(">2f", 1.5, -2.0) + b"i\x01b[#i\x02U\xffI\x01\x00i\x01c{#i\x01i\x01kT}"
+    data = b"{i\x01a[$d#i\x02" + struct.pack(">2f", 1.5, -2.0) + b"i\x01dCz"
+    data += b"i\x01b[#i\x02U\xffI\x01\x00i\x01c{#i\x01i\x01kT}"
     found = parse_ubjson(data, "here")
     assert np.array_equal(found["a"], np.array([1.5, -2.0], dtype=np.float32))
-    assert (found["b"], found["c"]) == ([255, 256], {"k": True})
+    assert (found["b"], found["c"], found["d"]) == ([255, 256], {"k": True}, "z")
 
 
 @pytest.mark.parametrize(
