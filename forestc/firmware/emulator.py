@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from forestc.errors import CheckError, ToolError
 from forestc.firmware.image import FirmwareImage
 from forestc.toolchain.firmware import Cpu
+
+if TYPE_CHECKING:
+    from unicorn import Uc
 
 MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
 FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  # of the emulated memory
@@ -91,7 +94,7 @@ class Emulator(Machine):
         family, *modes = cpu.machine
         models = [constant(name) for name in modes if name.startswith("CPU_")]
         self.error: type[Exception] = unicorn.UcError
-        self.machine: Any = unicorn.Uc(
+        self.machine: Uc = unicorn.Uc(
             constant(family), sum(constant(name) for name in modes if name.startswith("MODE_"))
         )
         for model in models:
@@ -112,13 +115,9 @@ class Emulator(Machine):
         self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0
         self.decode, self.sizes = _DECODERS[family], dict[tuple[int, int], int]()
-        self.counter = self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
+        self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
-    def count_nothing(self) -> None:
-        """Runs from now on several times faster, without counting instructions, and without an end to endless loops."""
-        self.machine.hook_del(self.counter)
-
-    def _block(self, machine: Any, at: int, size: int, _: Any) -> None:
+    def _block(self, machine: Uc, at: int, size: int, _: object) -> None:
         """Counts a basic block, which runs from its start to its end. A conditional instruction after IT counts whether
         or not its condition holds: it is fetched and takes a cycle."""
         instructions = self.sizes.get((at, size))

@@ -13,7 +13,7 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document, read_document
 from forestc.frontends.shared.exact import next_above
 from forestc.frontends.shared.iterations import Iterations, taken
+
+if TYPE_CHECKING:
+    from catboost import CatBoost
 
 BINARY = {"Logloss", "CrossEntropy", "Focal"}
 MULTI = {"MultiClass", "MultiClassOneVsAll"}
@@ -57,13 +60,13 @@ MAX_DEPTH = 16  # levels of an oblivious tree: CatBoost's documentation of the p
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
-def read_export(document: Any, where: str, iterations: Iterations = None) -> Forest:
+def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
     """A Forest from a parsed JSON export, with the predictions of the estimator for its loss function. Raises
     ForestcError."""
     return _forest(Document(document, "", where), iterations)
 
 
-def read_live(model: Any, iterations: Iterations = None) -> Forest:
+def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
     """A Forest from a fitted CatBoost model; a plain `CatBoost` is read as the estimator for its loss function.
     Raises ForestcError."""
     name = type(model).__name__
@@ -86,7 +89,7 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
     return forest if same else _forest(root, iterations, kind, best=best)
 
 
-def exported(model: Any, where: str) -> Document:
+def exported(model: CatBoost, where: str) -> Document:
     """The JSON export of a fitted model. Raises ModelError if CatBoost can't write it."""
     import catboost
 
@@ -195,7 +198,7 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
     return scale, bias
 
 
-def _split(fields: Any, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
+def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
     """The split that a part of the document describes. fields: that part, a dictionary in a valid document."""
     fields = fields if isinstance(fields, dict) else {}
     if (kind := fields.get("split_type")) != "FloatFeature":

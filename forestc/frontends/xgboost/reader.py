@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from forestc.frontends.shared.exact import expm1f, labels_of, logf
 from forestc.frontends.shared.iterations import BEST, Iterations, taken
 from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tree
+
+if TYPE_CHECKING:
+    from xgboost import Booster, XGBModel
 
 # Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
 # a prediction, into a margin.
@@ -57,7 +60,7 @@ MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
-def read_live(model: Any, iterations: Iterations = None) -> Forest:
+def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
 
     Without `iterations`, the Forest of an estimator has the trees up to its best iteration, if it has one, and that of
@@ -93,7 +96,7 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
     return changed(forest, classes=labels, decision=Decision("threshold", least))
 
 
-def read_saved(document: Any, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
+def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
     """A Forest from a parsed document. estimator: whether it predicts as an estimator does. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
@@ -161,7 +164,7 @@ def _outputs(params: Document, objective: str) -> int:
     return max(1, classes, targets)
 
 
-def _best_iteration(attributes: Any, learner: Document, needed: bool) -> int | None:
+def _best_iteration(attributes: object, learner: Document, needed: bool) -> int | None:
     """The number of the best iteration, counted from 1, None if the file does not say; users may write attributes, so
     an invalid one is refused only where it is needed."""
     if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
@@ -186,7 +189,7 @@ def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tupl
     return docs, [tuple(range(outputs)) if vector else (group,) for group in groups.tolist()]
 
 
-def _is_classifier(metadata: Any) -> bool:
+def _is_classifier(metadata: str) -> bool:
     """Whether a saved estimator's metadata, a JSON text, is that of a classifier."""
     try:
         return bool(json.loads(metadata)["_estimator_type"] == "classifier")

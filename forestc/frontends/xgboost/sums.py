@@ -31,7 +31,7 @@ class TreeSums:
     feature_types: tuple[str, ...] | None = None
 
 
-def read_sums(document: Any, where: str) -> TreeSums:
+def read_sums(document: object, where: str) -> TreeSums:
     """Sums from a parsed document. Raises ModelError."""
     learner = Document(document, "", where).get("learner")
     objective, params, booster = (learner.get(key) for key in ("objective", "learner_model_param", "gradient_booster"))
