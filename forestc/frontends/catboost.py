@@ -139,7 +139,7 @@ def _forest(
         name = numbers.names[column]
         return Feature(name or f"f{column}", FLOAT32, column, missing=True, named=bool(name))
 
-    info = root.get("model_info") if root.has("model_info") else Document({}, "model_info", root.where)
+    info = root.get("model_info", {})
     meanings = _meanings(info, _loss(info), predicts, len(bias))
     width = len(bias) // len(meanings)
     aggregate = Aggregate(bias_first=False, divisor=1 / scale)
@@ -159,7 +159,7 @@ def _forest(
 def _numbers(doc: Document) -> _Numbers:
     numbers = _Numbers([], [], {})
     for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
-        for feature in doc.get(kind).items() if doc.has(kind) else []:
+        for feature in doc.get(kind, []).items():
             column = feature.get("flat_feature_index").integer(0, MAX_COLUMNS - 1)
             numbers.width = max(numbers.width, column + 1)
             if kind == "float_features":
@@ -177,7 +177,7 @@ def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     borders = doc.get("borders").array(np.float32)
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
-    numbers.names[column] = doc.get("feature_id").text() if doc.has("feature_id") else ""
+    numbers.names[column] = doc.get("feature_id", "").text()
     # Without NaN in the training data a value is just compared, and NaN is not greater than any border
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
@@ -353,7 +353,7 @@ def _class_1(info: Document) -> Decision:
 
 def _classes(info: Document, count: int) -> tuple[Label, ...]:
     names, kind = [], "Integer"
-    params = info.get("class_params") if info.has("class_params") else Document({}, "class_params", info.where)
+    params = info.get("class_params", {})
     if info.has("class_params"):
         names, kind = [name.value for name in params.get("class_names").items()], params.get("class_label_type").text()
     if kind not in LABEL_TYPES:
@@ -394,6 +394,6 @@ def _loss(info: Document) -> str:
 
 
 def _version(info: Document) -> str:
-    text = info.get("catboost_version_info").value if info.has("catboost_version_info") else ""
-    match = re.search(r"release (\d+(?:\.\d+){1,3})", str(text)[:1000])
+    text = str(info.get("catboost_version_info", "").value)
+    match = re.search(r"release (\d+(?:\.\d+){1,3})", text[:1000])
     return match[1] if match else ""

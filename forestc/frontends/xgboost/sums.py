@@ -58,5 +58,5 @@ def read_sums(document: object, where: str) -> TreeSums:
         trees.append(arrays)
     if settings["num_parallel_tree"] > len(model.get("trees").items()):
         raise model.fail(f"has fewer trees than num_parallel_tree={settings['num_parallel_tree']}", "save it again")
-    kinds = learner.get("feature_types").items() if learner.has("feature_types") else []
+    kinds = learner.get("feature_types", []).items()
     return TreeSums(settings, tuple(trees), tuple(kind.text() for kind in kinds) or None)
