@@ -44,13 +44,13 @@ def test_a_folder_that_is_not_ours(tmp_path, no_passes):
         compile_iris(tmp_path / "notes.txt" / "out")
 
 
-@pytest.mark.parametrize("tool", ["yosys", "nextpnr"])
-def test_missing_tools_of_a_device(tmp_path, no_passes, monkeypatch, tool):
+@pytest.mark.parametrize("needed", ["need_yosys", "need_command"])
+def test_missing_tools_of_a_device(tmp_path, no_passes, monkeypatch, needed):
     def missing(*_):
-        raise MissingToolError(f"there is no {tool}", do="install it")
+        raise MissingToolError("there is no such tool", do="install it")
 
-    monkeypatch.setattr(synthesis_module, f"need_{tool}", missing)
-    with pytest.raises(MissingToolError, match=f"there is no {tool}"):
+    monkeypatch.setattr(synthesis_module, needed, missing)
+    with pytest.raises(MissingToolError, match="there is no such tool"):
         compile_iris(tmp_path / "out", device="ice40-hx8k")
 
 
@@ -83,7 +83,7 @@ def test_a_proof_without_its_solver_or_yosys_ends_before_the_engines_run(tmp_pat
     design = compile_iris(tmp_path / "out").design
     ran = []
     monkeypatch.setattr(check_module, "vectors", lambda *_: ran.append(1) or iter(()))
-    for place in ("importlib.util.find_spec", "forestc.toolchain.yosys.find_yosys"):
+    for place in ("importlib.util.find_spec", "forestc.toolchain.packaged.find_command"):
         with monkeypatch.context() as patch:
             patch.setattr(place, lambda *_, **__: None)
             with pytest.raises(MissingToolError) as caught:

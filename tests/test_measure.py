@@ -25,7 +25,7 @@ from forestc.commands.measure import measured_inputs, spread
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
 from forestc.firmware import avr, emulator
 from forestc.firmware.costly import costly_words
-from forestc.firmware.emulator import Emulator, riscv_instructions, thumb_instructions
+from forestc.firmware.emulator import Emulator, instructions
 from forestc.firmware.image import read_image, static_stack
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import LEAF
@@ -155,8 +155,8 @@ def test_instructions_are_those_that_are_executed(design, cpu, compiler, need, t
 
 
 def test_lengths_of_instructions():
-    assert thumb_instructions(bytes.fromhex("70b5 dff80c00 08bf 0120 00f002f8 70bd".replace(" ", ""))) == 6
-    assert riscv_instructions(bytes.fromhex("0145 13050500 8280".replace(" ", ""))) == 3
+    assert instructions("ARCH_ARM", bytes.fromhex("70b5 dff80c00 08bf 0120 00f002f8 70bd".replace(" ", ""))) == 6
+    assert instructions("ARCH_RISCV", bytes.fromhex("0145 13050500 8280".replace(" ", ""))) == 3
 
 
 def test_wrong_answers_are_found(design, edited, run, need):

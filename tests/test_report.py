@@ -19,7 +19,7 @@ import forestc
 from forestc.errors import ToolError
 from forestc.report.tables import filled
 from forestc.search.levels import PATHS
-from forestc.toolchain.yosys import find_yosys
+from forestc.toolchain.packaged import find_command
 
 HOSTILE = [
     "mean_radius", "a|b", "<img src=x onerror=alert(1)>", "`code`", "``", "**bold**", "_low_", "~~gone~~",
@@ -133,7 +133,7 @@ def test_columns_that_hold_nothing_are_left_out():
 
 
 def test_what_synthesis_found_is_in_the_report_or_nothing_of_it(work, monkeypatch):
-    if find_yosys() is None:
+    if find_command("yosys") is None:
         assert not os.environ.get("FORESTC_REQUIRE_TOOLS")
         pytest.skip("yosys is not installed")
     model, X, y = trained("tree-binary")

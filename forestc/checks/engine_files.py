@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from forestc.checks.image_reader import ImageRead, ImageRefusedError, image_bytes, read_image
@@ -23,7 +24,7 @@ def image_in(design: Design) -> ImageRead:
 def engine_files(design: Design) -> tuple[bytes, dict[str, Any]]:
     """The image of a folder, and the content of its engine.json. Raises ForestcError that names the file."""
     content = read_engine(design.path("engine_capacity"))
-    own = design.engine.as_dict()
+    own = asdict(design.engine)
     for name, value in content["capacity"].items():
         if value != own[name]:
             what = f"{CAPACITY} and {MANIFEST} do not belong together (capacity.{name} is {shown(value)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -126,7 +126,7 @@ class Request:
         if given.clock_mhz is not None:
             options["clock_mhz"] = given.clock_mhz
         if capacity is not None:
-            options["engine"] = capacity.as_dict()
+            options["engine"] = asdict(capacity)
         return options
 
     @cached_property

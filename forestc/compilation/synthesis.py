@@ -22,9 +22,10 @@ from forestc.netlist.ir import Net, Netlist
 from forestc.options.commands import SynthOptions
 from forestc.options.shared import Progress, quiet
 from forestc.options.stream import StreamOptions
-from forestc.toolchain.nextpnr import Placed, PlacedCell, need_nextpnr, place, placed_cells
+from forestc.toolchain.nextpnr import Placed, PlacedCell, place, placed_cells
+from forestc.toolchain.packaged import need_command
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
-from forestc.toolchain.yosys import find_yosys, need_yosys, synthesize, yosys_version
+from forestc.toolchain.yosys import need_yosys, synthesize, yosys_version
 from hdl_templates import render
 
 STREAM_CLOCKS = 3  # from a row's last beat to its result, beside the core's latency
@@ -177,7 +178,7 @@ def need_tools(device: str, native: bool = False) -> None:
         return
     need_yosys(native)
     if DEVICES[device].nextpnr:
-        need_nextpnr(DEVICES[device].family.nextpnr, native)
+        need_command(f"nextpnr-{DEVICES[device].family.nextpnr}", native)
 
 
 def check_fits(netlist: Netlist, device: str) -> None:
@@ -209,8 +210,6 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
         progress(f"yosys for {device}")
         cells = synthesize(files, module, family.synthesis, native=native)
         seconds["synthesis"] = round(time.perf_counter() - start, 3)
-        command = find_yosys(native)
-        assert command is not None
         figures: dict[str, Any] = {
             "device": device,
             "lut": cells.lut,
@@ -219,7 +218,7 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
             "bram": cells.memory,
             "depth": cells.depth,
             "fmax_mhz": None,
-            "tools": [yosys_version(command, Path(name))],
+            "tools": [yosys_version(need_yosys(native), Path(name))],
         }
         if wanted.nextpnr and options.route:
             start = time.perf_counter()

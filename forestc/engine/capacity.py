@@ -155,13 +155,9 @@ class Capacity:
         )  # fmt: skip
         return zlib.crc32(repr((FORMAT, *meaning)).encode())
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON values, which `of` takes."""
-        return asdict(self)
-
     @classmethod
     def of(cls, values: dict[str, Any]) -> Capacity:
-        """The inverse of `as_dict`. Raises OptionError, naming the field, for what is no capacity."""
+        """The inverse of `asdict`. Raises OptionError, naming the field, for values of no capacity."""
         try:
             hold(values, schema())
         except DamagedError as fault:

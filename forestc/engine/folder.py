@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def described(capacity: Capacity) -> dict[str, Any]:
         "tdata_bits", "label_bits", "result_bits", "node_words",
     )  # fmt: skip
     widths = {name: getattr(capacity, name) for name in names}
-    return {"format": FORMAT, "id": f"{capacity.id:08x}", "capacity": capacity.as_dict(), "widths": widths}
+    return {"format": FORMAT, "id": f"{capacity.id:08x}", "capacity": asdict(capacity), "widths": widths}
 
 
 def write_engine(folder: Path, capacity: Capacity) -> None:

@@ -93,7 +93,7 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
             f"a walker needs {max(used):,} nodes, and has {capacity.nodes:,}",
             where=f"{sum(used):,} of {capacity.walkers * capacity.nodes:,} nodes in all",
             do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine "
-            f"with --nodes {_doubled(capacity, max(used)):,}",
+            f"with --nodes {capacity.walkers << (max(used) - 1).bit_length():,}",
         )
     table = [slot.steps | slot.first << 8 | (slot.count - 1) << 16 | slot.initial << 24 for slot in slots]
     bias = np.zeros(capacity.outputs, dtype=np.int64)
@@ -114,17 +114,9 @@ def model_hash(forest: Forest) -> bytes:
     digest = hashlib.sha256(repr((forest.features, forest.n_outputs, forest.decision, forest.bias.tolist())).encode())
     for tree in forest.trees:
         digest.update(repr((tree.outputs, tree.sets)).encode())
-        for array in (
-            tree.feature,
-            tree.threshold,
-            tree.set_index,
-            tree.left,
-            tree.right,
-            tree.missing_left,
-            tree.leaf,
-        ):
+        arrays = (tree.feature, tree.threshold, tree.set_index, tree.left, tree.right, tree.missing_left, tree.leaf)
+        for array in (*arrays, tree.values):
             digest.update(np.ascontiguousarray(array).astype("<i8").tobytes())
-        digest.update(np.ascontiguousarray(tree.values).astype("<i8").tobytes())
     return digest.digest()
 
 
@@ -297,8 +289,3 @@ def score_ends(forest: Forest) -> tuple[int, int]:
         low[outputs] += np.minimum(tree.values.min(axis=0), 0)
         high[outputs] += np.maximum(tree.values.max(axis=0), 0)
     return int(low.min()), int(high.max())
-
-
-def _doubled(capacity: Capacity, needed: int) -> int:
-    """Nodes of an engine whose walkers have room for as many as are needed."""
-    return capacity.walkers * (1 << (needed - 1).bit_length())

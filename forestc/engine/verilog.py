@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from forestc.engine.capacity import FORMAT, ROWS, Capacity, bits_for
@@ -85,7 +85,7 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
     bus += [1, beat_address, capacity.beat_bits]  # of a beat
     bus += [1, bits_for(capacity.walkers), capacity.address_bits + capacity.banks - 1, capacity.node_bits]  # of a node
     return {
-        **capacity.as_dict(),
+        **asdict(capacity),
         "A": capacity.address_bits,
         "BA": beat_address,
         "BEAT": capacity.beat_bits,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from forestc.forest.conditions import Below, OneOf, Within
 from forestc.forest.evaluate import leaf_nodes, missing_words
-from forestc.forest.ir import LEAF, Forest
+from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import WordArray, word_range
 
 STARTS = 4  # inputs that are improved; more find longer paths in more time
@@ -24,7 +24,7 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]
-    depths = [_depths(tree.left, tree.right) for tree in trees]
+    depths = [_depths(tree) for tree in trees]
     missing = missing_words(forest)
 
     def lengths(index: int, words: WordArray) -> NDArray[np.int64]:
@@ -59,13 +59,11 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
     return words
 
 
-def _depths(left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int64]:
+def _depths(tree: Tree) -> NDArray[np.int64]:
     """(nodes,) Splits above each node."""
-    depth = np.zeros(len(left), dtype=np.int64)
-    level = np.array([0])
-    while len(level := level[left[level] != LEAF]):
-        depth[left[level]] = depth[right[level]] = depth[level] + 1
-        level = np.concatenate([left[level], right[level]])
+    depth = np.zeros(tree.size, dtype=np.int64)
+    for above, level in enumerate(tree.levels):
+        depth[level] = above
     return depth
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from forestc.errors import CheckError, ToolError
 from forestc.firmware.image import FirmwareImage
 from forestc.toolchain.firmware import Cpu
+
+if TYPE_CHECKING:
+    from unicorn import Uc
 
 MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
 FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  # of the emulated memory
@@ -39,27 +42,22 @@ class Run:
     cycles: NDArray[np.int64] | None = None
 
 
-def thumb_instructions(code: bytes) -> int:
-    """The number of Thumb instructions, of 2 or 4 bytes each (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1:
-    the first halfword of 4 bytes starts with 11101, 11110 or 11111)."""
+# Whether an instruction that begins with these bytes has 4 of them, not 2. Thumb: the first halfword starts with 11101,
+# 11110 or 11111 (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1). RISC-V: the lowest bits are 11 (The RISC-V
+# Instruction Set Manual, volume I, 1.5).
+_WIDE: dict[str, Callable[[int, int], bool]] = {
+    "ARCH_ARM": lambda _, second: second >> 3 in (0b11101, 0b11110, 0b11111),
+    "ARCH_RISCV": lambda first, _: first & 3 == 3,
+}
+
+
+def instructions(family: str, code: bytes) -> int:
+    """The number of instructions in code. family: a key of `_REGISTERS`."""
     at = count = 0
     while at < len(code):
-        at += 4 if code[at + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
+        at += 4 if _WIDE[family](code[at], code[at + 1]) else 2
         count += 1
     return count
-
-
-def riscv_instructions(code: bytes) -> int:
-    """The number of RISC-V instructions, of 2 or 4 bytes each: the lowest bits of 4 are 11 (The RISC-V Instruction
-    Set Manual, volume I, 1.5)."""
-    at = count = 0
-    while at < len(code):
-        at += 4 if code[at] & 3 == 3 else 2
-        count += 1
-    return count
-
-
-_DECODERS: dict[str, Callable[[bytes], int]] = {"ARCH_ARM": thumb_instructions, "ARCH_RISCV": riscv_instructions}
 
 
 class Machine(Protocol):
@@ -91,7 +89,7 @@ class Emulator(Machine):
         family, *modes = cpu.machine
         models = [constant(name) for name in modes if name.startswith("CPU_")]
         self.error: type[Exception] = unicorn.UcError
-        self.machine: Any = unicorn.Uc(
+        self.machine: Uc = unicorn.Uc(
             constant(family), sum(constant(name) for name in modes if name.startswith("MODE_"))
         )
         for model in models:
@@ -111,20 +109,16 @@ class Emulator(Machine):
             self.machine.mem_write(at, data)
         self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0
-        self.decode, self.sizes = _DECODERS[family], dict[tuple[int, int], int]()
-        self.counter = self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
+        self.family, self.sizes = family, dict[tuple[int, int], int]()
+        self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
-    def count_nothing(self) -> None:
-        """Runs from now on several times faster, without counting instructions, and without an end to endless loops."""
-        self.machine.hook_del(self.counter)
-
-    def _block(self, machine: Any, at: int, size: int, _: Any) -> None:
+    def _block(self, machine: Uc, at: int, size: int, _: object) -> None:
         """Counts a basic block, which runs from its start to its end. A conditional instruction after IT counts whether
         or not its condition holds: it is fetched and takes a cycle."""
-        instructions = self.sizes.get((at, size))
-        if instructions is None:
-            instructions = self.sizes[at, size] = self.decode(bytes(machine.mem_read(at, size)))
-        self.count += instructions
+        counted = self.sizes.get((at, size))
+        if counted is None:
+            counted = self.sizes[at, size] = instructions(self.family, bytes(machine.mem_read(at, size)))
+        self.count += counted
         if self.count > MOST_INSTRUCTIONS:
             machine.emu_stop()
 

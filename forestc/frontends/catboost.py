@@ -13,7 +13,7 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document, read_document
 from forestc.frontends.shared.exact import next_above
 from forestc.frontends.shared.iterations import Iterations, taken
+
+if TYPE_CHECKING:
+    from catboost import CatBoost
 
 BINARY = {"Logloss", "CrossEntropy", "Focal"}
 MULTI = {"MultiClass", "MultiClassOneVsAll"}
@@ -57,13 +60,13 @@ MAX_DEPTH = 16  # levels of an oblivious tree: CatBoost's documentation of the p
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
-def read_export(document: Any, where: str, iterations: Iterations = None) -> Forest:
+def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
     """A Forest from a parsed JSON export, with the predictions of the estimator for its loss function. Raises
     ForestcError."""
     return _forest(Document(document, "", where), iterations)
 
 
-def read_live(model: Any, iterations: Iterations = None) -> Forest:
+def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
     """A Forest from a fitted CatBoost model; a plain `CatBoost` is read as the estimator for its loss function.
     Raises ForestcError."""
     name = type(model).__name__
@@ -86,7 +89,7 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
     return forest if same else _forest(root, iterations, kind, best=best)
 
 
-def exported(model: Any, where: str) -> Document:
+def exported(model: CatBoost, where: str) -> Document:
     """The JSON export of a fitted model. Raises ModelError if CatBoost can't write it."""
     import catboost
 
@@ -136,7 +139,7 @@ def _forest(
         name = numbers.names[column]
         return Feature(name or f"f{column}", FLOAT32, column, missing=True, named=bool(name))
 
-    info = root.get("model_info") if root.has("model_info") else Document({}, "model_info", root.where)
+    info = root.get("model_info", {})
     meanings = _meanings(info, _loss(info), predicts, len(bias))
     width = len(bias) // len(meanings)
     aggregate = Aggregate(bias_first=False, divisor=1 / scale)
@@ -156,7 +159,7 @@ def _forest(
 def _numbers(doc: Document) -> _Numbers:
     numbers = _Numbers([], [], {})
     for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
-        for feature in doc.get(kind).items() if doc.has(kind) else []:
+        for feature in doc.get(kind, []).items():
             column = feature.get("flat_feature_index").integer(0, MAX_COLUMNS - 1)
             numbers.width = max(numbers.width, column + 1)
             if kind == "float_features":
@@ -174,7 +177,7 @@ def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     borders = doc.get("borders").array(np.float32)
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
-    numbers.names[column] = doc.get("feature_id").text() if doc.has("feature_id") else ""
+    numbers.names[column] = doc.get("feature_id", "").text()
     # Without NaN in the training data a value is just compared, and NaN is not greater than any border
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
@@ -195,7 +198,7 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
     return scale, bias
 
 
-def _split(fields: Any, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
+def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
     """The split that a part of the document describes. fields: that part, a dictionary in a valid document."""
     fields = fields if isinstance(fields, dict) else {}
     if (kind := fields.get("split_type")) != "FloatFeature":
@@ -350,7 +353,7 @@ def _class_1(info: Document) -> Decision:
 
 def _classes(info: Document, count: int) -> tuple[Label, ...]:
     names, kind = [], "Integer"
-    params = info.get("class_params") if info.has("class_params") else Document({}, "class_params", info.where)
+    params = info.get("class_params", {})
     if info.has("class_params"):
         names, kind = [name.value for name in params.get("class_names").items()], params.get("class_label_type").text()
     if kind not in LABEL_TYPES:
@@ -391,6 +394,6 @@ def _loss(info: Document) -> str:
 
 
 def _version(info: Document) -> str:
-    text = info.get("catboost_version_info").value if info.has("catboost_version_info") else ""
-    match = re.search(r"release (\d+(?:\.\d+){1,3})", str(text)[:1000])
+    text = str(info.get("catboost_version_info", "").value)
+    match = re.search(r"release (\d+(?:\.\d+){1,3})", text[:1000])
     return match[1] if match else ""

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label,
 from forestc.forest.numbers import MAX_CATEGORIES, Category, Float
 from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import least_float, next_above, where_equal
+
+if TYPE_CHECKING:
+    from treelite import Model
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]  # the fields of a tree that are read, see `_FIELDS`
 
@@ -103,7 +106,7 @@ def read_live(model: object) -> Forest:
     return _forest(model, f"treelite {type(model).__name__}")
 
 
-def _forest(model: Any, where: str) -> Forest:
+def _forest(model: Model, where: str) -> Forest:
     header = model.get_header_accessor()
     fields = {name: header.get_field(name) for name in ("postprocessor", "sigmoid_alpha", "ratio_c", "task_type")}
     name = str(fields["postprocessor"])
@@ -191,7 +194,7 @@ _FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 
 
-def _arrays(model: Any, index: int, categories: dict[int, int]) -> Arrays:
+def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
     """A tree's arrays. categories: updated with the number of codes of each categorical column."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}

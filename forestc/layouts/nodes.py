@@ -121,7 +121,7 @@ def _cost(nodes: NodeTables) -> float:
 
 def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
     """The forest in one code; None if it does not fit. shares: whether equal subtrees are jumped to."""
-    used = np.unique(subtrees.condition).astype(np.int64)
+    used = np.unique(np.array([place for place, _, _ in subtrees.rows], dtype=np.int64))
     threshold_bytes = 0
     if code == "split":
         if slots.threshold[used].min(initial=0) < 0:

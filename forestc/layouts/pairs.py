@@ -111,8 +111,7 @@ class Layout:
 
     def blocks(self, tree: Tree) -> Blocks:
         """The blocks of a tree. Time O(nodes), in whole arrays but for sets and leaves of several outputs."""
-        graph = _Graph(self, tree)
-        return graph.finished()
+        return _Graph(self, tree).finished()
 
 
 class _Graph:

@@ -21,11 +21,6 @@ class Subtrees:
     roots: list[int]
 
     @property
-    def condition(self) -> NDArray[np.int64]:
-        """(subtrees,) The condition of each."""
-        return np.array([place for place, _, _ in self.rows], dtype=np.int64)
-
-    @property
     def uses(self) -> NDArray[np.int64]:
         """(subtrees,) How often each is a side of a distinct subtree, or a distinct tree."""
         sides = [side for _, *both in self.rows for side in both] + list(dict.fromkeys(self.roots))

@@ -6,11 +6,10 @@ import os
 import tempfile
 from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from forestc.errors import ToolError
-from forestc.toolchain.run import find, run_tool, tool_text
+from forestc.toolchain.run import find, package_folders, run_tool, tool_text
 
 STRICT = [
     "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror",
@@ -51,9 +50,7 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
 
 def ap_types() -> Path | None:
     """The folder of the open-source ap_int and ap_fixed headers in an installed hls4ml, which is not imported."""
-    spec = find_spec("hls4ml")
-    places = spec.submodule_search_locations if spec is not None else None
-    folders = [Path(place) / "templates" / "vivado" / "ap_types" for place in places or ()]
+    folders = [place / "templates" / "vivado" / "ap_types" for place in package_folders("hls4ml")]
     return next((folder for folder in folders if (folder / "ap_int.h").is_file()), None)
 
 

@@ -6,12 +6,11 @@ import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from forestc.errors import MissingToolError, OptionError
 from forestc.toolchain.compilers import version
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.run import find, package_folders, run_tool
 
 ENTRY = "forestc_entry"  # the function that an image holds, with all that it calls
 COMPILERS = ("auto", "ziglang", "gcc")
@@ -104,25 +103,19 @@ def find_compiler(cpu: Cpu, wanted: str = "auto") -> Compiler:
 
     Raises MissingToolError if it is not installed, OptionError for ziglang where it is not used.
     """
-    program, zig = find(*cpu.gcc), _zig()
+    program = find(*cpu.gcc)
+    zig = next((place / "zig" for place in package_folders("ziglang") if (place / "zig").is_file()), None)
     if wanted == "ziglang" and not cpu.target:
         raise OptionError(f"ziglang does not compile for {cpu.name} here", do="use --compiler gcc")
     if wanted != "ziglang" and program is not None:
         return Compiler("gcc", (program, *cpu.gcc_flags), version(program))
     if wanted != "gcc" and cpu.target and zig is not None:
         number = importlib.metadata.version("ziglang")
-        return Compiler("ziglang", (zig, "cc", "-target", cpu.target, f"-mcpu={cpu.model}"), f"ziglang {number}")
+        return Compiler("ziglang", (str(zig), "cc", "-target", cpu.target, f"-mcpu={cpu.model}"), f"ziglang {number}")
     pip, apt = 'pip install "forestc[firmware]"', f"install {cpu.gcc[0]} (Debian: apt install {cpu.package})"
     ways = {"ziglang": [pip], "gcc": [apt]}.get(wanted, [pip, apt] if cpu.target else [apt])
     what = {"ziglang": "ziglang is not installed", "gcc": f"{cpu.gcc[0]} is not on the PATH"}
     raise MissingToolError(what.get(wanted, f"no compiler for {cpu.name} was found"), do=", or ".join(ways))
-
-
-def _zig() -> str | None:
-    """The program of the package ziglang."""
-    spec = find_spec("ziglang")
-    places = spec.submodule_search_locations if spec is not None else None
-    return next((str(Path(place) / "zig") for place in places or () if (Path(place) / "zig").is_file()), None)
 
 
 def build(

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import MissingToolError, ToolError, printable
-from forestc.toolchain.packaged import find_command
+from forestc.errors import ToolError, printable
+from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import run_tool, tool_text
 
 _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
@@ -41,19 +41,6 @@ class Placed:
     version: str
 
 
-def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
-    """The command for a family: the PyPI package's nextpnr, else one on the PATH; `native` reverses this order."""
-    return find_command(f"nextpnr-{family}", native)
-
-
-def need_nextpnr(family: str, native: bool = False) -> tuple[str, ...]:
-    """The command for a family. Raises MissingToolError if there is none."""
-    command = find_nextpnr(family, native)
-    if command is None:
-        raise MissingToolError(f"nextpnr-{family} was not found", do='pip install "forestc[synth]", or install nextpnr')
-    return command
-
-
 def place(
     netlist: Path,
     family: str,
@@ -71,7 +58,7 @@ def place(
     LUT. written: a file name in the netlist's folder for the placed design, which `placed_cells` reads. Raises
     ToolError, also if the design does not fit.
     """
-    command = need_nextpnr(family, native)
+    command = need_command(f"nextpnr-{family}", native)
     report = netlist.with_suffix(".report.json")
     files = ["--json", netlist.name, "--report", report.name]
     files += ["--write", written] if written else []

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import util
 from pathlib import Path
 
-from forestc.errors import ToolError
+from forestc.errors import MissingToolError, ToolError
 from forestc.system.calls import lock_file
 from forestc.toolchain.run import find, run_tool
 
@@ -24,6 +24,15 @@ def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
     path = find(program)
     on_path = None if path is None else (path,)
     return (on_path or packaged) if native else (packaged or on_path)
+
+
+def need_command(program: str, native: bool = False) -> tuple[str, ...]:
+    """The command of a program. Raises MissingToolError if there is none."""
+    command = find_command(program, native)
+    if command is None:
+        do = f'pip install "forestc[synth]", or install {program.partition("-")[0]}'
+        raise MissingToolError(f"{program} was not found", do=do)
+    return command
 
 
 @cache

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -140,6 +141,12 @@ def tool_text(command: Sequence[str], cwd: Path, *, seconds: float = 600, errors
 
 def _written(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
+
+
+def package_folders(name: str) -> list[Path]:
+    """The folders of an installed Python package, which is not imported; none if it is not installed."""
+    spec = find_spec(name)
+    return list(map(Path, spec.submodule_search_locations or ())) if spec is not None else []
 
 
 def find(*names: str) -> str | None:

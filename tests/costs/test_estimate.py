@@ -25,7 +25,7 @@ from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import Add, Less, WordType
 from forestc.netlist.ports import Port
-from forestc.toolchain.yosys import find_yosys
+from forestc.toolchain.packaged import find_command
 
 
 def netlist_of(kind, latency, passes=None):
@@ -43,7 +43,7 @@ def design(tmp_path_factory):
 
 @pytest.mark.parametrize("device", only(["xcup", "ice40-hx8k", "ecp5-85k"], 2))
 def test_near_what_synthesis_finds(design, device):
-    if find_yosys() is None and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
+    if find_command("yosys") is None and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
         pytest.skip("yosys is not installed")
     output = synth(design, device)
     expected = output["estimate"]

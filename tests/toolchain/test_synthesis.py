@@ -14,10 +14,11 @@ from thinned import only
 
 import forestc
 from forestc.commands.synth import synth
+from forestc.compilation import synthesis
 from forestc.costs.devices import DEVICES, LUT6
 from forestc.errors import OptionError, ToolError
 from forestc.forest.text import print_forest
-from forestc.toolchain import nextpnr, packaged, yosys
+from forestc.toolchain import packaged, yosys
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def placed(designs):
 @pytest.fixture(autouse=True)
 def tools():
     """The tools come with pip; where somebody left them out, say so."""
-    there = yosys.find_yosys() and all(nextpnr.find_nextpnr(family) for family in ("ice40", "ecp5"))
+    there = all(map(packaged.find_command, ("yosys", "nextpnr-ice40", "nextpnr-ecp5")))
     if not there and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
         pytest.skip("yosys and nextpnr are not installed")
 
@@ -84,9 +85,9 @@ def test_native_tools_are_taken(designs, placed, need_tool, device):
 @pytest.mark.slow
 def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, monkeypatch):
     need_tool("nextpnr-ice40")
-    packaged = yosys.find_yosys(False)
-    monkeypatch.setattr(yosys, "find_yosys", lambda native=False: packaged)
-    monkeypatch.setattr("forestc.compilation.synthesis.find_yosys", lambda native=False: packaged)
+    newer = yosys.need_yosys()
+    for module in (yosys, synthesis):
+        monkeypatch.setattr(module, "need_yosys", lambda native=False: newer)
     figures = synth(designs[2], "ice40-hx8k", native=True)
     assert "(pip)" in figures["tools"][0] and figures["tools"][1].startswith("nextpnr-ice40 0.")
     assert figures["fmax_mhz"] > 0

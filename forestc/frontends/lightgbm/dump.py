@@ -59,7 +59,7 @@ def parse_dump(root: Document) -> SavedModel:
 
     return SavedModel(
         version=version,
-        objective=root.get("objective").text() if root.has("objective") else "",
+        objective=root.get("objective", "").text(),
         classes=root.get("num_class").integer(1, MAX_OUTPUTS),
         outputs=root.get("num_tree_per_iteration").integer(1, MAX_OUTPUTS),
         average=root.get("average_output").value is True,

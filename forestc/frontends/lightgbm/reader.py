@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import labels_of, least_float, next_above
 from forestc.frontends.shared.iterations import Iterations, taken
+
+if TYPE_CHECKING:
+    from lightgbm import Booster, LGBMModel
 
 CUSTOM = ("none", "null", "custom", "na")  # stand for a custom objective
 # Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
@@ -68,7 +71,7 @@ def read_dump(document: object, where: str, iterations: Iterations = None) -> Fo
     return _forest(parse_dump(Document(document, "", where)), where, iterations)
 
 
-def read_live(model: Any, iterations: Iterations = None) -> Forest:
+def read_live(model: Booster | LGBMModel, iterations: Iterations = None) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator; without `iterations` with the trees up to its best
     iteration, if it has one, as in its predictions. Raises ForestcError."""
     name = type(model).__name__
@@ -87,7 +90,7 @@ def read_live(model: Any, iterations: Iterations = None) -> Forest:
     return _classifier(forest, labels_of(np.asarray(model.classes_).tolist(), where), where)
 
 
-def _booster(booster: Any, where: str, iterations: Iterations) -> Forest:
+def _booster(booster: Booster, where: str, iterations: Iterations) -> Forest:
     saved = parse_text(booster.model_to_string(num_iteration=-1).encode(), where)
     # A Booster in training has the exact parameter; the text form keeps six digits.
     sigmoid = booster.params.get("sigmoid") if hasattr(booster, "train_set") else None

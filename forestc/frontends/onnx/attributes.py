@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
 
 Array: TypeAlias = NDArray[Any]
 
@@ -33,7 +36,7 @@ TEXT_TENSOR = 8  # TensorProto.DataType of texts
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
 
-def tensor_array(tensor: Any, fail: Callable[[str], ModelError]) -> Array:
+def tensor_array(tensor: TensorProto, fail: Callable[[str], ModelError]) -> Array:
     """The numbers (or text, as objects) of a TensorProto, in its shape and type. Raises the error that `fail` makes."""
     if tensor.data_location == 1 or len(tensor.external_data):
         raise fail("keeps its data in another file, which is not read: save the model with its data inside")
@@ -77,7 +80,7 @@ class Attributes:
     """A node's attributes by name. The constructor refuses attributes that the operator does not have; methods raise
     ModelError for an attribute of another type."""
 
-    def __init__(self, node: Any, known: Iterable[str], where: str) -> None:
+    def __init__(self, node: NodeProto, known: Iterable[str], where: str) -> None:
         self.where = where
         self.by_name: dict[str, Any] = {}
         names = set(known)

@@ -5,9 +5,9 @@ Nodes that some output needs are visited in the file's order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from forestc.frontends.onnx.folds import fold
 from forestc.frontends.onnx.text import TextColumn
 from forestc.frontends.onnx.trees import OPERATORS, TreeOperator, read_operator
 from forestc.frontends.onnx.values import ML, Node, Predicted, Tensor, TreeScores, Value
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
 
 _INPUTS = {kind: np.dtype(dtype) for kind, (dtype, _) in TENSOR_TYPES.items() if dtype is not np.bool_}
 _INPUTS[TEXT_TENSOR] = np.dtype(object)
@@ -38,7 +41,7 @@ class Walked:
     answer: Predicted | None
 
 
-def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
+def walk(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Walked:
     """The graph of a ModelProto, folded into its single tree operator. Raises ModelError naming the node."""
     values: dict[str, Value] = {}
     for tensor in graph.initializer:
@@ -68,7 +71,7 @@ def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
     return Walked(*trees, columns, names, scores, answer)
 
 
-def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
+def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
     """Adds the inputs to the values; they lie side by side in the rows. Returns the width of the rows, None if unknown,
     and the names of columns that are separate inputs."""
     real = [item for item in graph.input if item.name not in values]
@@ -106,7 +109,7 @@ def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Tensor:
     return Tensor(dtype, width, lambda index: RawColumn(start + index, bits_of(dtype), dtype.kind in "iu"))
 
 
-def _needed(nodes: Any, outputs: list[str]) -> list[Any]:
+def _needed(nodes: Sequence[NodeProto], outputs: list[str]) -> list[NodeProto]:
     """The nodes that the outputs need, in the file's order."""
     wanted = set(outputs)
     kept = []

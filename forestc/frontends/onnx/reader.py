@@ -7,7 +7,7 @@ The tree operators of ai.onnx.ml (`trees.py`) are read, and the operators around
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from forestc.frontends.onnx.text import TextColumn, text_features
 from forestc.frontends.onnx.trees import OPERATORS, make_trees
 from forestc.frontends.onnx.values import ML
 from forestc.frontends.shared.assemble import assembled
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
 
 NEWEST_ML = 5  # latest known version of ai.onnx.ml
 
@@ -62,7 +65,7 @@ def _line(error: Exception) -> str:
     return str(error).splitlines()[0][:120] if str(error) else type(error).__name__
 
 
-def _forest(model: Any, where: str) -> Forest:
+def _forest(model: ModelProto, where: str) -> Forest:
     if not model.HasField("graph"):
         raise ModelError("not an ONNX model: it has no graph", where=where, do="save the model again")
     _refuse_treeless(model.graph, where)
@@ -71,7 +74,7 @@ def _forest(model: Any, where: str) -> Forest:
     return _over_rows(walk(model.graph, opsets, where), provenance, where)
 
 
-def _refuse_treeless(graph: Any, where: str) -> None:
+def _refuse_treeless(graph: GraphProto, where: str) -> None:
     """Raises ModelError for a model without a tree operator, such as a neural network."""
     operators = {str(node.op_type)[:40] for node in graph.node}
     if operators.isdisjoint(OPERATORS):
@@ -83,7 +86,7 @@ def _refuse_treeless(graph: Any, where: str) -> None:
         )
 
 
-def _opsets(model: Any, where: str) -> dict[str, int]:
+def _opsets(model: ModelProto, where: str) -> dict[str, int]:
     """The version of each operator domain. Raises ModelError for an unknown version of ai.onnx.ml."""
     opsets: dict[str, int] = {}
     for item in model.opset_import:

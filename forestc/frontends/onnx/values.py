@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,6 +14,9 @@ from forestc.forest.ir import Aggregate, Decision, Label, Link
 from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.columns import RawColumn, Step
 from forestc.frontends.onnx.text import TextColumn
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
@@ -110,7 +113,7 @@ Fold: TypeAlias = "Callable[[Node, Value | None], Value | list[Value] | None]"
 class Node:
     """A node with the values of its inputs. Methods raise ModelError for inputs of another kind."""
 
-    def __init__(self, node: Any, where: str, values: Mapping[str, Value], opsets: Mapping[str, int]) -> None:
+    def __init__(self, node: NodeProto, where: str, values: Mapping[str, Value], opsets: Mapping[str, int]) -> None:
         self.proto = node
         self.operator: str = node.op_type
         self.where = f"{where}, node {node.name[:60]!r} ({node.op_type[:60]})"

@@ -31,10 +31,12 @@ class Document:
     def fail(self, what: str, do: str = "") -> ModelError:
         return ModelError(what, where=f"{self.where}, {self.path}" if self.path else self.where, do=do)
 
-    def get(self, key: str) -> Document:
-        if not isinstance(self.value, Mapping) or key not in self.value:
+    def get(self, key: str, default: object = None) -> Document:
+        """The part with this key, else `default`; raises ModelError if there is neither."""
+        if not self.has(key) and default is None:
             raise self.fail(f"has no {key!r}", "is it a whole model?")
-        return Document(self.value[key], f"{self.path}.{key}".lstrip("."), self.where)
+        value = self.value[key] if self.has(key) else default
+        return Document(value, f"{self.path}.{key}".lstrip("."), self.where)
 
     def has(self, key: str) -> bool:
         return isinstance(self.value, Mapping) and key in self.value

@@ -8,7 +8,7 @@ of a missing value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from forestc.forest.numbers import FLOAT64
 from forestc.frontends.shared.exact import labels_of, next_above, where_equal
 from forestc.frontends.sklearn.trees import JUST_ABOVE_ZERO, finished, width_of
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
 # Loss of a regressor -> link of its predictions.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "identity"),
@@ -28,7 +32,7 @@ LINKS: dict[str, LinkKind] = {
 }
 
 
-def read_hist(model: Any, where: str) -> Forest:
+def read_hist(model: BaseEstimator, where: str) -> Forest:
     """HistGradientBoostingClassifier and -Regressor."""
     sources, categories = _columns(model, width_of(model), where)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
@@ -55,7 +59,7 @@ def read_hist(model: Any, where: str) -> Forest:
     )  # fmt: skip
 
 
-def _columns(model: Any, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
+def _columns(model: BaseEstimator, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
     """The rows' column for each column of the trees, and the known categories by column of the rows."""
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
@@ -74,7 +78,7 @@ def _columns(model: Any, columns: int, where: str) -> tuple[NDArray[np.int64], d
 
 
 def _tree(
-    predictor: Any, output: int, sources: NDArray[np.int64], categories: dict[int, NDArray[Any]], where: str
+    predictor: TreePredictor, output: int, sources: NDArray[np.int64], categories: dict[int, NDArray[Any]], where: str
 ) -> Tree:
     nodes = np.asarray(predictor.nodes)
     is_leaf = nodes["is_leaf"] != 0

@@ -5,8 +5,9 @@ Members are read by the frontend of their library, so they may be forests of XGB
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from forestc.forest.ir import Combine, Decision, Forest, Label
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.shared.merge import side_by_side
 from forestc.frontends.sklearn.trees import provenance_of, sklearn_version
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 MOST_NOTED = 120  # characters of a search's parameters in a note, so that it stays a line
@@ -33,7 +37,7 @@ def read_search(model: object, where: str) -> Forest:
     return replace(forest, provenance=replace(forest.provenance, notes=(note, *forest.provenance.notes)))
 
 
-def chosen_note(model: Any) -> str:
+def chosen_note(model: BaseEstimator) -> str:
     """The best parameters of a search, for Provenance.notes."""
     chosen = ", ".join(f"{name}={value!r}" for name, value in (getattr(model, "best_params_", None) or {}).items())
     shown = chosen if len(chosen) <= MOST_NOTED else chosen[: MOST_NOTED - 3] + "..."
@@ -41,7 +45,7 @@ def chosen_note(model: Any) -> str:
     return f"{type(model).__name__}: its best estimator is read, a {kind}{f' with {shown}' * bool(shown)}"
 
 
-def _members(models: Any, where: str) -> list[Forest]:
+def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
     """The forests of the members; a mean of one part becomes that part."""
     forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
     return [
@@ -62,14 +66,14 @@ def read_member(model: object, where: str) -> Forest:
         raise ModelError(error.what, where=f"{where}, {error.where}", do=error.do) from None
 
 
-def final_estimator(estimator: Any) -> Any:
+def final_estimator(estimator: BaseEstimator) -> BaseEstimator:
     """The estimator at the end of pipelines and searches."""
     while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
         estimator = estimator.steps[-1][1] if best is None else best
     return estimator
 
 
-def refuse_normalized(estimator: Any, where: str) -> None:
+def refuse_normalized(estimator: BaseEstimator, where: str) -> None:
     """Raises ModelError for a member whose probabilities are not those of its forest."""
     if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
         raise ModelError(
@@ -99,7 +103,7 @@ def as_outer(forest: Forest, model: object) -> Forest:
     return replace(forest, provenance=replace(provenance_of(model), notes=forest.provenance.notes))
 
 
-def read_voting(model: Any, where: str) -> Forest:
+def read_voting(model: BaseEstimator, where: str) -> Forest:
     """VotingClassifier (hard: weighted votes; soft: weighted mean of probabilities) and VotingRegressor."""
     members = _members(model.estimators_, where)
     weights = model._weights_not_none
@@ -118,7 +122,7 @@ def read_voting(model: Any, where: str) -> Forest:
     return as_outer(forest, model)
 
 
-def read_multi_output(model: Any, where: str) -> Forest:
+def read_multi_output(model: BaseEstimator, where: str) -> Forest:
     """MultiOutputClassifier and MultiOutputRegressor: one model for each prediction target."""
     members = _members(model.estimators_, where)
     merged = side_by_side(members, where)
@@ -129,7 +133,7 @@ def read_multi_output(model: Any, where: str) -> Forest:
     return as_outer(merged.forest(first, Combine("each"), where), model)
 
 
-def read_one_vs_rest(model: Any, where: str) -> Forest:
+def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
     """OneVsRestClassifier of several classes, of two, or of several labels at once."""
     forests = _members(model.estimators_, where)
     _refuse_order(forests, where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from forestc.frontends.lightgbm.reader import ZERO
 from forestc.frontends.shared.fold import StepColumn, constant, fold, identity
 from forestc.frontends.sklearn.meta import chosen_note
 from forestc.frontends.sklearn.trees import width_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 # Class of a monotone step -> its fitted attributes that hold values per column, and the axis of the columns.
 MONOTONE: dict[str, dict[str, int]] = {
@@ -35,11 +38,11 @@ MONOTONE: dict[str, dict[str, int]] = {
 CONTAINERS = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
 
 
-def read_pipeline(model: Any, where: str) -> Forest:
+def read_pipeline(model: BaseEstimator, where: str) -> Forest:
     """A Pipeline whose last step is a known model and whose other steps can be folded."""
     from forestc.frontends import load_object
 
-    steps: list[Any] = []
+    steps: list[tuple[str, BaseEstimator]] = []
     last, notes = model, []
     while True:
         if type(last).__name__ == "Pipeline":
@@ -61,7 +64,7 @@ def read_pipeline(model: Any, where: str) -> Forest:
     return fold(forest, columns, width, None if names is None else list(map(str, names)), where)
 
 
-def _received(last: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """The columns as the model reads them. In a sparse matrix XGBoost reads a zero that is not stored as a missing
     value, and LightGBM does not read small values as zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
@@ -153,7 +156,7 @@ def _refusing_missing(column: StepColumn) -> StepColumn:
     return column if no_nan else replace(column, missing=None)
 
 
-def _monotone(step: Any, kind: str, j: int, column: StepColumn, where: str) -> StepColumn:
+def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where: str) -> StepColumn:
     """Column j after a monotone step: a copy of the step restricted to that column."""
     if kind == "KBinsDiscretizer" and step.encode != "ordinal":
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
@@ -168,7 +171,7 @@ def _monotone(step: Any, kind: str, j: int, column: StepColumn, where: str) -> S
     return _transformed(single, column, positive)
 
 
-def _transformed(single: Any, column: StepColumn, positive: bool = False) -> StepColumn:
+def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = False) -> StepColumn:
     """The column after a fitted step for one column, called with the type and layout that it gets in the pipeline. The
     step refuses rows with infinities (floats near the ends of the range may overflow in a conversion) and, if positive,
     with numbers up to 0: their images need only be monotone."""
@@ -194,7 +197,7 @@ def _transformed(single: Any, column: StepColumn, positive: bool = False) -> Ste
     return replace(column.then(function), dtype=transform(np.ones(1)).dtype)
 
 
-def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
+def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstimator:
     """A copy of the fitted step for column j only."""
     single = copy.copy(step)
     single.__dict__ = dict(step.__dict__)
@@ -210,7 +213,7 @@ def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
     return single
 
 
-def _imputed(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """SimpleImputer, with or without indicator columns."""
     filled = []
     statistics = np.asarray(step.statistics_)
@@ -257,7 +260,7 @@ def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.zeros(len(x))
 
 
-def _encoded(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """OrdinalEncoder."""
     dtype = _number_type(step, where)
 
@@ -273,7 +276,7 @@ def _encoded(step: Any, columns: list[StepColumn], where: str) -> list[StepColum
     return [replace(column, dtype=dtype, sparse=False) for column in result]
 
 
-def _number_type(step: Any, where: str) -> np.dtype[Any]:
+def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
     """The type of an encoder's output columns. Raises ModelError for one that float64 does not hold, and for an encoder
     that groups categories."""
     kind = type(step).__name__
@@ -286,7 +289,7 @@ def _number_type(step: Any, where: str) -> np.dtype[Any]:
     return dtype
 
 
-def _one_hot(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """OneHotEncoder: an indicator column for each category that is not dropped."""
     dtype = _number_type(step, where)
     result = []
@@ -332,7 +335,7 @@ def _by_category(
     return column.then(lambda x: np.full(len(x), unknown), of_missing, points)
 
 
-def _by_columns(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """ColumnTransformer: each transformer's columns, one transformer after another."""
     parts = []
     for name, transformer, _ in step.transformers_:
@@ -343,13 +346,13 @@ def _by_columns(step: Any, columns: list[StepColumn], where: str) -> list[StepCo
     return _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
 
 
-def _united(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _united(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """FeatureUnion: each transformer takes all columns."""
     parts = [(name, transformer, columns) for name, transformer in step.transformer_list]
     return _joined(step, _side_by_side(step, parts, where))
 
 
-def _side_by_side(step: Any, parts: list[tuple[str, Any, list[StepColumn]]], where: str) -> list[StepColumn]:
+def _side_by_side(step: BaseEstimator, parts: list[tuple[str, Any, list[StepColumn]]], where: str) -> list[StepColumn]:
     """The outputs of a step's transformers, each with its name and its columns, one after another."""
     if step.transformer_weights:
         raise ModelError(f"{type(step).__name__} with weights", where=where, do="scale the columns instead")
@@ -360,21 +363,21 @@ def _side_by_side(step: Any, parts: list[tuple[str, Any, list[StepColumn]]], whe
     return result
 
 
-def _nested(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _nested(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """A Pipeline of steps only."""
     for name, inner in step.steps:
         columns = _stepped(inner, columns, f"{where}, step {name!r}")
     return columns
 
 
-def _unchanged(step: Any, columns: list[StepColumn], where: str) -> list[StepColumn]:
+def _unchanged(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
     """FunctionTransformer without a function."""
     if step.func is not None:
         raise ModelError("FunctionTransformer with a function", where=where, do="transform the rows before")
     return columns
 
 
-STEPS: dict[str, Callable[[Any, list[StepColumn], str], list[StepColumn]]] = {
+STEPS: dict[str, Callable[[BaseEstimator, list[StepColumn], str], list[StepColumn]]] = {
     "SimpleImputer": _imputed,
     "OrdinalEncoder": _encoded,
     "OneHotEncoder": _one_hot,

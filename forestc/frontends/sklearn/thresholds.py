@@ -7,7 +7,7 @@ one score. Bisection with that function yields this score, and the forest decide
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,14 @@ from forestc.frontends.shared.merge import side_by_side
 from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalized
 from forestc.frontends.sklearn.trees import FARTHEST
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.calibration import _CalibratedClassifier
+
 Values: TypeAlias = NDArray[np.float64]
 
 
-def read_threshold(model: Any, where: str) -> Forest:
+def read_threshold(model: BaseEstimator, where: str) -> Forest:
     """TunedThresholdClassifierCV and FixedThresholdClassifier."""
     estimator = getattr(model, "estimator_", model.estimator)  # a FixedThresholdClassifier may be given a fitted one
     methods = model._get_response_method()
@@ -47,7 +51,7 @@ def read_threshold(model: Any, where: str) -> Forest:
     return as_outer(_decided_by(forest, above, where), model)
 
 
-def read_calibrated(model: Any, where: str) -> Forest:
+def read_calibrated(model: BaseEstimator, where: str) -> Forest:
     """CalibratedClassifierCV. Of two classes one calibrated model (ensemble=False, or a frozen estimator) decides from
     some score on; of several models (ensemble=True), or more classes, the calibrated probabilities are averaged."""
     if len(model.classes_) <= 2 and model.method == "temperature":
@@ -71,7 +75,7 @@ def read_calibrated(model: Any, where: str) -> Forest:
     return as_outer(_decided_by(ordered, above, where), model)
 
 
-def _mean_of_calibrated(model: Any, where: str) -> Forest:
+def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
     """The forest that averages the probabilities of the calibrated models and decides for the class of the largest."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
@@ -86,7 +90,7 @@ def _mean_of_calibrated(model: Any, where: str) -> Forest:
     return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
 
 
-def _calibrated_score(calibrated: Any, where: str) -> Forest:
+def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
     """The forest of a calibrated model of two classes, with the probability of class 1 as its value."""
     (calibrator,) = calibrated.calibrators
     method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
@@ -98,7 +102,7 @@ def _calibrated_score(calibrated: Any, where: str) -> Forest:
     return changed(_negated(forest) if falls else forest, link=link)
 
 
-def _calibrated_scores(calibrated: Any, classes: NDArray[Any], where: str) -> Forest:
+def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any], where: str) -> Forest:
     """The forest of a calibrated model of more classes: each has its own calibrator, and their values are divided by
     their sum; or a softmax of all scores has a slope."""
     forest = _scores_of_classes(calibrated.estimator, classes, where)
@@ -136,7 +140,7 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
     return forest
 
 
-def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
+def _calibration(method: str, calibrator: BaseEstimator) -> tuple[Link, bool]:
     """The link from a score to its calibrated probability, and whether it applies to the negative score."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
@@ -181,7 +185,7 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
     return forest, lambda scores: probabilities(scores)[:, column]
 
 
-def _probabilities(estimator: Any, where: str) -> Callable[[Values], Values]:
+def _probabilities(estimator: BaseEstimator, where: str) -> Callable[[Values], Values]:
     """The library's function from the scores (n,) of two classes to probabilities (n, 2)."""
     estimator = final_estimator(estimator)
     kind = type(estimator).__name__

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from forestc.forest.tree import Draw
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.shared.assemble import ScoreMeaning, assembled
 from forestc.frontends.shared.exact import labels_of, least_score, next_above
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.tree._tree import Tree as FittedTree
 
 FARTHEST = 1e300  # a threshold in place of infinity, which no score reaches
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
@@ -50,7 +54,7 @@ def finished(
     return assembled(trees, width_of(model), feature, provenance_of(model), where, **meaning)
 
 
-def width_of(model: Any) -> int:
+def width_of(model: BaseEstimator) -> int:
     """The number of columns that a fitted model or step takes. Raises ModelError for a number out of range."""
     width = int(model.n_features_in_)
     if not 0 <= width <= MAX_COLUMNS:
@@ -71,7 +75,7 @@ def provenance_of(model: object) -> Provenance:
 
 
 def read_tree(
-    tree: Any,
+    tree: FittedTree,
     where: str,
     outputs: Sequence[int],
     values: NDArray[np.float64] | None = None,
@@ -111,7 +115,7 @@ def read_tree(
     )
 
 
-def read_forest(model: Any, where: str) -> Forest:
+def read_forest(model: BaseEstimator, where: str) -> Forest:
     """Single trees, random forests and extra trees, with one or several targets."""
     estimators = [model] if type(model).__name__ in TREES else list(model.estimators_)
     aggregate = Aggregate(divisor=float(len(estimators)))
@@ -137,7 +141,7 @@ def read_forest(model: Any, where: str) -> Forest:
     return finished(model, where, trees, n_outputs=ends[-1], parts=parts)
 
 
-def _draw(model: Any, estimator: Any) -> Draw | None:
+def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
     """The bootstrap sample of a forest's tree, if its seed determines it: None without bootstrap, for samples drawn by
     weight, and for models of releases that did not store the number of rows."""
     if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
@@ -147,7 +151,7 @@ def _draw(model: Any, estimator: Any) -> Draw | None:
     return Draw(*numbers) if len(numbers) == len(stored) else None
 
 
-def _flat(tree: Any, widths: list[int], where: str) -> NDArray[np.float64]:
+def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
     """A tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: classes per
     target."""
     value = np.asarray(tree.value, dtype=np.float64)
@@ -157,7 +161,7 @@ def _flat(tree: Any, widths: list[int], where: str) -> NDArray[np.float64]:
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
-def _values(tree: Any, where: str) -> NDArray[np.float64]:
+def _values(tree: FittedTree, where: str) -> NDArray[np.float64]:
     """The values of a tree with one target: (nodes, classes), or (nodes, 1) for a regression."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1] != 1:
@@ -165,7 +169,7 @@ def _values(tree: Any, where: str) -> NDArray[np.float64]:
     return value[:, 0, :]
 
 
-def read_boosting(model: Any, where: str) -> Forest:
+def read_boosting(model: BaseEstimator, where: str) -> Forest:
     """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant, a tree or, for a
     regression, a sum of trees."""
     stages = model.estimators_
@@ -188,9 +192,9 @@ def read_boosting(model: Any, where: str) -> Forest:
     )
 
 
-def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
+def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
     """The initial estimator of boosting: trees and a bias (outputs,)."""
-    init: Any = getattr(model, "init_", None)
+    init: BaseEstimator = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
         raise ModelError("the initial estimator predicts at random (strategy='stratified')", where=where)
@@ -238,7 +242,7 @@ def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tu
     return trees, forest.bias / (aggregate.divisor if aggregate.bias_first else 1.0)
 
 
-def read_adaboost(model: Any, where: str) -> Forest:
+def read_adaboost(model: BaseEstimator, where: str) -> Forest:
     """AdaBoostClassifier (SAMME, a weighted vote of the trees) and AdaBoostRegressor (R2, a weighted median)."""
     estimators = list(model.estimators_)
     weights = np.asarray(model.estimator_weights_, dtype=np.float64)[: len(estimators)]
@@ -283,7 +287,7 @@ def read_adaboost(model: Any, where: str) -> Forest:
     )
 
 
-def read_bagging(model: Any, where: str) -> Forest:
+def read_bagging(model: BaseEstimator, where: str) -> Forest:
     """BaggingClassifier and BaggingRegressor of single trees, each perhaps on a subset of the columns."""
     estimators = list(model.estimators_)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
@@ -311,7 +315,7 @@ def read_bagging(model: Any, where: str) -> Forest:
     )
 
 
-def read_isolation(model: Any, where: str) -> Forest:
+def read_isolation(model: BaseEstimator, where: str) -> Forest:
     """IsolationForest: scores are path lengths over their expectation, values the decision function, classes
     -1 (outlier) and 1."""
     from sklearn.ensemble._iforest import _average_path_length

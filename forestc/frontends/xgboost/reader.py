@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from forestc.frontends.shared.exact import expm1f, labels_of, logf
 from forestc.frontends.shared.iterations import BEST, Iterations, taken
 from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tree
+
+if TYPE_CHECKING:
+    from xgboost import Booster, XGBModel
 
 # Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
 # a prediction, into a margin.
@@ -57,7 +60,7 @@ MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
-def read_live(model: Any, iterations: Iterations = None) -> Forest:
+def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
 
     Without `iterations`, the Forest of an estimator has the trees up to its best iteration, if it has one, and that of
@@ -93,7 +96,7 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
     return changed(forest, classes=labels, decision=Decision("threshold", least))
 
 
-def read_saved(document: Any, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
+def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
     """A Forest from a parsed document. estimator: whether it predicts as an estimator does. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
@@ -102,12 +105,12 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
         raise learner.fail(f"objective {objective[:60]!r} is not known", "known: " + ", ".join(sorted(LINKS)))
     params = learner.get("learner_model_param")
     columns, outputs = params.get("num_feature").integer(1, MAX_COLUMNS), _outputs(params, objective)
-    version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
+    version = tuple(root.get("version", []).array(np.int64).tolist())
     link = "rising" if objective == "reg:expectileerror" and outputs > 1 else LINKS[objective]
     bias = _base_margin(params.get("base_score"), link, outputs, version)
     if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
         link = "sorted"
-    attributes = learner.get("attributes").value if learner.has("attributes") else {}
+    attributes = learner.get("attributes", {}).value
     saved_by_estimator = isinstance(attributes, Mapping) and "scikit_learn" in attributes
     estimator |= saved_by_estimator
     model, weights, past_base = _booster(learner.get("gradient_booster"))
@@ -155,13 +158,13 @@ def read_saved(document: Any, where: str, iterations: Iterations = None, estimat
 def _outputs(params: Document, objective: str) -> int:
     """The number of margins: classes or prediction targets."""
     classes = params.get("num_class").integer(0, MAX_OUTPUTS)
-    targets = params.get("num_target").integer(0, MAX_OUTPUTS) if params.has("num_target") else 1
+    targets = params.get("num_target", 1).integer(0, MAX_OUTPUTS)
     if objective.startswith("multi:") != (classes >= 2) or min(classes, targets) > 1:
         raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
     return max(1, classes, targets)
 
 
-def _best_iteration(attributes: Any, learner: Document, needed: bool) -> int | None:
+def _best_iteration(attributes: object, learner: Document, needed: bool) -> int | None:
     """The number of the best iteration, counted from 1, None if the file does not say; users may write attributes, so
     an invalid one is refused only where it is needed."""
     if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
@@ -186,7 +189,7 @@ def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tupl
     return docs, [tuple(range(outputs)) if vector else (group,) for group in groups.tolist()]
 
 
-def _is_classifier(metadata: Any) -> bool:
+def _is_classifier(metadata: str) -> bool:
     """Whether a saved estimator's metadata, a JSON text, is that of a classifier."""
     try:
         return bool(json.loads(metadata)["_estimator_type"] == "classifier")
@@ -197,10 +200,10 @@ def _is_classifier(metadata: Any) -> bool:
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
     """The document of the trees, dart's tree weights, and whether estimators add and subtract the base score at such
     trees: they did while dart was a separate booster; in 3.4 it is gbtree with weights."""
-    kind = booster.get("name").text() if booster.has("name") else "gbtree"
+    kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
-        weights = model.get("weight_drop").array(np.float32) if model.has("weight_drop") else np.zeros(0, np.float32)
+        weights = model.get("weight_drop", []).array(np.float32)
         return model, weights if len(weights) else None, False
     if kind == "dart":
         return booster.get("gbtree").get("model"), booster.get("weight_drop").array(np.float32), True
@@ -249,9 +252,7 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
 
 def _feature_names(learner: Document, columns: int) -> list[str]:
     """The columns' names; empty if the model has none."""
-    if not learner.has("feature_names"):
-        return []
-    names = [item.text() for item in learner.get("feature_names").items()]
+    names = [item.text() for item in learner.get("feature_names", []).items()]
     if names and len(names) != columns:
         raise learner.fail(f"has {len(names)} feature names for {columns} features")
     return names
@@ -269,7 +270,7 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
     encoded = model.get("cats").get("enc").items()
     for column in range(min(columns, len(encoded))):
         category = encoded[column]
-        values = category.get("values").array(np.int64) if category.has("values") else np.zeros(0, dtype=np.int64)
+        values = category.get("values", []).array(np.int64)
         if not len(values):
             continue
         if not category.has("offsets"):

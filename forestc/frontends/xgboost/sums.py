@@ -31,7 +31,7 @@ class TreeSums:
     feature_types: tuple[str, ...] | None = None
 
 
-def read_sums(document: Any, where: str) -> TreeSums:
+def read_sums(document: object, where: str) -> TreeSums:
     """Sums from a parsed document. Raises ModelError."""
     learner = Document(document, "", where).get("learner")
     objective, params, booster = (learner.get(key) for key in ("objective", "learner_model_param", "gradient_booster"))
@@ -58,5 +58,5 @@ def read_sums(document: Any, where: str) -> TreeSums:
         trees.append(arrays)
     if settings["num_parallel_tree"] > len(model.get("trees").items()):
         raise model.fail(f"has fewer trees than num_parallel_tree={settings['num_parallel_tree']}", "save it again")
-    kinds = learner.get("feature_types").items() if learner.has("feature_types") else []
+    kinds = learner.get("feature_types", []).items()
     return TreeSums(settings, tuple(trees), tuple(kind.text() for kind in kinds) or None)

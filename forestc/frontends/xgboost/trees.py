@@ -124,7 +124,7 @@ def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size
 def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> RightCodes:
     """The category codes that go right, of the nodes that split on categories. categories: updated with the number of
     codes of each categorical column. Raises ModelError."""
-    if not doc.has("split_type") or not (kinds := doc.get("split_type").array(np.int64)).any():
+    if not (kinds := doc.get("split_type", []).array(np.int64)).any():
         return {}
     columns_of = doc.get("split_indices").array(np.int32)
     codes = doc.get("categories").array(np.int64)
