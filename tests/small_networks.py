@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forestc.algorithms.networks.family_scores import family_score, make_scorer
-from forestc.algorithms.networks.runs import Found
+from forestc.algorithms.networks.runs import ScoredNetwork
 
 
 def rows_of(seed, n=5, states=2, rows=80):
@@ -79,7 +79,7 @@ def small_problem(seed, states, most):
     table = rows_of(seed, 5 if seed == 1 else 4, states)
     n = table.shape[1]
     scorer, families = scored(table, states, most)
-    empty = Found(sum(family[()] for family in families), ((),) * n, tuple(range(n)))
+    empty = ScoredNetwork(sum(family[()] for family in families), ((),) * n, tuple(range(n)))
     return table, scorer, every_network(families), empty
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled, share_out
 
 
@@ -20,22 +21,22 @@ class WalkedTrees(NamedTuple):
     word means missing, and which; NaN always does.
     """
 
-    roots: NDArray[np.int64]
-    feature: NDArray[np.int64]
+    roots: Ints
+    feature: Ints
     threshold: NDArray[Any]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    children: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
-    set_start: NDArray[np.int64]
-    set_end: NDArray[np.int64]
-    odd: NDArray[np.bool_]
+    left: Ints
+    right: Ints
+    children: Int32s
+    missing_left: Bits
+    set_start: Ints
+    set_end: Ints
+    odd: Bits
     members: NDArray[Any]
-    takes_missing: NDArray[np.bool_]
-    missing_word: NDArray[np.int64]
+    takes_missing: Bits
+    missing_word: Ints
 
 
-def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> NDArray[np.int64]:
+def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> Ints:
     """(rows, trees): the leaf that each row reaches, counted from the tree's root.
 
     words: (rows, features), int64 of a quantized forest, else float64.
@@ -49,7 +50,7 @@ def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> NDArray[np.int64]
 
 
 @compiled(inline="always")
-def _child(trees: Any, words: Any, row: int, node: int) -> Any:
+def _child(trees: WalkedTrees, words: Floats | Ints, row: int, node: int) -> Any:
     """The node after a node, without a branch that the processor must guess; a leaf comes after itself."""
     feature = trees.feature[node]
     word = words[row, feature]
@@ -67,7 +68,7 @@ def _child(trees: Any, words: Any, row: int, node: int) -> Any:
 
 
 @compiled()
-def _walk(trees: Any, words: Any, leaves: Any, first: int, last: int) -> None:
+def _walk(trees: WalkedTrees, words: Floats | Ints, leaves: Ints, first: int, last: int) -> None:
     for row in range(first, last, 4):  # four rows at once, as each waits for memory
         row1, row2, row3 = min(row + 1, last - 1), min(row + 2, last - 1), min(row + 3, last - 1)
         for tree in range(len(trees.roots)):

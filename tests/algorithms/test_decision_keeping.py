@@ -9,7 +9,7 @@ from split_problems import outcomes_of, problem, shape_of, state_of
 from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
 from forestc.algorithms.splits.kept_decisions import (
     Decided,
-    Leaves,
+    MovableLeaves,
     collapse,
     mend_leaves,
     slack_against,
@@ -66,7 +66,7 @@ def test_leaves_move_until_rows_are_decided_as_wanted(classes, wide):
         # leaves are disturbed: the values that decide as wanted exist
         value = np.clip(trees.value + random.integers(-1, 2, len(trees.value)), 0, 3)
         scores = integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
-        leaves = Leaves(trees.leaf, value, trees.start, trees.outputs, bias, 3)
+        leaves = MovableLeaves(trees.leaf, value, trees.start, trees.outputs, bias, 3)
         decided = Decided(label, scores, False)
         before = int((slacks(decided) < 0).sum())
         after = mend_leaves(leaves, sorted_by_leaf(trees), decided, visits_for(60, 4), 0)
@@ -86,7 +86,7 @@ def test_a_subtree_goes_exactly_where_a_value_keeps_all_rows(classes, wide):
         if not len(splits.tree):
             continue
         shape, state = shape_of(trees, splits), state_of(trees, splits, value=trees.value.copy())
-        leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, 3)
+        leaves = MovableLeaves(state.leaf, state.value, shape.start, shape.outputs, bias, 3)
         decided = Decided(label, scores, False)
         split = int(random.integers(len(splits.tree)))
         tree, width = int(splits.tree[split]), int(np.diff(shape.outputs[splits.tree[split]])[0])

@@ -15,7 +15,7 @@ from split_problems import outcomes_of, problem, shape_of, state_of
 import forestc
 from forestc.algorithms import compiled as own
 from forestc.algorithms.compiled import FUNCTIONS, compiled
-from forestc.algorithms.splits.kept_decisions import Decided, Leaves, collapse, mend_leaves, slacks
+from forestc.algorithms.splits.kept_decisions import Decided, MovableLeaves, collapse, mend_leaves, slacks
 from forestc.algorithms.splits.leaf_fitting import integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.costs.bit_network import BitNetwork
@@ -48,7 +48,7 @@ def decisions():
         scores = integer_scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
         label = (scores[:, 0] >= 0).astype(np.int64) if classes == 1 else scores.argmax(axis=1)
         shape, state = shape_of(trees, splits), state_of(trees, splits)
-        leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, 3)
+        leaves = MovableLeaves(state.leaf, state.value, shape.start, shape.outputs, bias, 3)
         rows, decided = sorted_by_leaf(trees), Decided(label.copy(), scores, bool(seed % 2))
         collapse(shape, state, leaves, rows, decided, np.arange(len(splits.tree))[::-1].copy())
         decided.label[::4] = random.integers(0, max(2, classes), len(label[::4]))

@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from papers.bounded_treewidth.k_trees import decode_into
 
+from forestc.algorithms.arrays import Floats, Ints, Words
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.networks.family_scores import Floats, Ints, Scorer, Words, family_score
+from forestc.algorithms.networks.family_scores import Scorer, family_score
 from forestc.algorithms.networks.random_words import draw, seeded
-from forestc.algorithms.networks.runs import Found, Runs, found_in
+from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 
 SAMPLES_A_RUN = 64  # k-trees of a run where their number is given
 LARGEST_EXACT = 6  # treewidth up to which the dynamic programming fits in time and memory
@@ -384,8 +385,8 @@ def sample(
     end: float,
     samples: int | None = None,
     seed: int = 0,
-    better: Callable[[Found], None] | None = None,
-) -> Found:
+    better: Callable[[ScoredNetwork], None] | None = None,
+) -> ScoredNetwork:
     """The best network that Algorithm 1 finds in the time, or in a number of k-trees whatever the time.
 
     version: 1, for treewidth up to LARGEST_EXACT, or 2. k from 1 to n - 1. end: by time.monotonic().

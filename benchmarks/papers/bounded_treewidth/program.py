@@ -13,7 +13,7 @@ import numpy as np
 
 from forestc.algorithms.highs import make_highs
 from forestc.algorithms.networks.family_scores import Scorer, useful_parent_sets
-from forestc.algorithms.networks.runs import Found, Proof
+from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 
 MOST_COLUMNS = 40  # n * n * n rows
 
@@ -36,7 +36,7 @@ class _Rows:
         self.lower.append(least)
 
 
-def solve(scorer: Scorer, k: int, most: int, start: Found, *, end: float, seed: int = 0) -> Proof:
+def solve(scorer: Scorer, k: int, most: int, start: ScoredNetwork, *, end: float, seed: int = 0) -> NetworkProof:
     """The best network of treewidth at most k, or the best and a bound when the time is over.
 
     start: a network of this treewidth, which the solver is given. end: by time.monotonic().
@@ -102,12 +102,12 @@ def solve(scorer: Scorer, k: int, most: int, start: Found, *, end: float, seed: 
         score = sum(sets[i][at][1] for i, at in enumerate(picked))
         if score > start.score:
             order = np.argsort(values[z:v], kind="stable")
-            best = Found(score, tuple(sets[i][at][0] for i, at in enumerate(picked)), tuple(order.tolist()))
-    return Proof(best, max(bound, best.score), int(info.mip_node_count))
+            best = ScoredNetwork(score, tuple(sets[i][at][0] for i, at in enumerate(picked)), tuple(order.tolist()))
+    return NetworkProof(best, max(bound, best.score), int(info.mip_node_count))
 
 
 def _values(
-    start: Found, sets: list[list[tuple[tuple[int, ...], float]]], first: list[int], variables: int
+    start: ScoredNetwork, sets: list[list[tuple[tuple[int, ...], float]]], first: list[int], variables: int
 ) -> list[float]:
     """The variables of the program for a network; where its parent sets were left out, subsets that score better."""
     n = len(sets)

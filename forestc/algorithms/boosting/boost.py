@@ -23,12 +23,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.boosting.cuts import Cuts
 from forestc.algorithms.boosting.kernels import Slopes
 from forestc.algorithms.boosting.trees import Candidate, GrownTree, Growth, Offer, grow, leaf_values
 
 Loss = Literal["logistic", "softmax", "squared"]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _Ledger:
 
 
 @dataclass
-class _State:
+class _Boosting:
     """Trees so far. places: the leaf of each row in each tree."""
 
     cuts: Cuts
@@ -109,7 +109,7 @@ class _State:
     growth: Growth
     ledger: _Ledger
     scores: Floats
-    columns: NDArray[np.int64]
+    columns: Ints
     rng: np.random.Generator
     trees: list[GrownTree] = field(default_factory=list)
     places: list[NDArray[np.uint16]] = field(default_factory=list)
@@ -162,7 +162,7 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
     softmax, each with a tree a round. Ends before `rounds` where no tree of a round is worth its cost.
     """
     bias = _start(y, loss, outputs, growth)
-    state = _State(
+    state = _Boosting(
         cuts, y, loss, growth,
         ledger=_Ledger(charges, growth.price * len(y)),
         scores=np.repeat(bias[:, None], len(y), axis=1),
@@ -191,7 +191,7 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
     return Boosted(tuple(state.trees), bias, tuple(losses), spent)
 
 
-def whole_bias(grown: Boosted, growth: Growth) -> NDArray[np.int64]:
+def whole_bias(grown: Boosted, growth: Growth) -> Ints:
     """The bias of each output in units, (outputs,), when leaves of few bits count from 0 instead of about 0.
 
     An odd number of trees leaves half a unit. It is cut off, which changes no decision between two classes; or added

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
 from forestc.algorithms.boosting.kernels import Coded
 from forestc.errors import OptionError
 
@@ -26,11 +26,11 @@ class Cuts:
     """thresholds: ascending, for each column. bits: what a comparator with each of them reads. codes: (columns, rows)
     the number of thresholds that are not above the value; `missing` for NaN. has_missing: (columns,)."""
 
-    thresholds: tuple[NDArray[np.float64], ...]
-    bits: tuple[NDArray[np.int64], ...]
-    codes: NDArray[np.uint8]
+    thresholds: tuple[Floats, ...]
+    bits: tuple[Ints, ...]
+    codes: Bytes
     missing: int
-    has_missing: NDArray[np.bool_]
+    has_missing: Bits
 
     @cached_property
     def coded(self) -> Coded:
@@ -39,7 +39,7 @@ class Cuts:
         return Coded(self.codes, counts, self.has_missing, self.missing)
 
 
-def quantile_cuts(column: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def quantile_cuts(column: Floats, count: int) -> Floats:
     """At most `count` thresholds between the quantiles of a column without NaN, each the roundest number between its
     two neighboring quantiles."""
     values, rows = np.unique(column, return_counts=True)
@@ -51,7 +51,7 @@ def quantile_cuts(column: NDArray[np.float64], count: int) -> NDArray[np.float64
     return np.unique([roundest(low, high) for low, high in pairwise(values)])
 
 
-def grid_step(column: NDArray[np.float64], bits: int) -> float | None:
+def grid_step(column: Floats, bits: int) -> float | None:
     """The power of two that parts the middle 98 % of a column without NaN into at most 2**bits steps; None for a
     column of one value."""
     low, high = np.quantile(column, [0.01, 0.99])
@@ -60,7 +60,7 @@ def grid_step(column: NDArray[np.float64], bits: int) -> float | None:
     return math.ldexp(1.0, math.ceil(math.log2((high - low) / (1 << bits)))) if high > low else None
 
 
-def grid_cuts(column: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
+def grid_cuts(column: Floats, bits: int) -> Floats:
     """The multiples of `grid_step` within the middle 98 % of a column without NaN, where rows lie between them."""
     step = grid_step(column, bits)
     if step is None:
@@ -82,7 +82,7 @@ def roundest(low: float, high: float) -> float:
     return high
 
 
-def comparator_bits(thresholds: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.int64]:
+def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
     """Bits of a fixed-point word of the column, from its highest bit down to the lowest that each threshold needs."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
@@ -94,7 +94,7 @@ def comparator_bits(thresholds: NDArray[np.float64], column: NDArray[np.float64]
     return np.where(thresholds == 0, signed, np.maximum(top - lowest, 1) + signed).astype(np.int64)
 
 
-def cuts_of(X: NDArray[np.float64], find: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Cuts:
+def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
     """The cuts of each column of X (rows, columns), NaN where missing. find: thresholds of a column without NaN.
 
     Raises OptionError for more than `MOST_CUTS` thresholds of a column.
@@ -103,7 +103,7 @@ def cuts_of(X: NDArray[np.float64], find: Callable[[NDArray[np.float64]], NDArra
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 
 
-def cuts_at(X: NDArray[np.float64], thresholds: Sequence[NDArray[np.float64]]) -> Cuts:
+def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
     """Cuts at these thresholds of each column of X (rows, columns), NaN where missing. Raises as `cuts_of` does."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
 from forestc.algorithms.compiled import compiled
 
 
@@ -19,17 +19,17 @@ class Coded(NamedTuple):
     """codes: (columns, rows) the number of cuts that are not above the value; `missing` for NaN. counts: (columns,) of
     cuts. has_missing: (columns,)."""
 
-    codes: NDArray[np.uint8]
-    counts: NDArray[np.int64]
-    has_missing: NDArray[np.bool_]
+    codes: Bytes
+    counts: Ints
+    has_missing: Bits
     missing: int
 
 
 class Slopes(NamedTuple):
     """Derivatives of the loss by one output's scores, (rows,) each."""
 
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    gradient: Floats
+    curvature: Floats
 
 
 class Scoring(NamedTuple):

@@ -6,15 +6,14 @@ import heapq
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.boosting.cuts import Cuts
 from forestc.algorithms.boosting.kernels import Scoring, Slopes, answer, best_level, best_split, lowered, sums_by_code
 from forestc.algorithms.compiled import share_out
 
 LEAF = -1  # in place of a child
 FEW = 2_000_000  # sums for which threads are not worth starting
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class GrownTree:
     """Node 0 is the root. column, cut: of inner nodes; left: -1 at a leaf. value: of leaves. cover: rows."""
 
     output: int
-    column: NDArray[np.int32]
-    cut: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
+    column: Int32s
+    cut: Int32s
+    left: Int32s
+    right: Int32s
+    missing_left: Bits
     value: Floats
     cover: Floats
 
@@ -70,7 +69,7 @@ class Offer:
     each condition, free once the tree has it. splits: on top of that, of each level of a symmetric tree, from the root;
     of a split anywhere in others, all the same."""
 
-    columns: NDArray[np.int64]
+    columns: Ints
     prices: Floats
     splits: tuple[float, ...]
 
@@ -80,12 +79,12 @@ class Candidate:
     """A grown tree, the leaf of each row, and its gain less its cost."""
 
     tree: GrownTree
-    places: NDArray[np.int64]
+    places: Ints
     net: float
 
 
 @dataclass
-class _Nodes:
+class _GrowingTree:
     """A tree that grows."""
 
     column: list[int] = field(default_factory=list)
@@ -120,7 +119,7 @@ class _Nodes:
         )
 
 
-def leaf_values(tree: GrownTree, places: NDArray[np.int64], slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
+def leaf_values(tree: GrownTree, places: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
     """The best value of each leaf, (nodes,) with 0 at inner nodes, and how far they lower the loss below that of a
     single leaf. places: the leaf of each row."""
     g = np.bincount(places, weights=slopes.gradient, minlength=len(tree.left))
@@ -142,10 +141,10 @@ def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) 
     return Candidate(nodes.finished(output), places, net)
 
 
-def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
+def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice) -> Bits:
     column, cut, missing_left = condition
     line = cuts.codes[column][rows]
-    left: NDArray[np.bool_] = line <= cut
+    left: Bits = line <= cut
     return left | (line == cuts.missing) if missing_left else left
 
 
@@ -153,15 +152,13 @@ def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: NDArray[np.in
 class _Open:
     """A leaf that may still be split. best: (gain less price, place, cut, missing left)."""
 
-    rows: NDArray[np.int64]
+    rows: Ints
     sums: Floats
     depth: int
     best: tuple[float, int, int, bool]
 
 
-def _best_first(
-    cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
-) -> tuple[_Nodes, NDArray[np.int64], float] | None:
+def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
     """What a split costs falls when another leaf takes its threshold, so that the open leaves are searched again."""
     split = offer.splits[0]
     prices = offer.prices + split
@@ -174,7 +171,7 @@ def _best_first(
 
     rows = np.arange(len(slopes.gradient))
     places = np.zeros(len(rows), dtype=np.int64)
-    nodes = _Nodes()
+    nodes = _GrowingTree()
     sums = _summed(cuts, offer.columns, rows, slopes)
     opened = {nodes.leaf(len(rows)): _Open(rows, sums, 0, search(sums))}
     heap = [(-leaf.best[0], node) for node, leaf in opened.items()]
@@ -207,7 +204,7 @@ def _best_first(
     return None if leaves == 1 else (nodes, places, net)
 
 
-def _summed(cuts: Cuts, columns: NDArray[np.int64], rows: NDArray[np.int64], slopes: Slopes) -> Floats:
+def _summed(cuts: Cuts, columns: Ints, rows: Ints, slopes: Slopes) -> Floats:
     sums = np.empty((len(columns), cuts.missing + 1, 2))
 
     def add(first: int, past: int) -> None:
@@ -217,9 +214,7 @@ def _summed(cuts: Cuts, columns: NDArray[np.int64], rows: NDArray[np.int64], slo
     return sums
 
 
-def _symmetric(
-    cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
-) -> tuple[_Nodes, NDArray[np.int64], float] | None:
+def _symmetric(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
     leaf = np.zeros(len(slopes.gradient), dtype=np.int64)
     chosen: list[tuple[int, int, bool]] = []
     best_cuts = np.zeros((len(offer.columns), 3))
@@ -241,7 +236,7 @@ def _symmetric(
         leaf = 2 * leaf + ~_goes_left(cuts, chosen[-1], slice(None))
     if not chosen:
         return None
-    nodes = _Nodes()
+    nodes = _GrowingTree()
     level = [nodes.leaf(len(leaf))]
     for index, condition in enumerate(chosen):
         sizes = np.bincount(leaf >> (len(chosen) - 1 - index), minlength=2 << index).reshape(-1, 2).tolist()

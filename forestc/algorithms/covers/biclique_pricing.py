@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.covers.column_generation import stoppable
-from forestc.algorithms.covers.selection import Floats
 
-Bits = NDArray[np.bool_]
 ORDERS = 15  # greedy starts for H, and as many for its transpose
 NOISE = 0.2  # relative noise of the perturbed orders
 CLOSE = 0.6  # of the best weight so far: lighter bicliques are not returned
@@ -81,7 +79,7 @@ def heaviest_biclique(
 
 
 @compiled()
-def _alternated(H: Any, b: Any) -> Any:
+def _alternated(H: Floats, b: Bits) -> Any:
     n, m = H.shape
     a = np.zeros(n, dtype=np.bool_)
     s = np.zeros(m)
@@ -106,7 +104,7 @@ def _alternated(H: Any, b: Any) -> Any:
 
 
 @compiled()
-def _greedy(H: Any, orders: Any) -> Any:
+def _greedy(H: Floats, orders: Ints) -> Any:
     n, m = H.shape
     many = len(orders)
     rows, columns = np.zeros((many, n), dtype=np.bool_), np.zeros((many, m), dtype=np.bool_)
@@ -126,7 +124,7 @@ def _greedy(H: Any, orders: Any) -> Any:
 
 
 @compiled()
-def _branched(flag: Any, H: Any, least: float, most: int, limit: int) -> Any:
+def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any:
     """Depth-first over columns in order of their weight; include before exclude."""
     n, m = H.shape
     size = np.zeros(m)

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.compiled import compiled, interruptible
-from forestc.algorithms.covers.biclique_pricing import Biclique, Bits, greedy_bicliques, heaviest_biclique
+from forestc.algorithms.covers.biclique_pricing import Biclique, greedy_bicliques, heaviest_biclique
 from forestc.algorithms.covers.column_generation import (
     COLUMNS_A_ROUND,
     Generated,
@@ -32,7 +33,7 @@ from forestc.algorithms.covers.column_generation import (
     generate,
     stoppable,
 )
-from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.errors import OptionError, RowsError
 
 HEAT = 0.01  # share of the error that a worse choice may cost, at the start
@@ -75,7 +76,7 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
 
 
 @compiled()
-def _counts(A: Any, B: Any) -> Any:
+def _counts(A: Bits, B: Bits) -> Any:
     n, k, m = len(A), len(B), B.shape[1]
     count = np.zeros((n, m), dtype=np.int64)
     for i in range(n):
@@ -87,7 +88,7 @@ def _counts(A: Any, B: Any) -> Any:
 
 
 @compiled()
-def _improve(value: Any, A: Any, B: Any, count: Any) -> Any:
+def _improve(value: Floats, A: Bits, B: Bits, count: Ints) -> Any:
     """Flips bits of A and of B while that gains."""
     n, k, m = len(A), len(B), B.shape[1]
     again = True
@@ -122,7 +123,7 @@ def _improve(value: Any, A: Any, B: Any, count: Any) -> Any:
 
 
 @compiled()
-def _error(value: Any, count: Any) -> Any:
+def _error(value: Floats, count: Ints) -> Any:
     total = 0.0
     for i in range(count.shape[0]):
         for j in range(count.shape[1]):
@@ -134,7 +135,7 @@ def _error(value: Any, count: Any) -> Any:
 
 
 @compiled()
-def _regrow(value: Any, A: Any, B: Any, f: int, count: Any) -> None:
+def _regrow(value: Floats, A: Bits, B: Bits, f: int, count: Ints) -> None:
     """Another factor in the place of factor f: from the uncovered entries of a random row or column, alternately
     improved."""
     n, m = value.shape
@@ -176,7 +177,7 @@ def _regrow(value: Any, A: Any, B: Any, f: int, count: Any) -> None:
 
 
 @compiled()
-def _searched(flag: Any, value: Any, A: Any, B: Any, tries: int, seed: int) -> Any:
+def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, tries: int, seed: int) -> Any:
     np.random.seed(seed)
     k = len(B)
     count = _counts(A, B)
@@ -268,7 +269,7 @@ def factorize(
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
     k_used = min(k, *problem.X.shape)
-    state = _State(problem, k_used, seed, progress)
+    state = _BestFactors(problem, k_used, seed, progress)
     interrupted, bound, generated = False, 0.0, None
     try:
         with interruptible():
@@ -304,33 +305,33 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _WeightedMatrix:
     """X: distinct rows and columns. weight: entries that each stands for, 0 if it is missing."""
 
     X: Bits
     weight: Floats
 
     @property
-    def ones(self) -> NDArray[np.bool_]:
+    def ones(self) -> Bits:
         return self.X & (self.weight > 0)
 
 
-def _distinct(X: Floats) -> tuple[_Problem, NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
     """The problem over distinct rows and columns, and for each row and column of X its place in it."""
     coded = np.where(np.isnan(X), 2, X).astype(np.int8)
     rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
     both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
     weight = np.where(both == 2, 0.0, np.outer(row_count, column_count))
-    return _Problem(both == 1, weight), row_of.reshape(-1), column_of.reshape(-1)
+    return _WeightedMatrix(both == 1, weight), row_of.reshape(-1), column_of.reshape(-1)
 
 
 @dataclass(frozen=True)
 class _Bicliques:
     """The pricing problem of MLP(rho): duals on the ones, -rho on the zeros."""
 
-    problem: _Problem
+    problem: _WeightedMatrix
     rho: float
-    place: NDArray[np.int64]
+    place: Ints
     random: np.random.Generator
 
     def matrix(self, duals: Floats) -> Floats:
@@ -365,10 +366,10 @@ def _bits(column: Column) -> tuple[Bits, Bits]:
     return np.frombuffer(a, dtype=np.bool_), np.frombuffer(b, dtype=np.bool_)
 
 
-class _State:
+class _BestFactors:
     """The best factors so far, and the bicliques met on the way."""
 
-    def __init__(self, problem: _Problem, k: int, seed: int, progress: Progress | None) -> None:
+    def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
         self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
         n, m = problem.X.shape
         total = float(problem.weight[problem.X].sum())

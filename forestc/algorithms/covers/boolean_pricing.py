@@ -20,34 +20,31 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.covers.column_generation import stoppable
-from forestc.algorithms.covers.selection import Floats
 
-Ints = NDArray[np.int64]
-Bits = NDArray[np.bool_]
 LONG = 10**17  # steps without end
 MOST_KEPT = 64  # clauses that one search returns
 
 
-class Literals(NamedTuple):
+class SpanLiterals(NamedTuple):
     """Literals by spans of codes. codes: (rows, features) int32, offset so that no two features share a code. start:
     (features + 1,) first code of each feature. feature, low, high, inverted: (literals,) the literal holds if its
     feature's code is in low .. high - 1, or if inverted, is not."""
 
-    codes: NDArray[np.int32]
+    codes: Int32s
     start: Ints
     feature: Ints
     low: Ints
     high: Ints
     inverted: Bits
 
-    def of(self, rows: Ints, chosen: Ints) -> Literals:
+    def of(self, rows: Ints, chosen: Ints) -> SpanLiterals:
         """Some of the rows and some of the literals, which are numbered anew."""
         feature, low, high = self.feature[chosen], self.low[chosen], self.high[chosen]
-        return Literals(self.codes[rows], self.start, feature, low, high, self.inverted[chosen])
+        return SpanLiterals(self.codes[rows], self.start, feature, low, high, self.inverted[chosen])
 
     def covered(self, clause: tuple[int, ...]) -> Bits:
         """The rows that satisfy a clause."""
@@ -59,7 +56,7 @@ class Literals(NamedTuple):
         return result
 
 
-def literals_of(bits: Bits, groups: Ints | None = None) -> Literals:
+def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
     """Literals from bits: (rows, literals), each a column of what holds.
 
     groups: (literals,) the feature of each literal: thresholds of one number and their negations, the values of one
@@ -91,7 +88,7 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> Literals:
         codes.append(start[-1] + rank[code.reshape(-1)])
         start.append(start[-1] + len(order))
     joined = np.stack(codes, axis=1) if codes else np.zeros((len(bits), 0))
-    return Literals(np.ascontiguousarray(joined, np.int32), np.array(start), feature, low, high, inverted)
+    return SpanLiterals(np.ascontiguousarray(joined, np.int32), np.array(start), feature, low, high, inverted)
 
 
 def _ordered(patterns: Bits) -> Ints:
@@ -121,14 +118,14 @@ class Clauses:
     complete: bool = False
 
 
-def beam_search(literals: Literals, weight: Floats, price: float, longest: int, width: int) -> Clauses:
+def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: int, width: int) -> Clauses:
     """Grows the `width` best clauses of each length by every literal."""
     clauses, gain = _beam(literals, weight, price, longest, width, MOST_KEPT)
     return Clauses(_sorted(clauses, gain, price))
 
 
 def best_clauses(
-    literals: Literals, weight: Floats, price: float, longest: int, steps: int, deadline: float
+    literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, deadline: float
 ) -> Clauses:
     """Branch and bound for the largest gain / size over clauses of at most `longest` literals.
 
@@ -144,7 +141,7 @@ def best_clauses(
 
 
 def all_clauses(
-    literals: Literals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
+    literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
     """Every clause with gain - price * size > -slack, but for those that another one is as good as: covers the same
     positive rows or more, negative weight as much or less, and no larger. complete: these are all, at most `most`."""
@@ -163,7 +160,7 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 
 @compiled()
 def _masses(
-    literals: Literals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
+    literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
     """Positive and negative weight of the rows, and of those among them that satisfy each chosen literal: p and q."""
     codes, start, feature, low, high, inverted = literals
@@ -200,13 +197,13 @@ def _masses(
 
 
 @compiled()
-def _holds(literals: Literals, i: int, k: int) -> bool:
+def _holds(literals: SpanLiterals, i: int, k: int) -> bool:
     code = literals.codes[i, literals.feature[k]]
     return bool((literals.low[k] <= code < literals.high[k]) != literals.inverted[k])
 
 
 @compiled()
-def _implies(literals: Literals, k: int, other: int) -> Any:
+def _implies(literals: SpanLiterals, k: int, other: int) -> Any:
     """Whether literal k holds only where the other holds, so that of the two k alone says as much."""
     _, _, feature, low, high, inverted = literals
     if feature[k] != feature[other]:
@@ -219,7 +216,7 @@ def _implies(literals: Literals, k: int, other: int) -> Any:
 
 
 @compiled()
-def _same(clause: Any, other: Any, length: int) -> Any:
+def _same(clause: Ints, other: Ints, length: int) -> Any:
     """Whether two clauses of this length have the same literals."""
     if length < len(clause) and clause[length] >= 0:
         return False
@@ -233,7 +230,7 @@ def _same(clause: Any, other: Any, length: int) -> Any:
 
 
 @compiled()
-def _keep(clauses: Any, gain: Any, value: Any, count: int, clause: Any, length: int, g: float, v: float) -> Any:
+def _keep(clauses: Ints, gain: Floats, value: Floats, count: int, clause: Ints, length: int, g: float, v: float) -> Any:
     """Adds a clause to those kept, in place of the worst if there is no room."""
     worst, most = 0, len(gain)
     for e in range(count):
@@ -253,7 +250,9 @@ def _keep(clauses: Any, gain: Any, value: Any, count: int, clause: Any, length: 
 
 
 @compiled()
-def _beam(literals: Literals, weight: Floats, price: float, longest: int, width: int, most: int) -> tuple[Ints, Floats]:
+def _beam(
+    literals: SpanLiterals, weight: Floats, price: float, longest: int, width: int, most: int
+) -> tuple[Ints, Floats]:
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
@@ -332,7 +331,7 @@ def _followers(
 
 @compiled()
 def _branched(
-    flag: Ints, literals: Literals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
+    flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
     """Depth-first: at each depth the rows of the clause, and the literals that may still follow, each with a bound.
 

@@ -23,17 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.covers.boolean_pricing import (
-    Bits,
-    Ints,
-    Literals,
-    all_clauses,
-    beam_search,
-    best_clauses,
-    literals_of,
-)
+from forestc.algorithms.arrays import Bits, Floats, Ints
+from forestc.algorithms.covers.boolean_pricing import SpanLiterals, all_clauses, beam_search, best_clauses, literals_of
 from forestc.algorithms.covers.column_generation import COLUMNS_A_ROUND, Generated, Priced, Progress, generate
-from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.errors import OptionError, RowsError
 
 Form = Literal["dnf", "cnf"]
@@ -156,7 +149,7 @@ def learn_rules(
     _compile()
     deadline, complexity, form = time.monotonic() + limits.time_limit, limits.complexity, limits.form
     negated = form == "cnf"
-    problem = _Problem.of(bits != negated, y != negated, weight, complexity, limits.longest, groups, limits.seed)
+    problem = _RuleProblem.of(bits != negated, y != negated, weight, complexity, limits.longest, groups, limits.seed)
     cover = problem.cover
     if not len(cover.penalty) or complexity < 2 or not bits.shape[1]:
         loss = float(cover.penalty.sum())
@@ -176,7 +169,7 @@ def learn_rules(
 
 
 def _learnt(
-    problem: _Problem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
+    problem: _RuleProblem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
 ) -> tuple[RuleLearning, list[Column]]:
     """A rule, and all columns that are known then, those of the rule first."""
     seed, rounds = limits.seed, limits.rounds
@@ -211,7 +204,7 @@ def _learnt(
 def _compile() -> None:
     """Compiles what will run, so that the time limit doesn't count it."""
     y = np.array([True, False])
-    problem = _Problem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
+    problem = _RuleProblem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)
     generate(problem, selection, deadline=time.monotonic() + 60, seed=0)
     problem.quick(np.ones(1), 0.0)
@@ -234,13 +227,13 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _RuleProblem:
     """The pricing problem over distinct rows. literals: of the distinct rows. positive: (covered rows,) the distinct
     rows that are to be covered. negative: (distinct rows,) the weight of those that are not. identity: column numbers
     of the literals that remain, since constant and repeated ones are left out."""
 
     cover: Cover
-    literals: Literals
+    literals: SpanLiterals
     positive: Ints
     negative: Floats
     identity: Ints
@@ -251,7 +244,7 @@ class _Problem:
     @staticmethod
     def of(
         bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
-    ) -> _Problem:
+    ) -> _RuleProblem:
         # a literal that never holds or always does is of no use, nor is a copy of another
         varies = np.flatnonzero(bits.any(axis=0) & ~bits.all(axis=0)) if len(bits) else np.zeros(0, dtype=np.int64)
         if not len(varies) and bits.shape[1]:
@@ -273,9 +266,9 @@ class _Problem:
         literals = literals_of(distinct, None if groups is None else np.asarray(groups)[identity])
         # a clause never gains by more literals than it takes to leave out every negative row
         most = min(complexity - 1, longest or complexity, max(1, len(identity)))
-        return _Problem(cover, literals, positive, against, identity, max(1, most), np.random.default_rng(seed))
+        return _RuleProblem(cover, literals, positive, against, identity, max(1, most), np.random.default_rng(seed))
 
-    def within(self, complexity: int) -> _Problem:
+    def within(self, complexity: int) -> _RuleProblem:
         """The problem of rules of a smaller complexity."""
         cover = replace(self.cover, budget=float(complexity))
         return replace(self, cover=cover, longest=min(self.longest, complexity - 1))

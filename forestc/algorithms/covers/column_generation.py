@@ -40,10 +40,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import interruptible
-from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.algorithms.highs import make_highs
 from forestc.errors import InternalError
 
@@ -115,7 +115,7 @@ class Generated:
 def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
     """function(flag, *values) of compiled code that polls its flag: set after the deadline (of time.monotonic()) and on
     Ctrl-C. The code runs in a thread of its own, since Python can't interrupt it."""
-    flag: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    flag: Ints = np.zeros(1, dtype=np.int64)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(function, flag, *values)
         try:
@@ -138,7 +138,7 @@ class Master:
         self.cover, self._seed, self._inf = cover, seed, highspy.kHighsInf
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._cost = np.zeros(0)
-        self._idle: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # rounds since the column was last used
+        self._idle: Ints = np.zeros(0, dtype=np.int64)  # rounds since the column was last used
         self._highs = make_highs(seed=seed, solver="simplex")
         count = len(cover.penalty)
         lp = highspy.HighsLp()

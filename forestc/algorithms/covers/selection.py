@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.highs import make_highs, most_calls, run
-
-Floats = NDArray[np.float64]
 
 TRIES = 20  # random escapes of one call of `improve`
 LONGEST = 2.0  # seconds of one call of `improve`
@@ -29,7 +27,7 @@ LONGEST = 2.0  # seconds of one call of `improve`
 class Column:
     """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
 
-    rows: NDArray[np.int32]
+    rows: Int32s
     cost: float
     size: float
     key: Any
@@ -116,7 +114,7 @@ class CoverSearch:
         self.offer(columns)
         return proved
 
-    def _fitting(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _fitting(self, order: Ints) -> Ints:
         """The first columns in this order that fit into the budget together."""
         room, kept = self.cover.budget, []
         for place in order.tolist():
@@ -125,7 +123,7 @@ class CoverSearch:
                 kept.append(place)
         return np.array(kept, dtype=np.int64)
 
-    def _search(self, start: NDArray[np.int64]) -> None:
+    def _search(self, start: Ints) -> None:
         if self._flat is None:
             ends = np.cumsum([0, *(len(column.rows) for column in self.columns)])
             rows = np.concatenate([column.rows for column in self.columns])
@@ -137,7 +135,7 @@ class CoverSearch:
 
 
 @compiled()
-def _swapped(ends: Any, rows: Any, cost: Any, size: Any, penalty: Any, budget: float, start: Any) -> Any:
+def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
     """Best-improvement local search; cost includes the tie-break. Returns the columns chosen."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)

@@ -11,27 +11,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.members.vote_patterns import FloatArray, IntArray
+from forestc.algorithms.arrays import Floats, Int32s, Ints
 
 SWEEPS = 4  # of `refit` over all leaves
 
 
 @dataclass(frozen=True)
 class Squares:
-    """A `Task` of members whose values are added up, times a scale, plus an offset. Its value is the rows times R
+    """An `Objective` of members whose values are added up, times a scale, plus an offset. Its value is the rows times R
     squared, of the best scale and offset.
 
     products: (members, members) sums over the rows of products of two members' values, less their means. targets:
     (members,) the same of a member and the labels. total: of the labels by themselves.
     """
 
-    products: FloatArray
-    targets: FloatArray
+    products: Floats
+    targets: Floats
     total: float
     rows: int
 
     @staticmethod
-    def of(values: FloatArray, label: FloatArray) -> Squares:
+    def of(values: Floats, label: Floats) -> Squares:
         """values: (members, rows). label: (rows,)."""
         centered, target = values - values.mean(axis=1, keepdims=True), label - label.mean()
         return Squares(centered @ centered.T, centered @ target, float(target @ target), len(label))
@@ -40,7 +40,7 @@ class Squares:
     def members(self) -> int:
         return len(self.targets)
 
-    def sums(self, times: IntArray) -> NDArray[Any]:
+    def sums(self, times: Ints) -> NDArray[Any]:
         return np.concatenate([self.products @ times, [self.targets @ times, times @ self.products @ times]])
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
@@ -53,25 +53,23 @@ class Squares:
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
         return float(self._explained(sums[-2], sums[-1])), 0
 
-    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+    def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         squares = steps * (2 * sums[:-2] + steps * np.diag(self.products))
         values = self._explained(sums[-2] + steps * self.targets, sums[-1] + squares)
         return np.asarray(np.where(steps == 0, -np.inf, values))
 
-    def scale(self, times: IntArray) -> float:
+    def scale(self, times: Ints) -> float:
         """What the sum of a choice is multiplied with: at least 0; 0 where no scale betters the mean of the labels."""
         target, square = float(self.targets @ times), float(times @ self.products @ times)
         return max(0.0, target) / square if square > 0 else 0.0
 
-    def _explained(self, target: FloatArray, square: FloatArray) -> Any:
+    def _explained(self, target: Floats, square: Floats) -> Any:
         """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / square."""
         won = np.divide(np.maximum(target, 0.0) ** 2, square, out=np.zeros_like(square * 1.0), where=square > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0
 
 
-def refit(
-    leaf: NDArray[np.int32], values: list[NDArray[np.int64]], bias: float, target: FloatArray
-) -> list[NDArray[np.int64]]:
+def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list[Ints]:
     """New leaf values of trees that are added up, by least squares, one leaf after the other.
 
     leaf: (trees, rows) the leaf that each row reaches. values: of each tree, (leaves,) whole numbers; they stay whole,

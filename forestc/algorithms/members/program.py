@@ -11,18 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats
 from forestc.algorithms.highs import make_highs, run
-from forestc.algorithms.members.search import Found
-from forestc.algorithms.members.vote_patterns import Diversity, FloatArray, Limits, Patterns
+from forestc.algorithms.members.search import MemberChoice
+from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 
 @dataclass(frozen=True)
 class Solved:
     """found: the best selection. bound: no selection is worth more, by the solver. nodes: that it searched."""
 
-    found: Found
+    found: MemberChoice
     bound: float
     nodes: int
 
@@ -35,7 +35,7 @@ class _Program:
         self.upper: list[float] = []
         self.rows: list[tuple[float, dict[int, float]]] = []
 
-    def columns(self, count: int, *, upper: float = 1.0, cost: FloatArray | float = 0.0) -> int:
+    def columns(self, count: int, *, upper: float = 1.0, cost: Floats | float = 0.0) -> int:
         """Adds columns from 0 to `upper` and returns the first one's index."""
         first = len(self.cost)
         self.cost += np.broadcast_to(cost, count).astype(float).tolist()
@@ -49,7 +49,7 @@ class _Program:
 def solve(
     patterns: Patterns,
     limits: Limits,
-    start: Found,
+    start: MemberChoice,
     cuts: tuple[tuple[int, ...], ...],
     time_limit: float,
     seed: int = 0,
@@ -106,14 +106,14 @@ def solve(
         times = (solution[:members] > 0.5).astype(np.int64)
         value, best_threshold = patterns.value(patterns.sums(times))
         if value > start.gained and limits.violation(times > 0) <= 0:
-            best = Found(times, best_threshold, value)
+            best = MemberChoice(times, best_threshold, value)
     return Solved(best, bound, int(info.mip_node_count))
 
 
-Known = list[tuple[int, FloatArray]]  # a first column and the values of the start from it on
+Known = list[tuple[int, Floats]]  # a first column and the values of the start from it on
 
 
-def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> Known:
+def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> Known:
     """A column for each shared part, at least as large as each member that needs it, and a row for each bill."""
     known: Known = []
     for bill in limits.bills:
@@ -130,7 +130,7 @@ def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> 
     return known
 
 
-def _add_diversity(program: _Program, diversity: Diversity, chosen: NDArray[np.bool_]) -> Known:
+def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> Known:
     """Constraints (14)-(18) and (20), and at least two members; a column y for each pair of members."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)

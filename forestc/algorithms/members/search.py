@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.members.vote_patterns import IntArray, Limits, Task
+from forestc.algorithms.arrays import Bits, Ints
+from forestc.algorithms.members.vote_patterns import Limits, Objective
 
 SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
 KICK = 4  # most members that a kick moves
@@ -22,11 +23,11 @@ LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
 
 
 @dataclass(frozen=True)
-class Found:
+class MemberChoice:
     """times: (members,) how often each member counts. threshold: the best one. gained: its value. cost: by the price of
     the limits, which is not part of gained."""
 
-    times: IntArray
+    times: Ints
     threshold: int
     gained: float
     cost: float = 0.0
@@ -47,16 +48,16 @@ class Effort:
 
 
 def search(
-    task: Task,
+    task: Objective,
     limits: Limits,
     effort: Effort,
     *,
     seed: int = 0,
-    begin: IntArray | None = None,
+    begin: Ints | None = None,
     most_times: int = 1,
     enough: float = np.inf,
     few: bool = True,
-) -> Found | None:
+) -> MemberChoice | None:
     """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
 
     begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count.
@@ -67,7 +68,7 @@ def search(
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
     scans = min(scans, effort.scans * task.members)
-    best: Found | None = None
+    best: MemberChoice | None = None
     for number, first in enumerate(_starts(task, limits, effort.starts, random, begin)):
         choice = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
         if choice is not None and (best is None or _better(choice, best, few)):
@@ -77,7 +78,7 @@ def search(
     return best
 
 
-def _better(choice: Found, best: Found, few: bool) -> bool:
+def _better(choice: MemberChoice, best: MemberChoice, few: bool) -> bool:
     """Whether a choice is worth more, or the same with fewer (not few: more) members."""
     gain, least = (choice.gained - choice.cost) - (best.gained - best.cost), 1e-9 * max(1.0, abs(best.gained))
     if abs(gain) > least:
@@ -85,9 +86,7 @@ def _better(choice: Found, best: Found, few: bool) -> bool:
     return len(choice.members) < len(best.members) if few else len(choice.members) > len(best.members)
 
 
-def _starts(
-    task: Task, limits: Limits, count: int, random: np.random.Generator, begin: IntArray | None
-) -> list[NDArray[np.int64]]:
+def _starts(task: Objective, limits: Limits, count: int, random: np.random.Generator, begin: Ints | None) -> list[Ints]:
     """Choices to start from; a start may break the limits."""
     members = task.members
     chosen = [] if begin is None else [begin.astype(np.int64)]
@@ -103,24 +102,24 @@ def _starts(
 
 
 def _climb(
-    task: Task,
+    task: Objective,
     limits: Limits,
-    times: IntArray,
+    times: Ints,
     scans: int,
     smooth: float,
     random: np.random.Generator,
     most_times: int,
     few: bool,
-) -> Found | None:
+) -> MemberChoice | None:
     """The best choice on one walk of `scans` scans of all moves."""
-    best: Found | None = None
+    best: MemberChoice | None = None
     kept, kept_worth = times, (np.inf, -np.inf)
     while scans > 0:
         times, worth, scanned = _ascend(task, limits, times, smooth, most_times, scans)
         scans -= scanned
         if worth[0] <= 0:
             value, threshold = task.value(task.sums(times))
-            choice = Found(times.copy(), threshold, value, _cost(limits, times > 0))
+            choice = MemberChoice(times.copy(), threshold, value, _cost(limits, times > 0))
             if best is None or _better(choice, best, few):
                 best = choice
         if worth[0] < kept_worth[0] or (worth[0] == kept_worth[0] and worth[1] >= kept_worth[1]):
@@ -131,13 +130,13 @@ def _climb(
     return best
 
 
-def _cost(limits: Limits, chosen: NDArray[np.bool_]) -> float:
+def _cost(limits: Limits, chosen: Bits) -> float:
     return limits.price * limits.bills[0].of(chosen) if limits.bills and limits.price else 0.0
 
 
 def _ascend(
-    task: Task, limits: Limits, times: IntArray, smooth: float, most_times: int, most: int
-) -> tuple[IntArray, tuple[float, float], int]:
+    task: Objective, limits: Limits, times: Ints, smooth: float, most_times: int, most: int
+) -> tuple[Ints, tuple[float, float], int]:
     """A choice that no single move betters, its (violation, worth), and the number of scans of all moves."""
     times = times.copy()
     sums = task.sums(times)
@@ -171,7 +170,7 @@ class _Move(NamedTuple):
 
 
 def _moves(
-    task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, most_times: int
+    task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, most_times: int
 ) -> list[_Move]:
     """The best moves, those with the least violation first, and of these those that are worth most."""
     chosen = times > 0
@@ -192,7 +191,7 @@ def _moves(
     return sorted((move for move in moves if move.step), key=lambda move: (move.violation, -move.worth))
 
 
-def _again(task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
+def _again(task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
     """The move, judged from the present choice."""
     after = times.copy()
     after[move.member] += move.step

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bytes, Floats
 from forestc.algorithms.members import program as member_program
 from forestc.algorithms.members import search as member_search
 from forestc.algorithms.members import vote_bounds
 from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns, merged_patterns
 from forestc.errors import OptionError, RowsError
 
-Votes = NDArray[np.uint8]
+Votes = Bytes
 BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # of the time limit for combinatorial bounds
 
 
@@ -72,7 +72,7 @@ class Selection:
         return np.asarray(votes[:, list(self.members)].sum(axis=1, dtype=np.int64) > self.threshold, dtype=np.uint8)
 
 
-def failure_credits(votes: Votes, y: Votes) -> NDArray[np.float64]:
+def failure_credits(votes: Votes, y: Votes) -> Floats:
     """(members, members) FC of section 4: the rows on which exactly one of two members fails, over the failures of
     both; 0 for two members without failures, and on the diagonal."""
     wrong = (votes != y[:, None]).astype(np.float32)
@@ -82,7 +82,7 @@ def failure_credits(votes: Votes, y: Votes) -> NDArray[np.float64]:
     return np.asarray(np.divide(failures - 2 * both, failures, out=np.zeros_like(both), where=failures > 0))
 
 
-def diversity_limits(credits: NDArray[np.float64], form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
+def diversity_limits(credits: Floats, form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
     """(tau, gamma) of the paper's configurations: F1 asks for no diversity, F2 for a mean halfway between the least
     and the mean of the full ensemble's diversities, F3 also for the least of them from each member (section 5.4)."""
     if form == "F1":

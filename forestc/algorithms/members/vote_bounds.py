@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, run
-from forestc.algorithms.members.vote_patterns import FloatArray, Patterns
+from forestc.algorithms.members.vote_patterns import Patterns
 
 MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
 PAIRS_A_ROUND = 4000  # violated pairs that enter the linear program before it is solved again
@@ -83,7 +83,7 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
     return Bound(at_most(loss), at_most(by_pairs), tuple(kept))
 
 
-def _lost_rows(worth: FloatArray) -> Any:
+def _lost_rows(worth: Floats) -> Any:
     """The linear program: the least worth of lost rows, one column in 0 .. 1 each, without cuts yet."""
     program = make_highs()
     none, empty = np.array([], dtype=np.int32), np.array([])
@@ -110,7 +110,7 @@ def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
     return conflicts
 
 
-def _sums(pool: list[tuple[int, ...]], share: FloatArray) -> FloatArray:
+def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
     single = [rows for rows in pool if len(rows) == 1]
     pairs = np.array([rows for rows in pool if len(rows) == 2], dtype=np.int64).reshape(-1, 2)
     return np.concatenate([share[[rows[0] for rows in single]], share[pairs].sum(axis=1)])
@@ -155,7 +155,7 @@ class _Systems:
         self.seen: set[tuple[int, ...]] = set()
         self.random = np.random.default_rng(0)
 
-    def separate(self, share: FloatArray, time_limit: float) -> list[tuple[int, ...]]:
+    def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
         """Sets whose shares add up to less than 1, which were not found before."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
@@ -175,7 +175,7 @@ class _Systems:
                 sets.append(key)
         return sets
 
-    def _proved(self, multipliers: FloatArray) -> NDArray[np.int64]:
+    def _proved(self, multipliers: Floats) -> Ints:
         """The rows with whole multipliers near these, which prove in exact arithmetic that one of them is lost; none if
         they do not."""
         whole = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(

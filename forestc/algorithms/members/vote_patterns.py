@@ -13,20 +13,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled, share_out
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 SHARED_WORK = 1 << 20  # rows times members from which on the moves are shared among the cores
 
 
-class Task(Protocol):
+class Objective(Protocol):
     """The value of a choice of members. members: how many there are to choose from."""
 
     @property
     def members(self) -> int: ...
 
-    def sums(self, times: IntArray) -> NDArray[Any]:
+    def sums(self, times: Ints) -> NDArray[Any]:
         """The state of a choice: what its members add up to on each row."""
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
@@ -35,22 +34,22 @@ class Task(Protocol):
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
         """The value of a state, and the threshold that gives it (0 without one)."""
 
-    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+    def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         """(members,) the value after each member counts steps[member] times more; -inf where that is 0. smooth: what
         rows just below the threshold count for, as a share, which leads a search over plateaus."""
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """A `Task` of members that vote with whole numbers from 0 on: a row is decided positive if the sum is more than
-    the threshold, which is always the best there is. Its value is the sum of the gains of the rows decided positive.
+    """Members that vote with whole numbers from 0 on: a row is decided positive if the sum is more than the threshold,
+    which is always the best there is. The value is the sum of the gains of the rows decided positive.
 
     votes: (members, patterns). gain: (patterns,) what it is worth to decide each positive rather than negative, summed
     over the rows with these votes.
     """
 
-    votes: NDArray[np.int32]
-    gain: FloatArray
+    votes: Int32s
+    gain: Floats
     most: int = 1  # times that a member may count
 
     @property
@@ -62,7 +61,7 @@ class Patterns:
         """One more than the largest sum."""
         return 1 + self.most * int(self.votes.max(axis=1, initial=0).sum(dtype=np.int64))
 
-    def sums(self, times: IntArray) -> NDArray[np.int64]:
+    def sums(self, times: Ints) -> Ints:
         return np.asarray(times @ self.votes.astype(np.int64), dtype=np.int64)
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
@@ -74,7 +73,7 @@ class Patterns:
         best = int(np.argmax(above))
         return float(above[best]), best
 
-    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+    def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         values = np.full(self.members, -np.inf)
         size = self.size + 1
 
@@ -87,28 +86,28 @@ class Patterns:
 
 @dataclass(frozen=True)
 class Classes:
-    """A `Task` of trees that score several classes: a row is decided for the class with the largest sum. Its value is
-    the weight of the rows decided rightly.
+    """Trees that score several classes: a row is decided for the class with the largest sum. The value is the weight of
+    the rows decided rightly.
 
     leaf: (members, rows) the leaf that each row reaches. begin: (members + 1,) where each member's entries begin in
     `score`, leaf by leaf, a score for each class that it feeds. fed: (members, 2) the first of these and one past the
     last. start: (classes,) added to all rows. label, weight: (rows,). last: whether the last of equal classes wins.
     """
 
-    leaf: NDArray[np.int32]
-    begin: IntArray
-    score: FloatArray
-    fed: IntArray
-    start: FloatArray
-    label: IntArray
-    weight: FloatArray
+    leaf: Int32s
+    begin: Ints
+    score: Floats
+    fed: Ints
+    start: Floats
+    label: Ints
+    weight: Floats
     last: bool = False
 
     @property
     def members(self) -> int:
         return len(self.leaf)
 
-    def sums(self, times: IntArray) -> FloatArray:
+    def sums(self, times: Ints) -> Floats:
         total = np.tile(self.start, (self.leaf.shape[1], 1))
         for member in np.flatnonzero(times):
             total = self.moved(total, int(member), int(times[member]))
@@ -124,18 +123,18 @@ class Classes:
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
         return float(self.weight[self._decided(sums) == self.label].sum()), 0
 
-    def _decided(self, sums: FloatArray) -> IntArray:
+    def _decided(self, sums: Floats) -> Ints:
         if self.last:
             return np.asarray(sums.shape[1] - 1 - np.argmax(sums[:, ::-1], axis=1))
         return np.asarray(np.argmax(sums, axis=1))
 
-    def _two_best(self, sums: FloatArray) -> tuple[IntArray, IntArray]:
+    def _two_best(self, sums: Floats) -> tuple[Ints, Ints]:
         """(rows,) the class that is decided, and the one that would be without it."""
         best, without_best = self._decided(sums), sums.copy()
         without_best[np.arange(len(without_best)), best] = -np.inf
         return best, self._decided(without_best)
 
-    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+    def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         values = np.full(self.members, -np.inf)
         trees = Scores(self.leaf, self.begin, self.score, self.fed, self.label, self.weight, self.last)
         rivals = self._two_best(sums)
@@ -156,7 +155,15 @@ def _run(some: Callable[[int, int], None], work: int, members: int) -> None:
 
 @compiled()
 def _threshold_values(
-    votes: Any, gain: Any, sums: Any, steps: Any, smooth: float, at: Any, pattern: Any, first: int, past: int
+    votes: Int32s,
+    gain: Floats,
+    sums: Ints,
+    steps: Ints,
+    smooth: float,
+    at: Floats,
+    pattern: Floats,
+    first: int,
+    past: int,
 ) -> None:
     """Patterns.values_after for the members first .. past - 1. at: zeros, one more than the largest sum."""
     for member in range(first, past):
@@ -181,18 +188,18 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
 class Scores(NamedTuple):
     """Fields of `Classes`, as compiled functions take them."""
 
-    leaf: NDArray[np.int32]
-    begin: IntArray
-    score: FloatArray
-    fed: IntArray
-    label: IntArray
-    weight: FloatArray
+    leaf: Int32s
+    begin: Ints
+    score: Floats
+    fed: Ints
+    label: Ints
+    weight: Floats
     last: bool
 
 
 @compiled()
 def _class_values(
-    trees: Scores, sums: Any, rivals: tuple[IntArray, IntArray], steps: Any, values: Any, first: int, past: int
+    trees: Scores, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
 ) -> None:
     """Classes.values_after for the members first .. past - 1. rivals: Classes._two_best of the sums."""
     leaf, begin, score, fed, label, weight, last = trees
@@ -228,7 +235,7 @@ def _class_values(
         values[member] = right
 
 
-def merged_patterns(votes: NDArray[np.uint8], gain: FloatArray) -> Patterns:
+def merged_patterns(votes: Bytes, gain: Floats) -> Patterns:
     """Patterns of 0/1 votes, (rows, members), with one pattern for all rows with the same votes. gain: (rows,)."""
     _, first, inverse = np.unique(np.packbits(votes, axis=1), axis=0, return_index=True, return_inverse=True)
     total = np.asarray(np.bincount(inverse.ravel(), gain, minlength=len(first)), dtype=np.float64)
@@ -240,7 +247,7 @@ class Diversity:
     """credits: (members, members) failure credits FC. tau: the least diversity (PFC) of a chosen member, constraint
     (18). gamma: the least mean diversity, constraint (20). Two members are chosen at least."""
 
-    credits: FloatArray
+    credits: Floats
     tau: float
     gamma: float
 
@@ -254,17 +261,17 @@ class Bill:
     """
 
     name: str
-    own: FloatArray
+    own: Floats
     uses: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
-    part: FloatArray = field(default_factory=lambda: np.zeros(0))
+    part: Floats = field(default_factory=lambda: np.zeros(0))
     most: float = np.inf
 
-    def of(self, chosen: NDArray[np.bool_]) -> float:
+    def of(self, chosen: Bits) -> float:
         """The cost of a choice, (members,)."""
         shared = float(self.part[self.uses[chosen].any(axis=0)].sum()) if self.part.size else 0.0
         return float(self.own[chosen].sum()) + shared
 
-    def after(self, chosen: NDArray[np.bool_]) -> FloatArray:
+    def after(self, chosen: Bits) -> Floats:
         """(members,) the cost after each member comes in or goes out."""
         own = np.where(chosen, -self.own, self.own)
         if not self.part.size:
@@ -285,7 +292,7 @@ class Limits:
     bills: tuple[Bill, ...] = ()
     price: float = 0.0
 
-    def violation(self, chosen: NDArray[np.bool_]) -> float:
+    def violation(self, chosen: Bits) -> float:
         """How far a choice is from keeping all limits; 0 if it does."""
         count = int(chosen.sum())
         total = float(max(0, count - self.most)) + (count == 0)
@@ -299,7 +306,7 @@ class Limits:
             total += max(0.0, self.diversity.gamma - 1e-12 - float(credits.sum()) / pairs)
         return total
 
-    def violation_after(self, chosen: NDArray[np.bool_]) -> FloatArray:
+    def violation_after(self, chosen: Bits) -> Floats:
         """(members,) the violation after each member comes in or goes out."""
         count = chosen.sum() + np.where(chosen, -1, 1)
         total = np.maximum(0.0, count - self.most) + (count == 0)

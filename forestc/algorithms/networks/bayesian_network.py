@@ -13,8 +13,8 @@ from functools import cached_property
 from math import inf, isfinite, nan, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bytes, Floats, Int32s, Ints
 from forestc.algorithms.networks.elimination_order import min_fill_order, moral_graph, separators
 from forestc.errors import ModelError, OptionError, RowsError
 
@@ -40,7 +40,7 @@ class BayesianNetwork:
 
     states: tuple[int, ...]
     parents: tuple[tuple[int, ...], ...]
-    tables: tuple[NDArray[np.int64], ...] = field(repr=False)
+    tables: tuple[Ints, ...] = field(repr=False)
     ess: float = 1.0
     score: float = nan
     bound: float = inf
@@ -65,7 +65,7 @@ class BayesianNetwork:
             )
         _ = self.separators
 
-    def _checked(self, i: int) -> NDArray[np.int64]:
+    def _checked(self, i: int) -> Ints:
         table = np.array(self.tables[i])
         shape = table_shape(self.states, self.parents, i)
         if table.shape != shape:
@@ -86,15 +86,15 @@ class BayesianNetwork:
         """The width of the order, an upper bound of the treewidth of the moral graph."""
         return max(map(len, self.separators))
 
-    def probabilities(self, i: int) -> NDArray[np.float64]:
+    def probabilities(self, i: int) -> Floats:
         """P(x[i] | parents), in the shape of the table: (count + ess / (q r)) / (row total + ess / q), for q
         configurations of the parents and r states."""
         table = self.tables[i]
         q, r = table.shape
-        shares: NDArray[np.float64] = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
+        shares: Floats = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
         return shares
 
-    def log_likelihood(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def log_likelihood(self, rows: Bytes) -> Floats:
         """The natural logarithm of the probability of each row. rows: (rows, variables) states. Raises RowsError."""
         rows = checked_rows(rows, self.states)
         logs = [np.log(self.probabilities(i)).ravel() for i in range(len(self.states))]
@@ -118,7 +118,7 @@ class BayesianNetwork:
 
 
 def counted(
-    bits: NDArray[np.uint8],
+    bits: Bytes,
     parents: Sequence[Sequence[int]],
     states: Sequence[int],
     ess: float = 1.0,
@@ -140,7 +140,7 @@ def counted(
     return BayesianNetwork(sizes, structure, tuple(tables), ess, order=tuple(map(int, order)))
 
 
-def _cells(columns: NDArray[np.uint8], states: Sequence[int], parents: Sequence[int], i: int) -> NDArray[np.int32]:
+def _cells(columns: Bytes, states: Sequence[int], parents: Sequence[int], i: int) -> Int32s:
     """The cell of variable i's table that each row counts in. columns: (variables, rows)."""
     cell = np.zeros(columns.shape[1], dtype=np.int32)
     for variable in (*parents, i):
@@ -154,7 +154,7 @@ def table_shape(states: Sequence[int], parents: Sequence[Sequence[int]], i: int)
     return prod(states[parent] for parent in parents[i]), states[i]
 
 
-def checked_rows(rows: NDArray[np.uint8], states: Sequence[int]) -> NDArray[np.uint8]:
+def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
     """The rows as uint8. Raises RowsError if they do not hold states of these variables."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != len(states):

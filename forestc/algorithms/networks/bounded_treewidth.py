@@ -16,11 +16,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Bytes, Ints
 from forestc.algorithms.covers.column_generation import Progress
 from forestc.algorithms.networks.bayesian_network import BayesianNetwork
 from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
-from forestc.algorithms.networks.family_scores import Cells, Ints, Scorer, count_table, family_score, make_scorer
-from forestc.algorithms.networks.runs import Found, Proof
+from forestc.algorithms.networks.family_scores import Scorer, count_table, family_score, make_scorer
+from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError, RowsError
 
@@ -70,7 +71,7 @@ class NetworkSearch:
 
 
 def learn(
-    bits: NDArray[np.integer] | NDArray[np.bool_],
+    bits: NDArray[np.integer] | Bits,
     options: NetworkSearch,
     *,
     states: Sequence[int] | None = None,
@@ -93,7 +94,7 @@ def learn(
     _compile(options.method)
     begin = time.monotonic()
 
-    def tell(network: Found, bound: float = math.inf) -> None:
+    def tell(network: ScoredNetwork, bound: float = math.inf) -> None:
         if progress is not None:
             proved = f", at most {bound:,.2f}" if math.isfinite(bound) else ""
             progress(f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
@@ -122,25 +123,25 @@ def _compile(method: Method) -> None:
 
 
 def _solved(
-    scorer: Scorer, k: int, most: int, options: NetworkSearch, end: float, tell: Callable[[Found, float], None]
-) -> Proof:
+    scorer: Scorer, k: int, most: int, options: NetworkSearch, end: float, tell: Callable[[ScoredNetwork, float], None]
+) -> NetworkProof:
     """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
-    def better(network: Found) -> None:
+    def better(network: ScoredNetwork) -> None:
         tell(network, math.inf)
 
     if most == 0 or n == 1:
         room = np.zeros(1, np.int64)
         score = sum(float(family_score(scorer, child, room, 0)) for child in range(n))
-        return Proof(Found(score, ((),) * n, tuple(range(n))), score, 0)
+        return NetworkProof(ScoredNetwork(score, ((),) * n, tuple(range(n))), score, 0)
     start = time.monotonic()
     first = end - start
     if method != "search":
         first = min(SEARCH_SHARE * first, FIRST_SEARCH)
     network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better)
     if method == "search":
-        return Proof(network, math.inf, 0)
+        return NetworkProof(network, math.inf, 0)
     last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # for another search
     until, outlook = end - last, None
     if method == "auto" and samples is None:
@@ -153,7 +154,7 @@ def _solved(
     return proof
 
 
-def network_of(best: Found, cells: Cells, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
+def network_of(best: ScoredNetwork, cells: Bytes, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
     """The network with its tables."""
     return BayesianNetwork(
         states=tuple(int(size) for size in sizes),
@@ -167,7 +168,7 @@ def network_of(best: Found, cells: Cells, sizes: Ints, ess: float, bound: float)
     )
 
 
-def checked(bits: NDArray[np.integer] | NDArray[np.bool_], states: Sequence[int] | None) -> tuple[Cells, Ints]:
+def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> tuple[Bytes, Ints]:
     """The rows as bytes, and the number of states of each column. Raises RowsError, OptionError."""
     table = np.asarray(bits)
     if table.ndim != 2 or not table.size:

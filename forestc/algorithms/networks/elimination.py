@@ -11,13 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Ints, Words
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.networks.family_scores import popcount
 
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 ONE = np.uint64(1)
 
 
@@ -27,8 +25,8 @@ class Room(NamedTuple):
     rows: Words  # (n, words)
     order: Ints  # (n,)
     stack: Ints  # (n,)
-    queued: NDArray[np.bool_]  # (n,)
-    gone: NDArray[np.bool_]  # (n,)
+    queued: Bits  # (n,)
+    gone: Bits  # (n,)
     near: Ints  # (n,)
 
 

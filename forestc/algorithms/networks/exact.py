@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.networks.family_scores import Floats, Ints, Scorer, popcount, useful_parent_sets
-from forestc.algorithms.networks.runs import Found, Proof
+from forestc.algorithms.networks.family_scores import Scorer, popcount, useful_parent_sets
+from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 
 MOST_VARIABLES = 20  # for which arrays over all subsets fit
 
@@ -258,12 +259,12 @@ def prove(
     scorer: Scorer,
     k: int,
     most: int,
-    start: Found,
+    start: ScoredNetwork,
     *,
     end: float,
-    better: Callable[[Found, float], None] | None = None,
+    better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
-) -> Proof:
+) -> NetworkProof:
     """The best network of treewidth at most k, or the best and a bound when the time is over.
 
     start: a network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook:
@@ -281,19 +282,19 @@ def prove(
     while waiting and time.monotonic() < end:
         negative, _, forbidden, required, families_of = heapq.heappop(waiting)
         if -negative <= best.score + slack:
-            return Proof(best, best.score, nodes)
+            return NetworkProof(best, best.score, nodes)
         mark += n * n + 1
         count = blame(families, families_of, required, forbidden, k, space, mark, edges)
         if count < 0:
             parents = _parents(families, families_of)
-            best = Found(-negative, parents, elimination_order(parents, k))
+            best = ScoredNetwork(-negative, parents, elimination_order(parents, k))
             if better is not None:
                 better(best, -negative)
-            return Proof(best, best.score, nodes)
+            return NetworkProof(best, best.score, nodes)
         required = required.copy()
         for u, v in edges[:count].tolist():
             if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
-                return Proof(best, -negative, nodes)
+                return NetworkProof(best, -negative, nodes)
             without = forbidden.copy()
             without[u] |= 1 << v
             without[v] |= 1 << u
@@ -310,7 +311,7 @@ def prove(
             if not treewidth_at_most(required, k, space, mark):
                 break
     bound = -waiting[0][0] if waiting else best.score
-    return Proof(best, max(bound, best.score), nodes)
+    return NetworkProof(best, max(bound, best.score), nodes)
 
 
 def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:

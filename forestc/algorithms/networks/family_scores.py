@@ -19,14 +19,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
 from forestc.algorithms.compiled import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Cells = NDArray[np.uint8]
 
 MOST_CELLS = 1 << 16  # configurations of a set that is scored; larger ones count as worth -inf
 MOST_CACHED = 1 << 22  # values kept for each thread, 16 bytes each
@@ -41,7 +36,7 @@ class Scorer(NamedTuple):
     words: Words  # (columns, words) of binary columns, else (columns, 0)
     multiplicity: Ints  # (words,) what each bit of a word counts for
     valid: Words  # (words,) bits that stand for a row
-    cells: Cells  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
+    cells: Bytes  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
     weight: Ints  # (distinct rows,)
     rises: Floats  # (sizes, rows + 1) log G(n + ess / 2**size) - log G(ess / 2**size) for binary columns
     ess: float
@@ -53,7 +48,7 @@ class Scorer(NamedTuple):
     members: Ints  # room for a sorted set
 
 
-def make_scorer(bits: Cells, states: Ints, largest: int, ess: float) -> Scorer:
+def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> Scorer:
     """bits: (rows, columns). largest: most members of a set that is asked for."""
     distinct, weight = distinct_rows(bits)
     binary = bool((states <= 2).all())
@@ -89,7 +84,7 @@ def for_thread(scorer: Scorer, capacity: int | None = None) -> Scorer:
     )
 
 
-def distinct_rows(bits: Cells) -> tuple[Cells, Ints]:
+def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
     """The distinct rows and how often each occurs."""
     packed_rows = np.ascontiguousarray(np.packbits(bits, axis=1) if bits.max(initial=0) <= 1 else bits)
     raw = packed_rows.view(np.dtype((np.void, packed_rows.shape[1]))).ravel()
@@ -97,7 +92,7 @@ def distinct_rows(bits: Cells) -> tuple[Cells, Ints]:
     return bits[first], count.astype(np.int64)
 
 
-def packed(distinct: Cells, weight: Ints) -> tuple[Words, Ints, Words]:
+def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
     """Columns as words of 64 rows, what a bit of each word counts for, and which bits stand for a row."""
     parts: list[Words] = []
     multiplicity: list[int] = []
@@ -266,7 +261,7 @@ def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: 
             partners[column, at] = other
 
 
-def count_table(bits: Cells, states: Ints, child: int, parents: tuple[int, ...]) -> Ints:
+def count_table(bits: Bytes, states: Ints, child: int, parents: tuple[int, ...]) -> Ints:
     """(configurations of the parents, states of the child) counts; the first parent's state varies slowest."""
     cell = np.zeros(len(bits), np.int64)
     for column in (*parents, child):

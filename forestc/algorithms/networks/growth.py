@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from forestc.algorithms.arrays import Floats, Ints, Words
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.networks.family_scores import Floats, Ints, Scorer, Words, family_score
+from forestc.algorithms.networks.family_scores import Scorer, family_score
 from forestc.algorithms.networks.random_words import draw
 
 LOOK = 32  # bags of a partner that are looked at

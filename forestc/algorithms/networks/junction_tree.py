@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.networks.bayesian_network import MOST_CELLS, BayesianNetwork
 from forestc.errors import ModelError, OptionError
@@ -38,29 +39,29 @@ class Cliques(NamedTuple):
     separator begins in `member` (places) and `stride` (of that place's axis in the message).
     """
 
-    parent: NDArray[np.int64]
-    states: NDArray[np.int64]
-    table: NDArray[np.int64]
-    message: NDArray[np.int64]
-    projection: NDArray[np.int64]
+    parent: Ints
+    states: Ints
+    table: Ints
+    message: Ints
+    projection: Ints
     projected: NDArray[np.uint32]
-    scope: NDArray[np.int64]
-    member: NDArray[np.int64]
-    stride: NDArray[np.int64]
+    scope: Ints
+    member: Ints
+    stride: Ints
 
 
 class Events(NamedTuple):
     """Conjunctions of literals. start: (events + 1,) where each event's literals begin. place: (literals,) of the
     variable, different ones within an event. row: (literals,) its row of `allowed`, which holds the states allowed."""
 
-    start: NDArray[np.int64]
-    place: NDArray[np.int64]
-    row: NDArray[np.int64]
-    allowed: NDArray[np.bool_]
+    start: Ints
+    place: Ints
+    row: Ints
+    allowed: Bits
 
 
 @compiled()
-def collect(cliques: Any, logs: Any) -> Any:
+def collect(cliques: Cliques, logs: Floats) -> Any:
     """Sends messages from the leaves to the root. Adds to each table of logs those from below, in place, and returns
     the messages: the logarithm of the sum over the eliminated variable. In logs, so that nothing underflows however
     many factors meet in a clique."""
@@ -87,7 +88,7 @@ def collect(cliques: Any, logs: Any) -> Any:
 
 
 @compiled()
-def normalize(cliques: Any, logs: Any, messages: Any) -> None:
+def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
     """Makes the tables after `collect` the logarithms of P(variable | separator), in place; -inf throughout where the
     states of the separator are impossible."""
     for place in range(len(cliques.parent)):
@@ -100,7 +101,7 @@ def normalize(cliques: Any, logs: Any, messages: Any) -> None:
 
 
 @compiled()
-def distribute(cliques: Any, conditional: Any) -> Any:
+def distribute(cliques: Cliques, conditional: Floats) -> Any:
     """The joint probabilities of each clique, from the root to the leaves."""
     joint = np.empty(len(conditional))
     n = len(cliques.parent)
@@ -121,7 +122,7 @@ def distribute(cliques: Any, conditional: Any) -> Any:
 
 
 @compiled()
-def cumulated(cliques: Any, conditional: Any) -> Any:
+def cumulated(cliques: Cliques, conditional: Floats) -> Any:
     """The sums of the conditionals up to each state; infinite from the last possible state on, so that rounding never
     draws an impossible one."""
     sums = np.empty(len(conditional))
@@ -139,7 +140,7 @@ def cumulated(cliques: Any, conditional: Any) -> Any:
 
 
 @compiled()
-def draw(cliques: Any, sums: Any, uniform: Any, drawn: Any, first: int, past: int) -> None:
+def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: int, past: int) -> None:
     """Draws the rows first .. past - 1, from the root to the leaves. uniform: (n, rows) in [0, 1). drawn: (n, rows)."""
     cell = np.empty(past - first, dtype=np.int64)
     for place in range(len(cliques.parent) - 1, -1, -1):
@@ -158,7 +159,7 @@ def draw(cliques: Any, sums: Any, uniform: Any, drawn: Any, first: int, past: in
 
 @compiled()
 def event_probabilities(
-    cliques: Any, conditional: Any, joint: Any, events: Any, probability: Any, first: int, past: int
+    cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
     """Writes the probabilities of the events first .. past - 1 to `probability`, (events,).
 
@@ -261,7 +262,7 @@ class JunctionTree:
         tree._logs = logs
         return tree
 
-    def probabilities_of(self, events: Sequence[Event]) -> NDArray[np.float64]:
+    def probabilities_of(self, events: Sequence[Event]) -> Floats:
         """The probability of each event, (events,). Takes time in proportion to the cells of the cliques on the paths
         between an event's variables: for thousands of events, as of the leaves of a forest."""
         encoded, probability = self._encoded(events), np.empty(len(events))
@@ -270,7 +271,7 @@ class JunctionTree:
             share_out(len(probability), answer, few=_FEW)
         return probability
 
-    def sample(self, count: int, rng: np.random.Generator, evidence: Event | None = None) -> NDArray[np.uint8]:
+    def sample(self, count: int, rng: np.random.Generator, evidence: Event | None = None) -> Bytes:
         """Independent rows given the evidence, (count, variables)."""
         tree, order = self.given(evidence or {}), list(self.network.order)
         sums = cumulated(self._cliques, tree._conditional)
@@ -284,28 +285,28 @@ class JunctionTree:
         return rows
 
     @cached_property
-    def _conditional(self) -> NDArray[np.float64]:
+    def _conditional(self) -> Floats:
         """P(variable | separator) of all cliques."""
-        table: NDArray[np.float64] = np.exp(self._logs)
+        table: Floats = np.exp(self._logs)
         return table
 
     @cached_property
-    def _joint(self) -> NDArray[np.float64]:
+    def _joint(self) -> Floats:
         """The joint probabilities of all cliques."""
-        table: NDArray[np.float64] = distribute(self._cliques, self._conditional)
+        table: Floats = distribute(self._cliques, self._conditional)
         return table
 
     def _members(self, place: int) -> list[int]:
         """The places in a clique, by the axes of its table."""
         return [*self._cliques.member[slice(*self._cliques.scope[place : place + 2])].tolist(), place]
 
-    def _table(self, tables: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+    def _table(self, tables: Floats, place: int) -> Floats:
         """A view of one clique's table, with an axis for each member."""
         begin, end = self._cliques.table[place : place + 2].tolist()
-        table: NDArray[np.float64] = tables[begin:end].reshape(self._cliques.states[self._members(place)])
+        table: Floats = tables[begin:end].reshape(self._cliques.states[self._members(place)])
         return table
 
-    def _potentials(self) -> NDArray[np.float64]:
+    def _potentials(self) -> Floats:
         """The logarithms of the network's tables, each added to the clique of its earliest eliminated variable."""
         network = self.network
         logs = np.zeros(self._cliques.table[-1])
@@ -317,7 +318,7 @@ class JunctionTree:
             logs[slice(*self._cliques.table[place : place + 2])] += np.log(network.probabilities(i)).ravel()[cell]
         return logs
 
-    def _restricted(self, event: Event) -> NDArray[np.float64]:
+    def _restricted(self, event: Event) -> Floats:
         """The logarithms of the conditionals, -inf where the event does not allow a state."""
         logs = self._logs.copy()
         events = self._encoded([event])
@@ -345,7 +346,7 @@ class JunctionTree:
         return Events(start, self._place[variable], np.arange(len(options)), allowed)
 
 
-def _event(start: NDArray[np.int64], literal: int) -> str:
+def _event(start: Ints, literal: int) -> str:
     return f"event {np.searchsorted(start, literal, side='right') - 1}"
 
 
@@ -379,17 +380,17 @@ def _cliques(network: BayesianNetwork) -> Cliques:
     )
 
 
-def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
+def _starts(lengths: Sequence[int]) -> Ints:
     return np.cumsum([0, *lengths], dtype=np.int64)
 
 
-def _strides(states: NDArray[np.int64]) -> list[int]:
+def _strides(states: Ints) -> list[int]:
     """The stride of each axis of a table of these states, the first the largest."""
     sizes = states.tolist()
     return [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
 
 
-def _projected(states: NDArray[np.int64], members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
+def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
     """For each cell of a clique's table, the cell of another table over some of its members, of these strides."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Words
 from forestc.algorithms.compiled import compiled
-
-Words = NDArray[np.uint64]
 
 
 def seeded(*seed: int) -> Words:

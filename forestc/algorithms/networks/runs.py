@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 from typing import NamedTuple
 
+from forestc.algorithms.arrays import Ints
 from forestc.algorithms.compiled import threads
-from forestc.algorithms.networks.family_scores import Ints, Scorer, for_thread
+from forestc.algorithms.networks.family_scores import Scorer, for_thread
 
 
-class Found(NamedTuple):
+class ScoredNetwork(NamedTuple):
     """score: BDeu, natural log. parents: of each column, ascending. order: the columns in an order that eliminates the
     moral graph within the treewidth."""
 
@@ -21,34 +22,34 @@ class Found(NamedTuple):
     order: tuple[int, ...]
 
 
-class Proof(NamedTuple):
+class NetworkProof(NamedTuple):
     """found: the best network known. bound: no network of the treewidth scores more. nodes: of the search for it."""
 
-    found: Found
+    found: ScoredNetwork
     bound: float
     nodes: int
 
 
-def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> Found:
+def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:
     """parents: (n, most) of which the first `sizes` of each row count."""
     rows = zip(parents.tolist(), sizes.tolist(), strict=True)
-    return Found(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
+    return ScoredNetwork(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
 
 
 class Runs:
     """What the runs of a search share: the rows, when to stop, and the best network so far."""
 
-    def __init__(self, scorer: Scorer, end: float, better: Callable[[Found], None] | None) -> None:
+    def __init__(self, scorer: Scorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
         """end: by time.monotonic(). better: called with each better network."""
         self.end = end
         self.stop = Event()
-        self.best = Found(-math.inf, (), ())
+        self.best = ScoredNetwork(-math.inf, (), ())
         self.threads = max(1, threads())
         self._spare = [scorer, *(for_thread(scorer) for _ in range(self.threads - 1))]
         self._better = better
         self._lock = Lock()
 
-    def take_in(self, network: Found) -> None:
+    def take_in(self, network: ScoredNetwork) -> None:
         """Keeps a network if it is better; of equal scores the same one in whatever order the runs end."""
         with self._lock:
             if network > self.best:
@@ -57,7 +58,7 @@ class Runs:
                 if risen and self._better is not None:
                     self._better(network)
 
-    def run(self, jobs: Sequence[Callable[[Scorer], None]]) -> Found:
+    def run(self, jobs: Sequence[Callable[[Scorer], None]]) -> ScoredNetwork:
         """Runs jobs in threads, each with a scorer of its own; the best network. Ctrl-C ends them early."""
 
         def with_scorer(job: Callable[[Scorer], None]) -> None:

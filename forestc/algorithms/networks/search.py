@@ -18,20 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints, Words
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.networks.elimination import Room, complete, eliminates, has, make_room, neighbors, put, take
-from forestc.algorithms.networks.family_scores import (
-    Floats,
-    Ints,
-    Scorer,
-    Words,
-    best_partners,
-    family_score,
-    for_thread,
-)
+from forestc.algorithms.networks.family_scores import Scorer, best_partners, family_score, for_thread
 from forestc.algorithms.networks.growth import grow
 from forestc.algorithms.networks.random_words import draw, seeded
-from forestc.algorithms.networks.runs import Found, Runs, found_in
+from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 
 MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
 HOT_SHARE = 0.3  # the first temperature, as a share of the gain of the best partner
@@ -44,7 +37,7 @@ SLICE, SLICE_SECONDS = 2000, 0.01  # most moves, and time, between two looks at 
 FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbors in the chordal graph
 
 
-class State(NamedTuple):
+class AnnealingState(NamedTuple):
     """A network and what the search knows of it; all arrays change in place."""
 
     parents: Ints  # (n, most parents)
@@ -65,10 +58,10 @@ class State(NamedTuple):
     family: Ints  # (2, most parents) the parents that a move would leave
 
 
-def make_state(n: int, most: int, random: Words) -> State:
+def make_state(n: int, most: int, random: Words) -> AnnealingState:
     """The network without arcs. Its scores are set by `restart`."""
     words = -(-n // 64)
-    return State(
+    return AnnealingState(
         np.zeros((n, most), np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros((n, n), np.int16),
         np.zeros((n, words), np.uint64), np.zeros((n, words), np.uint64), np.arange(n), np.zeros((n, most), np.int64),
         np.zeros(n, np.int64), np.arange(n), np.full(1, -math.inf), random, make_room(n), np.zeros(n, np.int64),
@@ -77,7 +70,7 @@ def make_state(n: int, most: int, random: Words) -> State:
 
 
 @compiled()
-def _join(state: State, u: int, v: int) -> bool:
+def _join(state: AnnealingState, u: int, v: int) -> bool:
     """Counts an edge of the moral graph; whether it was not there and is outside the chordal graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
@@ -88,7 +81,7 @@ def _join(state: State, u: int, v: int) -> bool:
 
 
 @compiled()
-def _part(state: State, u: int, v: int) -> None:
+def _part(state: AnnealingState, u: int, v: int) -> None:
     state.times[u, v] -= 1
     state.times[v, u] -= 1
     if state.times[u, v] == 0:
@@ -96,7 +89,7 @@ def _part(state: State, u: int, v: int) -> None:
 
 
 @compiled()
-def _add_family(state: State, child: int, parents: Ints, count: int) -> bool:
+def _add_family(state: AnnealingState, child: int, parents: Ints, count: int) -> bool:
     """Adds the edges of a family to the moral graph; whether one is outside the chordal graph."""
     outside = False
     for place in range(count):
@@ -109,7 +102,7 @@ def _add_family(state: State, child: int, parents: Ints, count: int) -> bool:
 
 
 @compiled()
-def _drop_family(state: State, child: int, parents: Ints, count: int) -> None:
+def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -> None:
     for place in range(count):
         _part(state, child, parents[place])
         for before in range(place):
@@ -117,7 +110,7 @@ def _drop_family(state: State, child: int, parents: Ints, count: int) -> None:
 
 
 @compiled()
-def _reaches(state: State, ancestor: int, start: int, besides: int) -> bool:
+def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
     """Whether `ancestor` is `start` or above it; the arc from `besides` to it itself is not followed."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
@@ -141,13 +134,13 @@ def _reaches(state: State, ancestor: int, start: int, besides: int) -> bool:
 
 
 @compiled()
-def _set_family(state: State, child: int, parents: Ints, count: int) -> None:
+def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) -> None:
     state.parents[child, :count] = parents[:count]
     state.sizes[child] = count
 
 
 @compiled()
-def restart(scorer: Scorer, state: State, parents: Ints, count: Ints, k: int) -> bool:
+def restart(scorer: Scorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
     """Sets the state to a network; False if no elimination within k was found for it. The best one is kept."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
@@ -164,7 +157,7 @@ def restart(scorer: Scorer, state: State, parents: Ints, count: Ints, k: int) ->
 
 
 @compiled()
-def keep_best(state: State) -> None:
+def keep_best(state: AnnealingState) -> None:
     """Keeps the present network if its score is the highest so far."""
     total = state.scores.sum()
     if total > state.best_score[0]:
@@ -186,7 +179,7 @@ def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
 
 
 @compiled()
-def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot: float, cold: float) -> None:
+def anneal(scorer: Scorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float) -> None:
     """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
 
     partners: (n, m) columns worth trying as parents of each column.
@@ -268,7 +261,7 @@ def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot
             total = state.scores.sum()
 
 
-class Plan(NamedTuple):
+class AnnealingPlan(NamedTuple):
     """partners, gains: (n, m) the columns that gain most with each column, and how much. hot: the first temperature, in
     nats."""
 
@@ -288,8 +281,8 @@ def search(
     end: float,
     samples: int | None = None,
     seed: int = 0,
-    better: Callable[[Found], None] | None = None,
-) -> Found:
+    better: Callable[[ScoredNetwork], None] | None = None,
+) -> ScoredNetwork:
     """The best network of treewidth at most k >= 1 and at most `most` >= 1 parents that annealing finds.
 
     end: by time.monotonic(). samples: runs to make instead, each of a length that depends on the number of columns
@@ -301,7 +294,7 @@ def search(
     gains = np.zeros(partners.shape)
     share_out(n, lambda first, past: best_partners(for_thread(scorer, 1024), first, past, partners, gains))
     hot = max(1.0, HOT_SHARE * float(np.median(gains[:, 0])))
-    plan = Plan(k, most, partners, gains, hot, seed)
+    plan = AnnealingPlan(k, most, partners, gains, hot, seed)
     if samples is not None:
         return runs.run([partial(_counted_run, runs, plan, sample) for sample in range(samples)])
     return runs.run([partial(_timed_runs, runs, plan, lane) for lane in range(runs.threads)])
@@ -312,7 +305,7 @@ def _temperature(hot: float, done: float) -> float:
     return float(hot * (COLD / hot) ** done)
 
 
-def _grown(scorer: Scorer, state: State, plan: Plan) -> None:
+def _grown(scorer: Scorer, state: AnnealingState, plan: AnnealingPlan) -> None:
     """To the network of a k-tree that grows."""
     parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
     grow(scorer, plan.k, plan.partners, plan.gains, state.random, parents, sizes)
@@ -322,13 +315,13 @@ def _grown(scorer: Scorer, state: State, plan: Plan) -> None:
         _from_scratch(scorer, state, plan.k)
 
 
-def _from_scratch(scorer: Scorer, state: State, k: int) -> None:
+def _from_scratch(scorer: Scorer, state: AnnealingState, k: int) -> None:
     """Back to the network without arcs."""
     restart(scorer, state, np.zeros_like(state.parents), np.zeros_like(state.sizes), k)
     keep_best(state)
 
 
-def _counted_run(runs: Runs, plan: Plan, sample: int, scorer: Scorer) -> None:
+def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: Scorer) -> None:
     """One run of a fixed number of moves."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, sample))
@@ -348,7 +341,7 @@ def _counted_run(runs: Runs, plan: Plan, sample: int, scorer: Scorer) -> None:
     runs.take_in(found_in(state.best_parents, state.best_sizes, float(state.best_score[0]), state.best_order))
 
 
-def _timed_runs(runs: Runs, plan: Plan, lane: int, scorer: Scorer) -> None:
+def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: Scorer) -> None:
     """Runs that together take the time that is left. The first begins at a grown network and shows how many moves there
     is time for: few, and it goes on; else others begin from scratch, each longer than the one before."""
     n = len(scorer.states)
@@ -365,7 +358,9 @@ def _timed_runs(runs: Runs, plan: Plan, lane: int, scorer: Scorer) -> None:
         _timed_run(runs, plan, scorer, state, min(share * whole, runs.end - time.monotonic()), plan.hot)
 
 
-def _timed_run(runs: Runs, plan: Plan, scorer: Scorer, state: State, seconds: float, hot: float) -> int:
+def _timed_run(
+    runs: Runs, plan: AnnealingPlan, scorer: Scorer, state: AnnealingState, seconds: float, hot: float
+) -> int:
     """One run from where the state is; how many moves it made."""
     begin = now = time.monotonic()
     moves, steps = 0, SLICE // 20

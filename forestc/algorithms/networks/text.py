@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Ints
 from forestc.algorithms.networks.bayesian_network import (
     MOST_COUNT,
     BayesianNetwork,
@@ -65,7 +65,7 @@ def _lines(network: BayesianNetwork) -> Iterator[str]:
         yield " ".join([f"{i} states {r} parents", *map(str, parents)]) + ":" + _cells(table)
 
 
-def _cells(table: NDArray[np.int64]) -> str:
+def _cells(table: Ints) -> str:
     words: list[int] = []
     for zero, group in groupby(np.trim_zeros(table.ravel(), "b").tolist(), key=lambda count: count == 0):
         counts = list(group)
@@ -127,7 +127,7 @@ def _number(text: str, line: int) -> float:
         raise ModelError(f"{text!r} is not a number", where=f"line {line}") from None
 
 
-def _table(text: str, shape: Sequence[int], where: str) -> NDArray[np.int64]:
+def _table(text: str, shape: Sequence[int], where: str) -> Ints:
     table = np.zeros(shape, dtype=np.int64)
     cells, at = table.reshape(-1), 0
     for word in map(int, text.split()):

@@ -6,12 +6,13 @@ The last variable is 0, so that bounds on single integers are differences to it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from forestc.algorithms.arrays import Ints
 
 NO_BOUND = -(1 << 40)  # below any bound on integers of 32 bits; sums of two still fit into int64
 
 
-def closed(bounds: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def closed(bounds: Ints) -> Ints | None:
     """All bounds that follow (Floyd and Warshall), or None if no integers meet them.
 
     bounds: (n, n), v[a] - v[b] >= bounds[a, b]; NO_BOUND where there is none. Time O(n^3).
@@ -23,7 +24,7 @@ def closed(bounds: NDArray[np.int64]) -> NDArray[np.int64] | None:
     return None if (result.diagonal() > 0).any() else np.maximum(result, NO_BOUND)
 
 
-def middle(bounds: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def middle(bounds: Ints) -> Ints | None:
     """Integers (n,), the last of them 0, that meet all bounds, each in turn in the middle of what the others leave it;
     None if there are none. Each needs a lower and an upper bound."""
     tight = closed(bounds)

@@ -18,12 +18,12 @@ from itertools import permutations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Int32s, Ints
 from forestc.algorithms.separation import search as separation_search
 
 State: TypeAlias = Literal["same", "differs", "unknown"]
-CellArray: TypeAlias = NDArray[np.int32]
+CellArray: TypeAlias = Int32s
 Box: TypeAlias = tuple[CellArray, CellArray]
 MOST_OVERLAID = 1 << 16  # pairs of leaves of a changed tree; beyond it, its two forms are bounded one by one
 SHARES = (1, 2, 3)  # quarters in which the two sides are weighted in a joint bound
@@ -38,7 +38,7 @@ class TreeBoxes:
 
     low: CellArray
     high: CellArray
-    value: NDArray[np.int64]
+    value: Ints
 
     @cached_property
     def narrow(self) -> list[int]:
@@ -57,21 +57,21 @@ class BoxEnsemble:
     """Trees whose values are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
 
     trees: tuple[TreeBoxes, ...]
-    bias: NDArray[np.int64]
+    bias: Ints
 
     def with_tree(self, index: int, tree: TreeBoxes) -> BoxEnsemble:
         """The ensemble with one tree replaced."""
         return replace(self, trees=(*self.trees[:index], tree, *self.trees[index + 1 :]))
 
     @cached_property
-    def joined(self) -> tuple[CellArray, CellArray, NDArray[np.int64], NDArray[np.int32]]:
+    def joined(self) -> tuple[CellArray, CellArray, Ints, Int32s]:
         """low, high, value of the leaves of all trees, and the tree of each."""
         sizes = [len(tree.value) for tree in self.trees]
         number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         low, high = (np.concatenate([getattr(tree, name) for tree in self.trees]) for name in ("low", "high"))
         return low, high, np.concatenate([tree.value for tree in self.trees]), number
 
-    def scores(self, cells: CellArray) -> NDArray[np.int64]:
+    def scores(self, cells: CellArray) -> Ints:
         """(inputs, outputs) of inputs (inputs, features)."""
         total = np.tile(self.bias, (len(cells), 1))
         for tree in self.trees:
@@ -79,7 +79,7 @@ class BoxEnsemble:
         return total
 
 
-def places(tree: TreeBoxes, cells: CellArray) -> NDArray[np.int64]:
+def places(tree: TreeBoxes, cells: CellArray) -> Ints:
     """(inputs,) the leaf that each input (inputs, features) lies in."""
     result = np.zeros(len(cells), dtype=np.int64)
     for start in range(0, len(cells), 1024):
@@ -103,14 +103,14 @@ class Decider:
     threshold: int | None
     ties_last: bool = False
 
-    def classes(self, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    def classes(self, scores: Ints) -> Ints:
         """(inputs,) the class of each input."""
         if self.threshold is not None:
             return np.asarray(scores[:, -1] >= self.threshold, dtype=np.int64)
         last = scores.shape[1] - 1
         return np.asarray(last - scores[:, ::-1].argmax(axis=1) if self.ties_last else scores.argmax(axis=1))
 
-    def demands(self, index: int, outputs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def demands(self, index: int, outputs: int) -> tuple[Ints, Ints]:
         """When an input is decided as class `index`: factors (demands, outputs) of the scores and constants (demands,),
         whose sums must all be at least 0."""
         if self.threshold is not None:
@@ -149,9 +149,9 @@ class Problem:
 
     low: CellArray
     high: CellArray
-    tree: NDArray[np.int32]
-    value: NDArray[np.int64]
-    start: NDArray[np.int64]
+    tree: Int32s
+    value: Ints
+    start: Ints
     single: int
     box: Box
 
@@ -182,7 +182,7 @@ def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
     return separation_search.search(low, high, *arguments)
 
 
-def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
+def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: CellArray) -> Bits:
     """(inputs,) whether inputs (inputs, features) are decided differently."""
     old = before.scores(cells)
     return np.asarray(decider.classes(old) != decider.classes(after.scores(cells)))
@@ -218,9 +218,9 @@ class _Joint:
 
     low: CellArray
     high: CellArray
-    tree: NDArray[np.int32]
-    old: NDArray[np.int64]
-    new: NDArray[np.int64]
+    tree: Int32s
+    old: Ints
+    new: Ints
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> _Joint:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Int32s, Ints
 from forestc.algorithms.compiled import compiled
 
 NONE, FOUND, STOPPED = 0, 1, 2  # states of a search
@@ -21,15 +21,15 @@ CUTS_TRIED = 10  # beside the leaves of each of these trees
 
 
 def search(
-    low: NDArray[np.int32],
-    high: NDArray[np.int32],
-    tree: NDArray[np.int32],
-    value: NDArray[np.int64],
-    start: NDArray[np.int64],
+    low: Int32s,
+    high: Int32s,
+    tree: Int32s,
+    value: Ints,
+    start: Ints,
     single: int,
-    box: tuple[NDArray[np.int32], NDArray[np.int32]],
+    box: tuple[Int32s, Int32s],
     limit: int,
-) -> tuple[int, NDArray[np.int32], int]:
+) -> tuple[int, Int32s, int]:
     """Returns NONE, FOUND or STOPPED; the cells (features,) of the input that was found; and the steps taken.
 
     low, high: (features, leaves) the cells low <= cell < high of each leaf. tree: (leaves,) its tree, ascending. value:
@@ -44,8 +44,8 @@ def search(
 
 @compiled()
 def _search(
-    low: Any, high: Any, tree: Any, value: Any, start: Any, single: Any, first_low: Any, first_high: Any, limit: Any,
-    cells: Any,
+    low: Int32s, high: Int32s, tree: Int32s, value: Ints, start: Ints, single: int, first_low: Int32s,
+    first_high: Int32s, limit: int, cells: Int32s,
 ) -> Any:  # fmt: skip
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
     # a stack of open boxes; the leaves that meet a box lie in `kept` at begin .. begin + count - 1
@@ -141,7 +141,9 @@ def _search(
 
 
 @compiled()
-def _bounds(kept: Any, tree: Any, value: Any, base: Any, upper: Any, lower: Any, most: Any, least: Any) -> Any:
+def _bounds(
+    kept: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
+) -> Any:
     """Writes bounds of all sums over the kept leaves. Trees of a single value move into the base. Returns the number of
     leaves that stay, which come first in `kept`."""
     upper[:], lower[:] = 0, 0
@@ -169,7 +171,7 @@ def _bounds(kept: Any, tree: Any, value: Any, base: Any, upper: Any, lower: Any,
 
 
 @compiled()
-def _widest(kept: Any, tree: Any, value: Any, spread: Any, best: Any) -> None:
+def _widest(kept: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
     """Writes the trees whose values vary most, widest first, and of each the leaf with its largest value. value:
     (leaves,) of one sum."""
     spread[:] = 0
@@ -194,7 +196,7 @@ def _widest(kept: Any, tree: Any, value: Any, spread: Any, best: Any) -> None:
 
 
 @compiled()
-def _halves(kept: Any, tree: Any, low: Any, high: Any, cut: Any, value: Any) -> Any:
+def _halves(kept: Int32s, tree: Int32s, low: Int32s, high: Int32s, cut: int, value: Ints) -> Any:
     """The largest sums left and right of a cut, without the base. low, high, value: (leaves,)"""
     on_left = on_right = np.int64(0)
     at = 0
@@ -214,7 +216,7 @@ def _halves(kept: Any, tree: Any, low: Any, high: Any, cut: Any, value: Any) -> 
 
 
 @compiled()
-def _longer(array: Any, room: Any) -> Any:
+def _longer(array: Int32s | Ints, room: int) -> Any:
     longer = np.empty((room,) + array.shape[1:], array.dtype)  # noqa: RUF005, numba unpacks no tuples
     longer[: len(array)] = array
     return longer

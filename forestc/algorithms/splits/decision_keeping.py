@@ -9,16 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forestc.algorithms.splits.kept_decisions import (
-    Decided,
-    Leaves,
-    collapse,
-    mend_leaves,
-    slacks,
-    visits_for,
-)
+from forestc.algorithms.arrays import Ints
+from forestc.algorithms.splits.kept_decisions import Decided, MovableLeaves, collapse, mend_leaves, slacks, visits_for
 from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.mending_trees import MendingTree, mend
 from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, present_trees, spread
@@ -35,7 +28,7 @@ class Wanted:
     largest: leaves hold 0 .. largest. mended: most rows that added trees may put right. node, tree: costs of an added
     split and tree, for each bit of its leaves if per_bit."""
 
-    label: NDArray[np.int64]
+    label: Ints
     last: bool
     largest: int
     mended: int
@@ -49,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptEnsemble:
     """An ensemble that decides all rows as wanted. added: the trees beside the pruned ones. cost: of both. mended: rows
     that the added trees put right."""
 
@@ -61,7 +54,7 @@ class Kept:
 
 def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: Wanted
-) -> Kept | None:
+) -> KeptEnsemble | None:
     """What `prune` found, changed until it decides every row as wanted; None if that can't be done. draft stays as it
     is. outcomes: of all conditions on these rows.
 
@@ -75,7 +68,7 @@ def keep_decisions(
     leaf, flipped = leaves_on(shape, before, outcomes), before.flipped.copy()
     state = State(leaf, draft.value.copy(), before.group.copy(), alive, condition, flipped, uses)
     bias = draft.bias.copy()
-    leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
+    leaves = MovableLeaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
     scores = integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
     decided = Decided(wanted.label, scores, wanted.last)
     wrong = int((slacks(decided) < 0).sum())
@@ -102,4 +95,4 @@ def keep_decisions(
     pruned = replace(
         draft, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )
-    return Kept(pruned, tuple(added), cost, wrong)
+    return KeptEnsemble(pruned, tuple(added), cost, wrong)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Int32s, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted, fill_scores
 from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
@@ -28,25 +28,25 @@ class Decided(NamedTuple):
     """The rows whose decisions are kept. label: (rows,) the class to be decided. scores: (rows, outputs) integers; with
     one output class 1 is decided at 0 or more. last: whether the last of equal scores wins, instead of the first."""
 
-    label: NDArray[np.int64]
-    scores: NDArray[np.int64]
+    label: Ints
+    scores: Ints
     last: bool
 
 
-class Leaves(NamedTuple):
+class MovableLeaves(NamedTuple):
     """The trees whose leaves may change. leaf: (trees, rows). value, start, outputs: see `leaf_fitting.Trees`. bias:
     (outputs,). largest: leaves hold 0 .. largest."""
 
-    leaf: NDArray[np.int32]
-    value: NDArray[np.int64]
-    start: NDArray[np.int64]
-    outputs: NDArray[np.int64]
-    bias: NDArray[np.int64]
+    leaf: Int32s
+    value: Ints
+    start: Ints
+    outputs: Ints
+    bias: Ints
     largest: int
 
 
 @compiled()
-def slack_against(scores: Any, label: int, rival: int, last: bool) -> Any:
+def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
     """The slack of a decision for `label` against one other class."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
@@ -55,7 +55,7 @@ def slack_against(scores: Any, label: int, rival: int, last: bool) -> Any:
 
 
 @compiled()
-def slack_of(scores: Any, label: int, last: bool) -> Any:
+def slack_of(scores: Ints, label: int, last: bool) -> Any:
     """The least slack of a decision for `label` against all other classes."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
@@ -76,7 +76,7 @@ def slacks(decided: Decided) -> Any:
 
 
 @compiled()
-def _moved_slack(scores: Any, label: int, last: bool, slack: int, output: int, step: int) -> Any:
+def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, step: int) -> Any:
     """The slack after the score of one output grew by `step`. slack: before."""
     if len(scores) == 1:
         return slack + step if label == 1 else slack - step
@@ -92,7 +92,7 @@ def _moved_slack(scores: Any, label: int, last: bool, slack: int, output: int, s
 
 
 @compiled()
-def _change(decided: Decided, slack: Any, weight: Any, rows: Any, output: int, step: int) -> Any:
+def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
     """The change of the weighted violation if the score of `output` grows by `step` for these rows."""
     change = 0
     for row in rows:
@@ -103,13 +103,13 @@ def _change(decided: Decided, slack: Any, weight: Any, rows: Any, output: int, s
 
 
 @compiled()
-def _keep(values: Any, kept: Any) -> None:
+def _keep(values: Ints, kept: Ints) -> None:
     for k in range(len(values)):
         kept[k] = values[k]
 
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
-def mend_leaves(leaves: Leaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
+def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
     """Moves leaves and biases, in place, so that as few rows as possible are violated; decided.scores follow. Returns
     how many are. visits: rows looked at before the search ends. Deterministic in `seed`."""
     count = len(decided.label)
@@ -198,7 +198,7 @@ def visits_for(rows: int, trees: int) -> int:
 
 
 @compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
-def collapse(shape: Shape, state: State, leaves: Leaves, rows: Sorted, decided: Decided, order: Any) -> Any:
+def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, decided: Decided, order: Ints) -> Any:
     """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
     state.value is leaves.value. Returns how many splits went. No row may be violated."""
     removed = 0
@@ -239,7 +239,7 @@ def collapse(shape: Shape, state: State, leaves: Leaves, rows: Sorted, decided: 
 
 @compiled()
 def _all_keep(
-    state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: Any, chosen: Any
+    state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: range, chosen: Ints
 ) -> Any:  # fmt: skip
     """Whether no row is violated if the leaves hold `chosen`, for a tree of several outputs."""
     width = len(chosen)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, move, odds_of
 
-Ints = NDArray[np.int64]
 SWEEPS = 30  # over all leaves, at most
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
 
@@ -29,13 +28,13 @@ class Trees:
     tree's entries begin in `value`. outputs: (trees, 2) the first output a tree feeds and one past the last.
     """
 
-    leaf: NDArray[np.int32]
+    leaf: Int32s
     start: Ints
     value: Ints
     outputs: Ints
 
     @staticmethod
-    def of(leaf: NDArray[np.int32], values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
+    def of(leaf: Int32s, values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
         """leaf: as above. values: of each tree, (leaves, outputs). outputs: the consecutive outputs each tree feeds."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
@@ -46,7 +45,7 @@ class Sorted(NamedTuple):
     """The rows sorted by leaf. order: (trees, rows). begins: (trees, leaves of the largest tree + 1) where the rows of
     each leaf begin in `order`."""
 
-    order: NDArray[np.int32]
+    order: Int32s
     begins: Ints
 
 
@@ -87,7 +86,7 @@ def sorted_by_leaf(trees: Trees) -> Sorted:
 
 
 @compiled()
-def _sort(leaf: Any, rows: Sorted, first: int, last: int) -> None:
+def _sort(leaf: Int32s, rows: Sorted, first: int, last: int) -> None:
     leaves = rows.begins.shape[1] - 1
     for tree in range(first, last):
         begins = rows.begins[tree]
@@ -103,7 +102,7 @@ def _sort(leaf: Any, rows: Sorted, first: int, last: int) -> None:
 
 
 @compiled()
-def integer_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
+def integer_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Any:
     """(rows, outputs): the sums of leaf values and biases."""
     scores = np.empty((leaf.shape[1], len(bias)), np.int64)
     fill_scores(leaf, start, value, outputs, bias, scores)
@@ -111,7 +110,7 @@ def integer_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -
 
 
 @compiled()
-def fill_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any, scores: Any) -> None:
+def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints, scores: Ints) -> None:
     """Fills in `integer_scores`."""
     for row in range(leaf.shape[1]):
         for k in range(len(bias)):
@@ -124,14 +123,22 @@ def fill_scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any, scor
                 scores[row, first + k] += value[at + k]
 
 
-def scores_of(leaf: NDArray[np.int32], start: Ints, value: Ints, outputs: Ints, bias: Ints) -> NDArray[np.float64]:
+def scores_of(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Floats:
     """`integer_scores`, with one output plus 0.5: integers are decided at >= 0, and -1 and 0 become -0.5 and 0.5."""
     return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 
 
 @compiled()
 def _sweep(
-    rows: Sorted, start: Any, value: Any, outputs: Any, bias: Any, scores: Any, odds: Odds, unit: float, largest: int
+    rows: Sorted,
+    start: Ints,
+    value: Ints,
+    outputs: Ints,
+    bias: Ints,
+    scores: Floats,
+    odds: Odds,
+    unit: float,
+    largest: int,
 ) -> Any:
     """Moves every leaf and bias once and updates odds and scores, all in place. Returns the fall of the mean loss."""
     gained = 0.0
@@ -161,7 +168,9 @@ def _sweep(
 
 
 @compiled()
-def _step(odds: Odds, rows: Any, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int) -> Any:
+def _step(
+    odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
+) -> Any:
     """The step among 1, 2, 4 .. most, down or up within the room there is, that gains most, and its gain; step 0 if
     none gains. The loss is convex: where a step gains nothing, neither does a larger one."""
     best, least = 0, -1e-9
@@ -182,7 +191,7 @@ def _step(odds: Odds, rows: Any, begin: int, end: int, output: int, unit: float,
 
 @compiled()
 def _move(
-    odds: Odds, rows: Any, begin: int, end: int, output: int, unit: float, step: int, scores: Any
+    odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, step: int, scores: Floats
 ) -> None:  # fmt: skip
     factor, power, total = np.exp(unit * step), odds.power, odds.total
     for at in range(begin, end):

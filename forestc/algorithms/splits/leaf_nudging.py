@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Int32s, Ints
 from forestc.algorithms.highs import make_highs, most_nodes, run, steps_of
 
 ROUNDS = 24  # of solving and adding violated sums, at most
@@ -30,17 +31,17 @@ class Sums:
     (sums,). count: (sums,) how much each sum matters.
     """
 
-    place: NDArray[np.int32]
+    place: Int32s
     sign: NDArray[np.int8]
-    room: NDArray[np.int64]
-    count: NDArray[np.int64]
+    room: Ints
+    count: Ints
 
-    def wrong(self, nudges: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def wrong(self, nudges: Ints) -> Bits:
         """(sums,)"""
         return np.asarray(self.room + (self.sign * nudges[self.place]).sum(axis=1) < 0)
 
 
-def nudges_for(sums: Sums, places: int, most: int, steps: int) -> tuple[NDArray[np.int64], int]:
+def nudges_for(sums: Sums, places: int, most: int, steps: int) -> tuple[Ints, int]:
     """(places,) Returns the nudges, at most `most` up or down, with the fewest wrong sums that were found, and of these
     small ones; and the steps taken. No round begins after `steps`, and none takes many more."""
     best = np.zeros(places, dtype=np.int64)
@@ -61,7 +62,7 @@ def nudges_for(sums: Sums, places: int, most: int, steps: int) -> tuple[NDArray[
     return best, taken
 
 
-def _most_counted(sums: Sums, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _most_counted(sums: Sums, chosen: Bits) -> Ints:
     """The chosen sums, or those of the largest counts whose terms a program can hold."""
     index = np.flatnonzero(chosen)
     terms = np.count_nonzero(sums.sign[index], axis=1)
@@ -71,7 +72,7 @@ def _most_counted(sums: Sums, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.sort(index[order[np.cumsum(terms[order]) <= MOST_ENTRIES]])
 
 
-def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int, steps: int) -> tuple[NDArray[np.int64], int]:
+def _solved(sums: Sums, chosen: Ints, places: int, most: int, steps: int) -> tuple[Ints, int]:
     """Nudges for some of the sums: the least total of what these stay short of, then of the nudges; and the steps
     taken, at most about `steps`."""
     import highspy

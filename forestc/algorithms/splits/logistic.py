@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled, share_out
 
 STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds that one unit of the scores may be worth
@@ -25,12 +25,12 @@ class Odds(NamedTuple):
     """power: (rows, outputs) exponentials of the log odds. total: (rows,) their sums. label: (rows,) the true classes.
     With one output the other class's exponential is 1 and is part of the sum."""
 
-    power: NDArray[np.float64]
-    total: NDArray[np.float64]
-    label: NDArray[np.int64]
+    power: Floats
+    total: Floats
+    label: Ints
 
 
-def odds_of(scores: NDArray[np.float64], unit: float, label: NDArray[np.int64]) -> Odds:
+def odds_of(scores: Floats, unit: float, label: Ints) -> Odds:
     """scores: (rows, outputs), of which one unit is worth `unit` log odds."""
     odds = Odds(np.empty(scores.shape), np.empty(len(scores)), label)
     few = FEW // max(1, scores.shape[1])
@@ -39,7 +39,7 @@ def odds_of(scores: NDArray[np.float64], unit: float, label: NDArray[np.int64]) 
 
 
 @compiled()
-def _highest(scores: Any, row: int) -> float:
+def _highest(scores: Floats, row: int) -> float:
     highest = scores[row, 0]
     for k in range(1, scores.shape[1]):
         highest = max(highest, scores[row, k])
@@ -47,7 +47,7 @@ def _highest(scores: Any, row: int) -> float:
 
 
 @compiled()
-def _fill(scores: Any, unit: float, odds: Any, first: int, last: int) -> None:
+def _fill(scores: Floats, unit: float, odds: Odds, first: int, last: int) -> None:
     classes = scores.shape[1]
     for row in range(first, last):
         top = 0.0 if classes == 1 else _highest(scores, row)
@@ -60,7 +60,7 @@ def _fill(scores: Any, unit: float, odds: Any, first: int, last: int) -> None:
 
 
 @compiled()
-def move(power: Any, total: Any, row: int, output: int, factor: float) -> None:
+def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> None:
     """Multiplies the exponential of one output of a row, in place."""
     more = power[row, output] * (factor - 1)
     power[row, output] += more
@@ -71,7 +71,7 @@ class Slope:
     """The mean loss as a function of what one unit of the scores is worth, an entry of `STEEPNESS`. It is convex, so
     few entries need be tried."""
 
-    def __init__(self, scores: NDArray[np.float64], label: NDArray[np.int64]) -> None:
+    def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label
         self.known: dict[int, float] = {}
 
@@ -96,7 +96,7 @@ class Slope:
 
 
 @compiled()
-def _loss(scores: Any, unit: float, label: Any, sums: Any, first: int, last: int) -> None:
+def _loss(scores: Floats, unit: float, label: Ints, sums: Floats, first: int, last: int) -> None:
     rows, classes = scores.shape
     for chunk in range(first, last):
         loss = 0.0
@@ -113,7 +113,7 @@ def _loss(scores: Any, unit: float, label: Any, sums: Any, first: int, last: int
 
 
 @compiled()
-def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: float) -> Any:
+def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step: float) -> Any:
     """The change of the summed loss of rows[begin:end] if their log odds of `output` grow by `step`."""
     growth = np.exp(step)
     wanted = 1 if odds.power.shape[1] == 1 else output
@@ -134,7 +134,7 @@ def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: flo
 
 
 @compiled()
-def changes_of(odds: Any, rows: Any, begin: int, end: int, output: int, steps: Any) -> Any:
+def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
     """`change_of` for consecutive outputs from `output` on, which grow by `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):

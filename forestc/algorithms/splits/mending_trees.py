@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.splits.kept_decisions import UNBOUNDED, Decided, slacks
 from forestc.algorithms.splits.state import Outcomes
 
@@ -40,9 +40,7 @@ class MendingTree:
         return max(1, (max(self.value) - min(self.value)).bit_length())
 
 
-def mend(
-    decided: Decided, outcomes: Outcomes, cost: NDArray[np.float64], used: NDArray[np.bool_]
-) -> list[MendingTree] | None:
+def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list[MendingTree] | None:
     """Trees after which no row is violated; decided.scores follow, in place. None if conditions can't tell the rows
     apart. cost: of each condition. used: conditions that cost nothing more; grows in place."""
     trees: list[MendingTree] = []
@@ -70,7 +68,7 @@ def mend(
         trees.append(tree)
 
 
-def _rooms(decided: Decided, output: int) -> NDArray[np.int64]:
+def _rooms(decided: Decided, output: int) -> Ints:
     """How far the score of one output may grow before each row of another class is decided as that class."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
@@ -78,9 +76,9 @@ def _rooms(decided: Decided, output: int) -> NDArray[np.int64]:
 
 
 def _grown(
-    low: NDArray[np.int64], high: NDArray[np.int64], outcomes: Outcomes, cost: NDArray[np.float64],
-    used: NDArray[np.bool_], output: int,
-) -> tuple[MendingTree, NDArray[np.int64]] | None:  # fmt: skip
+    low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
+    used: Bits, output: int,
+) -> tuple[MendingTree, Ints] | None:  # fmt: skip
     """A tree whose leaves lie in the intervals of their rows, and what it adds to each row; None if there is none."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
@@ -114,7 +112,7 @@ def _grown(
     return tree, added_by(tree, outcomes)
 
 
-def added_by(tree: MendingTree, outcomes: Outcomes) -> NDArray[np.int64]:
+def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
     """(rows,) the value of the leaf that each row reaches."""
     node = np.zeros(len(outcomes.code), dtype=np.int64)
     condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
@@ -127,9 +125,7 @@ def added_by(tree: MendingTree, outcomes: Outcomes) -> NDArray[np.int64]:
     return np.array(tree.value)[node]
 
 
-def _best_split(
-    target: NDArray[np.float64], holds: NDArray[np.bool_], cost: NDArray[np.float64], used: NDArray[np.bool_]
-) -> int | None:
+def _best_split(target: Floats, holds: Bits, cost: Floats, used: Bits) -> int | None:
     """The condition that lowers the squared error of the target most, per cost; None if none has rows on both sides."""
     total, count = target.sum(), len(target)
     on_left = holds.sum(axis=0)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
@@ -38,13 +38,13 @@ class Splits:
     of a tree without its splits; both per output. outcomes: of the conditions, if splits may choose from a pool.
     """
 
-    tree: NDArray[np.int64]
-    first: NDArray[np.int64]
-    middle: NDArray[np.int64]
-    last: NDArray[np.int64]
-    size: NDArray[np.int64]
-    condition: NDArray[np.int64]
-    cost: NDArray[np.float64]
+    tree: Ints
+    first: Ints
+    middle: Ints
+    last: Ints
+    size: Ints
+    condition: Ints
+    cost: Floats
     node: float
     sum: float
     outcomes: Outcomes | None = None
@@ -53,11 +53,11 @@ class Splits:
 class Start(NamedTuple):
     """What pruning goes on from: arrays as in `Pruned`."""
 
-    group: NDArray[np.int64]
-    value: NDArray[np.int64]
-    bias: NDArray[np.int64]
-    condition: NDArray[np.int64]
-    flipped: NDArray[np.bool_]
+    group: Ints
+    value: Ints
+    bias: Ints
+    condition: Ints
+    flipped: Bits
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Pruned:
     theirs. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth. state: the present
     trees; the next price changes them in place."""
 
-    group: NDArray[np.int64]
-    value: NDArray[np.int64]
-    bias: NDArray[np.int64]
-    condition: NDArray[np.int64]
-    flipped: NDArray[np.bool_]
+    group: Ints
+    value: Ints
+    bias: Ints
+    condition: Ints
+    flipped: Bits
     splits: int
     cost: float
     price: float
@@ -82,11 +82,11 @@ class Pruned:
 
 def prune(
     trees: Trees,
-    bias: NDArray[np.int64],
-    label: NDArray[np.int64],
+    bias: Ints,
+    label: Ints,
     largest: int,
     splits: Splits,
-    prices: NDArray[np.float64],
+    prices: Floats,
     copies_per_row: float = 1.0,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
@@ -146,9 +146,7 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
     return shape, state
 
 
-def started(
-    trees: Trees, splits: Splits, bias: NDArray[np.int64], start: Start | None
-) -> tuple[Shape, State, NDArray[np.int64]]:
+def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tuple[Shape, State, Ints]:
     """The trees and biases that pruning begins with: as given, or as they were pruned before. None shares an array with
     what is given."""
     shape, state = as_given(trees, splits)
@@ -165,7 +163,7 @@ def started(
 
 
 def pruned_of(
-    shape: Shape, state: State, bias: NDArray[np.int64], price: float, loss: float, unit: float
+    shape: Shape, state: State, bias: Ints, price: float, loss: float, unit: float
 ) -> Pruned:  # fmt: skip
     """The present trees, as copies beside the state."""
     return Pruned(
@@ -182,7 +180,7 @@ def cost_of(shape: Shape, state: State) -> float:
     return float(shape.cost[used].sum() + shape.node * widths[alive].sum() + shape.sum * widths[np.unique(alive)].sum())
 
 
-def steepest_for(trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int) -> float:
+def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
     """The most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble fitted, the
     mean loss still lies at least `LEAST_LOSS` above its minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
@@ -190,7 +188,7 @@ def steepest_for(trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64]
     return _steepest(scores, label, float(STEEPNESS[-1]))
 
 
-def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float) -> float:
+def _steepest(scores: Floats, label: Ints, most: float) -> float:
     """The largest entry of `STEEPNESS`, up to `most`, where the mean loss lies `LEAST_LOSS` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
@@ -207,7 +205,7 @@ def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
     return replace(trees, leaf=state.leaf, value=state.value)
 
 
-def spread(shape: Shape, state: State, value: NDArray[np.int64]) -> None:
+def spread(shape: Shape, state: State, value: Ints) -> None:
     """Gives each leaf, in place, what `value` has for the first of its group."""
     for tree, (first, last) in enumerate(shape.outputs.tolist()):
         own = slice(shape.start[tree], shape.start[tree + 1])
@@ -227,7 +225,7 @@ def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, pr
 
 @compiled()
 def _ratios(
-    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Any, begin: int, end: int
+    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Floats, begin: int, end: int
 ) -> None:  # fmt: skip
     """The rise of the loss if a split is removed, divided by the cost that this saves."""
     for split in range(begin, end):
@@ -238,7 +236,7 @@ def _ratios(
 
 @compiled()
 def _remove(
-    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, price: float, ratio: Any, order: Any
+    shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, price: float, ratio: Floats, order: Ints
 ) -> Any:  # fmt: skip
     removed = 0
     for split in order:
@@ -299,7 +297,7 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
 
 
 @compiled()
-def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Any) -> Any:
+def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Ints) -> Any:
     """The rise of the loss if the leaves of a subtree hold `chosen`."""
     tree, base, output, width = tree_of(shape, split)
     rise, steps = 0.0, np.empty(width)

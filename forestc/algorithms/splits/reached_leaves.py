@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Int32s, Ints
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of
 
 FEW = 4096  # rows for which one core is enough
 
 
-def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> NDArray[np.int32]:
+def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> Int32s:
     """(trees, rows) the leaf that each row of the outcomes reaches, of merged leaves the first. Time O(rows * trees *
     depth), on all cores."""
     trees, rows = len(shape.outputs), len(outcomes.code)
@@ -27,8 +25,8 @@ def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> NDArray[np.int3
 
 @compiled(lambda shape, *rest: 3 * len(shape.outputs) * (rest[-1] - rest[-2]))
 def _walk(
-    shape: Shape, condition: Any, flipped: Any, group: Any, outcomes: Outcomes, roots: Any, leaf: Any, begin: int,
-    end: int,
+    shape: Shape, condition: Ints, flipped: Bits, group: Ints, outcomes: Outcomes, roots: Ints, leaf: Int32s,
+    begin: int, end: int,
 ) -> None:  # fmt: skip
     for tree in range(len(roots)):
         for row in range(begin, end):

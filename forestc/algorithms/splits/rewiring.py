@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.logistic import Odds, move
 from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of, tree_of
@@ -55,8 +56,8 @@ def rewire(
 
 @compiled()
 def _rewired(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, columns: Any,
-    pool: Any, sample: Any,
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, columns: Ints,
+    pool: Ints, sample: int | None,
 ) -> Any:  # fmt: skip
     rows, count, changed = state.leaf.shape[1], len(shape.tree), 0
     bins = np.empty((outcomes.begins[-1], 2))
@@ -120,7 +121,7 @@ def _rewired(
 
 
 @compiled()
-def _nonzero(rise: Any) -> int:
+def _nonzero(rise: Floats) -> int:
     count = 0
     for k in range(len(rise)):
         count += rise[k] != 0.0
@@ -128,7 +129,7 @@ def _nonzero(rise: Any) -> int:
 
 
 @compiled()
-def _first_below(candidates: Any, score: Any, least: float) -> Any:
+def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
     """The candidates that score below `least`, ascending."""
     below, count = np.empty(len(candidates), np.int64), 0
     for k in range(len(candidates)):
@@ -158,7 +159,7 @@ def _children(shape: Shape, state: State) -> Any:
 
 
 @compiled()
-def _part(shape: Shape, state: State, split: int, reach: Any, spare: Any, begins: Any, ends: Any) -> None:
+def _part(shape: Shape, state: State, split: int, reach: Ints, spare: Ints, begins: Ints, ends: Ints) -> None:
     """Partitions the rows of a split, in place: those that go left come first."""
     left, right = left_of(shape, split), right_of(shape, split)
     if left < 0 and right < 0:
@@ -182,8 +183,8 @@ def _part(shape: Shape, state: State, split: int, reach: Any, spare: Any, begins
 
 @compiled()
 def _rises(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Any, children: Any, split: int,
-    reach: Any, new_leaf: Any, rise: Any,
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
+    split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
     """Fills in, for each row, the leaf it reaches on the other side (new_leaf), and its loss on the left minus that on
     the right (rise)."""
@@ -223,7 +224,7 @@ def _rises(
 
 
 @compiled()
-def _drawn(some: Any, rise: Any, spacing: float, sample: int) -> Any:
+def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
     """A systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and squared
     rises, both weighted by the inverse of the probability of being drawn."""
     mean = 0.0
@@ -248,8 +249,8 @@ def _drawn(some: Any, rise: Any, spacing: float, sample: int) -> Any:
 
 @compiled()
 def _add_up(
-    outcomes: Outcomes, columns: Any, bins: Any, present: int, rows: Any, rise: Any, squared: Any, votes: Any,
-    moved: Any,
+    outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
+    votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
     """Fills in, for each condition of the pool, the loss minus that with all rows going right (votes), and the summed
     squares of the rows that would change sides (moved). Returns both sums over all rows."""
@@ -282,7 +283,9 @@ def _add_up(
 
 
 @compiled()
-def _add_up_few(outcomes: Outcomes, candidates: Any, now: int, rows: Any, rise: Any, votes: Any, moved: Any) -> Any:
+def _add_up_few(
+    outcomes: Outcomes, candidates: Ints, now: int, rows: Ints, rise: Floats, votes: Floats, moved: Floats
+) -> Any:
     """`_add_up` for a few conditions and the present one."""
     count = len(candidates)
     column, cut = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -312,8 +315,8 @@ def _add_up_few(outcomes: Outcomes, candidates: Any, now: int, rows: Any, rise: 
 
 @compiled()
 def _best(
-    shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Any, all_gain: float,
-    all_square: float, votes: Any, moved: Any, score: Any,
+    shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
+    all_square: float, votes: Floats, moved: Floats, score: Floats,
 ) -> Any:  # fmt: skip
     """The loss plus price that a change must beat, and the best condition and whether it is flipped: the present ones
     if no candidate beats them. score: filled in for each candidate, loss plus price plus doubt."""
@@ -338,8 +341,8 @@ def _best(
 
 @compiled()
 def _follow(
-    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Any, split: int, reach: Any,
-    new_leaf: Any,
+    shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, split: int, reach: Ints,
+    new_leaf: Ints,
 ) -> None:  # fmt: skip
     """Moves the rows that changed sides to their other leaf and updates their odds, in place."""
     tree, base, output, width = tree_of(shape, split)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.pruning import Pruned, Splits, Start, present_trees, pruned_of, spread, started
@@ -25,11 +25,11 @@ ROUNDS = 3  # rounds of pruning and fitting at each price
 
 def prune_squared(
     trees: Trees,
-    bias: NDArray[np.int64],
-    target: NDArray[np.float64],
+    bias: Ints,
+    target: Floats,
     largest: int,
     splits: Splits,
-    prices: NDArray[np.float64],
+    prices: Floats,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
     """The ensemble after each price; prices ascend, and each step continues from the one before, the first from
@@ -62,7 +62,7 @@ def prune_squared(
 
 
 @compiled()
-def _sweep(rows: Sorted, start: Any, value: Any, outputs: Any, bias: Any, residual: Any, largest: int) -> None:
+def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, residual: Floats, largest: int) -> None:
     """Gives every leaf and bias its best value, in place; residuals follow."""
     for tree in range(len(outputs)):
         first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
@@ -88,7 +88,7 @@ def _sweep(rows: Sorted, start: Any, value: Any, outputs: Any, bias: Any, residu
 
 
 @compiled()
-def _merged(shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, split: int, chosen: Any) -> Any:
+def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, split: int, chosen: Ints) -> Any:
     """The rise of the squared error if a subtree becomes one leaf; its values are filled into chosen."""
     tree, base, first, width = tree_of(shape, split)
     rise = 0.0
@@ -109,7 +109,7 @@ def _merged(shape: Shape, state: State, rows: Sorted, residual: Any, largest: in
 
 
 @compiled()
-def _ratios(shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, ratio: Any) -> None:
+def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, ratio: Floats) -> None:
     """The rise of the squared error if a split is removed, divided by the cost that this saves."""
     for split in range(len(ratio)):
         if state.alive[split]:
@@ -120,7 +120,7 @@ def _ratios(shape: Shape, state: State, rows: Sorted, residual: Any, largest: in
 
 @compiled()
 def _remove(
-    shape: Shape, state: State, rows: Sorted, residual: Any, largest: int, price: float, ratio: Any, order: Any
+    shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, price: float, ratio: Floats, order: Ints
 ) -> Any:  # fmt: skip
     """Removes splits that are not worth their price, in place, cheapest first; residuals follow. Returns how many."""
     removed = 0

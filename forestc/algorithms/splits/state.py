@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted
 
@@ -16,17 +17,17 @@ class Shape(NamedTuple):
     begin among all leaves. start: (trees + 1,) where their values begin. outputs: (trees, 2) the first output a tree
     feeds and one past the last."""
 
-    tree: NDArray[np.int64]
-    first: NDArray[np.int64]
-    middle: NDArray[np.int64]
-    last: NDArray[np.int64]
-    size: NDArray[np.int64]
-    cost: NDArray[np.float64]
+    tree: Ints
+    first: Ints
+    middle: Ints
+    last: Ints
+    size: Ints
+    cost: Floats
     node: float
     sum: float
-    slots: NDArray[np.int64]
-    start: NDArray[np.int64]
-    outputs: NDArray[np.int64]
+    slots: Ints
+    start: Ints
+    outputs: Ints
 
 
 class State(NamedTuple):
@@ -34,13 +35,13 @@ class State(NamedTuple):
     output. group: for each leaf the first of those it was merged with. alive, condition, flipped: whether each split
     still exists, its condition, and whether its sides are swapped. uses: how many splits use each condition."""
 
-    leaf: NDArray[np.int32]
-    value: NDArray[np.int64]
-    group: NDArray[np.int64]
-    alive: NDArray[np.bool_]
-    condition: NDArray[np.int64]
-    flipped: NDArray[np.bool_]
-    uses: NDArray[np.int64]
+    leaf: Int32s
+    value: Ints
+    group: Ints
+    alive: Bits
+    condition: Ints
+    flipped: Bits
+    uses: Ints
 
 
 class Outcomes(NamedTuple):
@@ -52,9 +53,9 @@ class Outcomes(NamedTuple):
     """
 
     code: NDArray[Any]
-    column: NDArray[np.int64]
-    cut: NDArray[np.int64]
-    begins: NDArray[np.int64]
+    column: Ints
+    cut: Ints
+    begins: Ints
     pool: int
 
 
@@ -116,7 +117,7 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 
 
 @compiled()
-def merge(shape: Shape, state: State, split: int, value: Any) -> Any:
+def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
     """Makes a subtree one leaf, in place: its leaves are one group and hold `value`, and its splits are gone. Returns
     how many went. The rows' scores are the caller's."""
     tree, base, _, width = tree_of(shape, split)

@@ -17,12 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 FEW = 20_000  # intervals up to which plain Python is faster than compiling the code
 DIGITS = 53  # bits of an integer that a float64 holds exactly
 
@@ -79,7 +77,7 @@ def _enough(
 
 
 @compiled()
-def _count(low: Any, high: Any) -> Any:
+def _count(low: Floats | Ints, high: Floats | Ints) -> Any:
     """How many points stab all intervals, which are sorted by low (Min_IntSet)."""
     points, end = 0, high[0] if len(high) else 0
     for i in range(len(low)):
@@ -92,7 +90,7 @@ def _count(low: Any, high: Any) -> Any:
 
 
 @compiled()
-def _placed(low: Any, high: Any, count: int, width: int) -> Any:
+def _placed(low: Ints, high: Ints, count: int, width: int) -> Any:
     """The `count` integers with the most trailing zeros that stab all intervals, which are sorted by low."""
     p = len(low)
     # the leftmost place of each point: from the right, each as far left as it can go

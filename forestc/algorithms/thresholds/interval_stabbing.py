@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled
 
 
@@ -32,13 +32,13 @@ class Stabbing:
     interval, which then takes the nearest one.
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    point: NDArray[np.int64]
-    missed: NDArray[np.bool_]
+    low: Floats
+    high: Floats
+    point: Ints
+    missed: Bits
 
 
-def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
+def stab(low: Floats, high: Floats) -> Stabbing:
     """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
     order = np.argsort(low)
     point = np.empty(len(low), dtype=np.int64)
@@ -46,7 +46,7 @@ def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
     return _stabbing(low, high, point, np.zeros(len(low), dtype=bool), int(point.max(initial=-1)) + 1)
 
 
-def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: int) -> Stabbing:
+def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
     """The fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest point.
 
     There is at least one point if there are intervals. Time O(p log^3 p), memory O(p log p).
@@ -64,7 +64,7 @@ def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: i
 
 
 @compiled()
-def _sweep(low: Any, high: Any) -> Any:
+def _sweep(low: Floats, high: Floats) -> Any:
     """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
     past the smallest end so far. (p,) the point of each interval."""
     group = np.empty(len(low), dtype=np.int64)
@@ -79,9 +79,7 @@ def _sweep(low: Any, high: Any) -> Any:
     return group
 
 
-def _stabbing(
-    low: NDArray[np.float64], high: NDArray[np.float64], point: NDArray[np.int64], missed: NDArray[np.bool_], count: int
-) -> Stabbing:
+def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
     """The windows of `count` points: the intersection of the intervals that take each and are not missed."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
@@ -89,7 +87,7 @@ def _stabbing(
     return Stabbing(lows, highs, point, missed)
 
 
-def take(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np.float64]) -> Stabbing:
+def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
     """The point that each interval takes: the first inside, else the nearest outside.
 
     points: ascending. A point that no interval takes stays, with the window (-inf, inf].
@@ -104,9 +102,7 @@ def take(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np
     return _stabbing(low, high, np.where(inside, after, nearest), ~inside, len(points))
 
 
-def _places(
-    low: NDArray[np.float64], high: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _places(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
     """The right ends (q,), ascending; how many intervals end before each (q + 1,); of each interval the index of the
     first right end above its low; and the order of the intervals by their ends."""
     ends, place = np.unique(high, return_inverse=True)
@@ -115,7 +111,7 @@ def _places(
     return ends, prefix.astype(np.int64), np.searchsorted(ends, low, side="right").astype(np.int64), order
 
 
-def _counter(values: NDArray[np.int64], limit: int) -> NDArray[np.int32]:
+def _counter(values: Ints, limit: int) -> Int32s:
     """A wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, in that level's
     order, have a 0 there."""
     bits = max(1, int(limit).bit_length())
@@ -129,7 +125,7 @@ def _counter(values: NDArray[np.int64], limit: int) -> NDArray[np.int32]:
 
 
 @compiled()
-def _at_least(zeros: Any, first: int, least: int) -> Any:
+def _at_least(zeros: Int32s, first: int, least: int) -> Any:
     """How many of the `first` first values are >= least."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
@@ -145,14 +141,14 @@ def _at_least(zeros: Any, first: int, least: int) -> Any:
 
 
 @compiled()
-def _missed(zeros: Any, prefix: Any, a: int, b: int) -> Any:
+def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
     """How many intervals lie between the neighboring points a < b: they begin at or after a, so that the first right
     end above their low comes after it, and end before b. a, b: indices of right ends; -1 and q mean no point."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
-def _priced(zeros: Any, prefix: Any, price: float, most: bool) -> Any:
+def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
     """The cheapest set of points if each costs `price` and each missed interval 1.
 
     Returns for each right end, and for the end q of the path, the point before it on a shortest path; among equally
@@ -205,7 +201,7 @@ def _priced(zeros: Any, prefix: Any, price: float, most: bool) -> Any:
     return before
 
 
-def _path(before: NDArray[np.int64]) -> list[int]:
+def _path(before: Ints) -> list[int]:
     """The chosen points, ascending."""
     points = []
     at = int(before[-1])
@@ -215,12 +211,12 @@ def _path(before: NDArray[np.int64]) -> list[int]:
     return points[::-1]
 
 
-def _misses(zeros: NDArray[np.int32], prefix: NDArray[np.int64], points: list[int]) -> int:
+def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
     path = [-1, *points, len(prefix) - 1]
     return sum(int(_missed(zeros, prefix, a, b)) for a, b in pairwise(path))
 
 
-def _chosen(zeros: NDArray[np.int32], prefix: NDArray[np.int64], p: int, exceptions: int) -> NDArray[np.int64]:
+def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
     """Indices of the fewest right ends with which at most `exceptions` of the p intervals are missed.
 
     Bisection finds the highest integer price at which the longest optimal path misses few enough. That path bounds the

@@ -10,12 +10,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
 
 
-def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
     """Centers (at most `clusters`, ascending) and each value's center, with the least sum of squared distances.
 
     values: (n,) finite. Time O(k n log n) by divide and conquer: the best start of a cluster moves right as its end
@@ -35,14 +35,14 @@ def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.
 
 
 @compiled()
-def _spread(mass: Any, first: Any, second: Any, begin: int, end: int) -> Any:
+def _spread(mass: Floats, first: Floats, second: Floats, begin: int, end: int) -> Any:
     """The sum of squared distances of the values begin .. end - 1 from their mean, from prefix sums."""
     total = first[end] - first[begin]
     return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
 
 
 @compiled()
-def _clustered(mass: Any, first: Any, second: Any, clusters: int) -> Any:
+def _clustered(mass: Floats, first: Floats, second: Floats, clusters: int) -> Any:
     """The cluster of each value."""
     n = len(mass) - 1
     cost = np.empty(n + 1)

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints, Words
 from forestc.algorithms.compiled import compiled, share_out
 
-Columns: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+Columns: TypeAlias = NDArray[np.float32] | Floats
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,16 @@ class FlatTrees:
     of them is at or below its value. deepest: number of conditions on the longest path.
     """
 
-    roots: NDArray[np.int64]
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    missing_left: NDArray[np.bool_]
-    set_start: NDArray[np.int64]
-    set_end: NDArray[np.int64]
-    members: NDArray[np.float64]
-    cuts: NDArray[np.bool_]
+    roots: Ints
+    feature: Int32s
+    threshold: Floats
+    left: Ints
+    right: Ints
+    missing_left: Bits
+    set_start: Ints
+    set_end: Ints
+    members: Floats
+    cuts: Bits
     deepest: int
 
 
@@ -64,9 +65,9 @@ _NODE = np.dtype([*_FIELDS.items(), ("unused", np.uint8, 10)])
 class Arrangement:
     """Rows sorted by leaf: node n of tree t was reached by the rows index[t, begin[n] : end[n]]."""
 
-    index: NDArray[np.int32]
-    begin: NDArray[np.int32]
-    end: NDArray[np.int32]
+    index: Int32s
+    begin: Int32s
+    end: Int32s
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class NodeBounds:
     """low, high: (nodes,) the threshold may lie in (low, high]. count: (nodes,) rows that reached the node, each
     counted as often as it was drawn. Leaves and set nodes keep -inf and inf."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    count: NDArray[np.int64]
+    low: Floats
+    high: Floats
+    count: Ints
 
 
 @dataclass
@@ -110,19 +111,17 @@ class BoundsUpdate:
         mine["high"] = np.minimum(mine["high"], theirs["high"])
         mine["count"] += theirs["count"]
 
-    def update(self, columns: Columns, drawn: NDArray[np.uint8] | None = None) -> None:
+    def update(self, columns: Columns, drawn: Bytes | None = None) -> None:
         """Narrows the bounds by a batch of rows. columns: (features, rows), float32 or float64, NaN is missing. drawn:
         (trees, rows) how often each tree's bootstrap sample holds a row; None: each row once."""
         self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
-    def arrange(self, columns: Columns, drawn: NDArray[np.uint8] | None = None) -> Arrangement:
+    def arrange(self, columns: Columns, drawn: Bytes | None = None) -> Arrangement:
         """`update`, which also returns the rows of each node."""
         begin, end = np.zeros((2, len(self._nodes)), dtype=np.int32)
         return Arrangement(self._pass(columns, drawn, begin, end), begin, end)
 
-    def _pass(
-        self, columns: Columns, drawn: NDArray[np.uint8] | None, begin: NDArray[np.int32], end: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def _pass(self, columns: Columns, drawn: Bytes | None, begin: Int32s, end: Int32s) -> Int32s:
         trees = self._trees
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
         # one entry more than rows: partitioning writes a row to both sides before it knows which is right
@@ -150,15 +149,15 @@ class BoundsUpdate:
 
 @compiled()
 def _arrange(
-    columns: Any,
-    drawn: Any,
-    roots: Any,
-    nodes: Any,
-    members: Any,
+    columns: Columns,
+    drawn: Bytes,
+    roots: Ints,
+    nodes: NDArray[np.void],
+    members: Floats,
     deepest: int,
-    indices: Any,
-    begins: Any,
-    ends: Any,
+    indices: Int32s,
+    begins: Int32s,
+    ends: Int32s,
     first: int,
     last: int,
 ) -> None:
@@ -255,13 +254,13 @@ class Tails:
     those with that prefix; negative where a side has no such row. bits: of a key. found: bits found so far.
     """
 
-    prefix: NDArray[np.uint64]
-    rank: NDArray[np.int64]
+    prefix: Words
+    rank: Ints
     bits: int
     found: int = 0
 
     @staticmethod
-    def of(changeable: NDArray[np.int64], bits: int) -> Tails:
+    def of(changeable: Ints, bits: int) -> Tails:
         """changeable: (nodes,) rows that may change sides. bits: 32 or 64, of the columns' floats."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
@@ -270,9 +269,7 @@ class Tails:
     def done(self) -> bool:
         return self.found == self.bits
 
-    def counts(
-        self, columns: Columns, trees: FlatTrees, order: Arrangement, drawn: NDArray[np.uint8] | None
-    ) -> NDArray[np.int64]:
+    def counts(self, columns: Columns, trees: FlatTrees, order: Arrangement, drawn: Bytes | None) -> Ints:
         """(nodes, 2, DIGITS): how often each digit comes next in the keys of a batch of rows."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
         times = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
@@ -282,7 +279,7 @@ class Tails:
         share_out(len(trees.roots), lambda first, last: _count(batch, nodes, wanted, result, first, last))
         return result
 
-    def advance(self, counts: NDArray[np.int64]) -> None:
+    def advance(self, counts: Ints) -> None:
         """Takes the next digit from the counts over all rows."""
         up_to = np.cumsum(counts, axis=2)
         digit = np.argmax(up_to > self.rank[:, :, np.newaxis], axis=2)
@@ -293,7 +290,7 @@ class Tails:
         self.prefix = (self.prefix << np.uint64(DIGIT)) | digit.astype(np.uint64)
         self.found += DIGIT
 
-    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds(self) -> tuple[Floats, Floats]:
         """low and high of each node, (nodes,) each, once all digits are found."""
         full = np.uint64((1 << self.bits) - 1)
         low, high = (_values(key, self.bits) for key in (full - self.prefix[:, 0], self.prefix[:, 1]))
@@ -308,7 +305,7 @@ def _keys(columns: Columns, bits: int) -> NDArray[Any]:
     return np.asarray(np.where(words & top, ~words, words | top))
 
 
-def _values(keys: NDArray[np.uint64], bits: int) -> NDArray[np.float64]:
+def _values(keys: Words, bits: int) -> Floats:
     unsigned, floating = (np.uint32, np.float32) if bits == 32 else (np.uint64, np.float64)
     top = unsigned(1 << (bits - 1))
     keys = keys.astype(unsigned)
@@ -347,7 +344,7 @@ class _Wanted(NamedTuple):
 
 
 @compiled()
-def _count(batch: _Batch, nodes: _Nodes, wanted: _Wanted, counts: Any, first: int, past: int) -> None:
+def _count(batch: _Batch, nodes: _Nodes, wanted: _Wanted, counts: Ints, first: int, past: int) -> None:
     """Adds to counts (nodes, 2, DIGITS) the next digits of the keys at the nodes of trees first .. past - 1."""
     drawn, index, rank, open_bits = batch.drawn, batch.index, wanted.rank, np.uint64(wanted.open_bits)
     shift = open_bits - np.uint64(DIGIT)

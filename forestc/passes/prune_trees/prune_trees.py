@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.members.least_squares import refit
-from forestc.algorithms.members.search import Effort, Found, search
+from forestc.algorithms.members.search import Effort, MemberChoice, search
 from forestc.algorithms.members.vote_patterns import Limits
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError, OptionError
@@ -165,7 +165,7 @@ class SelectingLadder:
         else:
             self.priced = bill_of(forest, "luts", family=options.cost)
 
-    def cost(self, choice: Found) -> float:
+    def cost(self, choice: MemberChoice) -> float:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
@@ -216,7 +216,7 @@ class SelectingLadder:
             times = choice.times
             yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), {"chosen_on": self.chosen_on})
 
-    def rebuilt(self, choice: Found) -> Forest:
+    def rebuilt(self, choice: MemberChoice) -> Forest:
         """The forest of a choice, its leaves fitted again if wanted."""
         after = self.trees.rebuilt(choice.times)
         if not self.options.refit or not after.trees:

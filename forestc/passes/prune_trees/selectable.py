@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.arrays import Ints
 from forestc.algorithms.members.least_squares import Squares
-from forestc.algorithms.members.vote_patterns import Classes, IntArray, Patterns, Task
+from forestc.algorithms.members.vote_patterns import Classes, Objective, Patterns
 from forestc.algorithms.walk import leaves_reached
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Tree
@@ -39,11 +40,11 @@ class Selectable:
     """task: the trees for the search. leaf: (trees, samples) as `leaf_rows`. sample: the samples with their labels."""
 
     forest: Forest
-    task: Task
+    task: Objective
     leaf: NDArray[np.int32]
     sample: RowsToFit
 
-    def rebuilt(self, times: IntArray) -> Forest:
+    def rebuilt(self, times: Ints) -> Forest:
         """The forest of the chosen trees; a tree that counts several times has its leaves multiplied."""
         before, total = self.forest, int(times.sum())
         trees = tuple(
@@ -65,7 +66,7 @@ class Selectable:
             after.bias[-1] += _threshold(after) - self._best_threshold(times, _threshold(after))
         return changed(after, bias=after.bias)
 
-    def _best_threshold(self, times: IntArray, natural: int) -> int:
+    def _best_threshold(self, times: Ints, natural: int) -> int:
         """The nearest to the threshold that changes nothing, among the best on the samples."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
@@ -81,7 +82,7 @@ class Selectable:
             return natural
         return int(first[best][chosen] + last[best][chosen]) // 2
 
-    def _regression(self, times: IntArray, trees: tuple[Tree, ...]) -> Forest:
+    def _regression(self, times: Ints, trees: tuple[Tree, ...]) -> Forest:
         """The scale and offset are those of the least squares on all samples."""
         values = differences(self.forest, self.leaf)
         sums = times @ values
@@ -141,7 +142,7 @@ def selectable(
     samples that they have not seen. most_times: how often a tree may count.
     """
     leaf = leaf_rows(forest, sample.words)
-    task: Task
+    task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
     if two_classes(forest):
         task = Patterns(_searched(np.where(seen, _neutral(forest), differences(forest, leaf))), weight, most_times)
