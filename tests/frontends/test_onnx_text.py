@@ -400,9 +400,7 @@ def one(operator, **more):
             "its input is not a table of rows and columns; ",
         ),
         (
-            lambda: by_hand(
-                A_OR_NOT, flat("a", 3, "b"), node("ReduceSum", ["b", "k"], ["X"]), constants={"k": [1]}
-            ),
+            lambda: by_hand(A_OR_NOT, flat("a", 3, "b"), node("ReduceSum", ["b", "k"], ["X"]), constants={"k": [1]}),
             "adds columns encoded from several columns of text",
         ),
         (
