@@ -251,7 +251,7 @@ def test_missing_tools_are_named(design, monkeypatch, need):
     with pytest.raises(OptionError, match="ziglang does not compile for avr here; use compiler=gcc"):
         forestc.measure(design, "avr", compiler="ziglang")
     assert find_compiler(CPUS["cortex-m4"]).kind == "ziglang"
-    monkeypatch.setattr(firmware, "find_spec", lambda name: None)
+    monkeypatch.setattr(firmware, "package_folders", lambda name: [])
     with pytest.raises(MissingToolError, match=r"ziglang is not installed; pip install \"forestc\[firmware\]\""):
         forestc.measure(design, "rv32imc", compiler="ziglang")
     with pytest.raises(

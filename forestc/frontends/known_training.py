@@ -108,20 +108,13 @@ def _of_lightgbm(text: str) -> dict[str, Any]:
 
 def _of_catboost(root: Document) -> dict[str, Any]:
     """The parameters as the user gave them, with the learning rate and the class weights that CatBoost took."""
-
-    def at(*path: str) -> Any:
-        place = root
-        for key in path:
-            if not place.has(key):
-                return None
-            place = place.get(key)
-        return place.value
-
-    given = at("model_info", "params", "flat_params")
+    params = root.get("model_info", {}).get("params", {})
+    given = params.get("flat_params", {}).value
     settings = {key: value for key, value in given.items() if key in CATBOOST} if isinstance(given, Mapping) else {}
-    if settings and "eta" not in settings and (rate := at("model_info", "params", "boosting_options", "learning_rate")):
+    rate = params.get("boosting_options", {}).get("learning_rate", 0).value
+    if settings and "eta" not in settings and rate:
         settings["learning_rate"] = rate
-    weights = at("model_info", "params", "data_processing_options", "class_weights")
+    weights = params.get("data_processing_options", {}).get("class_weights", []).value
     if settings and "auto_class_weights" not in settings and weights:
         settings["class_weights"] = weights
     return settings

@@ -129,7 +129,7 @@ REFUSED = {
     "slots": ({"slots": 1, "walkers": 1}, r"trees take \d turns of 1 walkers; there are 1.*prune-trees"),
     "features": ({"features": 3}, r"reads column 5 of its rows, and the engine's have 3.*features=5"),
     "outputs": ({"outputs": 1}, r"the model has \d outputs, and the engine 1.*classes="),
-    "words": ({"word_bits": 7}, r"the engine's words have 7 bits, and 8 are needed.*quantize\{input_bits=7\}"),
+    "words": ({"word_bits": 7}, r"the engine's words have 7 bits, and 8 are needed.*quantize-inputs\{input_bits=7\}"),
 }
 
 

@@ -145,7 +145,6 @@ def _lines(words):
 def test_a_row_takes_the_clocks_that_the_image_says(tmp_path, need_tool):
     need_tool("iverilog")
     capacity = replace(SMALL, features=5, word_bits=6)
-    forest = random_forest(9, True, "argmax", [NARROW[1]])
     forest = next(
         f
         for f in (random_forest(seed, True, "argmax", [NARROW[1]]) for seed in range(99))

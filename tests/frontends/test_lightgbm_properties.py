@@ -9,16 +9,14 @@ from typing import Any
 
 import lightgbm
 import numpy as np
-from contract.kind import Trained, hard_rows
+from contract.agree import assert_agrees
+from contract.kind import Trained
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc import load
 from forestc.errors import ModelError
-from forestc.rows.encode import evaluate
 
-ROWS = 400
 OBJECTIVES = ["regression", "regression_l1", "huber", "fair", "quantile", "mape", "poisson", "gamma", "tweedie"]
 OBJECTIVES += ["binary", "multiclass", "multiclassova", "cross_entropy", "cross_entropy_lambda"]
 SPECIAL = [0.0, -0.0, 1e-35, -1e-35, 1e-36, 1.0, -1.0, 1e30, -1e30, np.inf, -np.inf, np.nan]
@@ -79,25 +77,26 @@ def test_random_models(params: dict[str, Any], seed: int, special: bool, form: s
     categorical = [3, 4] if seed % 3 else []
     train = lightgbm.Dataset(X, label=y, categorical_feature=categorical, params=params)
     booster = lightgbm.train(params, train, 4)
+    divisor = booster.current_iteration() if params["boosting"] == "rf" else 1
+
+    def values(rows: Any) -> Any:
+        return booster.predict(rows).reshape(len(rows), -1)
+
+    def decision(rows: Any) -> Any:
+        found = values(rows)
+        return found[:, 0] > 0.5 if objective == "binary" else found.argmax(axis=1) if "num_class" in params else found
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"m.{form}"
         if form == "json":
             path.write_text(json.dumps(booster.dump_model()))
         elif form:
             booster.save_model(path)
+        model = Trained(
+            path if form else booster, X, decision, lambda rows: booster.predict(rows, raw_score=True) / divisor,
+            lambda rows: booster.predict(rows, pred_leaf=True), values, np.float64, value_ulps=4,
+        )  # fmt: skip
         try:
-            forest = load(path if form else booster)
+            assert_agrees(model, 400, seed % 1000)
         except ModelError as error:
             assert special and form == "json" and "a threshold of 1e300" in str(error)
-            return
-    rows = hard_rows(forest, Trained(booster, X, booster.predict, dtype=np.float64), ROWS, seed % 1000)
-    found = evaluate(forest, rows)
-    scores = booster.predict(rows, raw_score=True).reshape(ROWS, -1) / forest.aggregate.divisor
-    values = booster.predict(rows).reshape(ROWS, -1)
-    assert np.array_equal(found.leaves, booster.predict(rows, pred_leaf=True).reshape(ROWS, -1))
-    assert np.array_equal(found.scores, scores)
-    assert np.allclose(found.values, values, rtol=1e-15, atol=0)  # exp is the C library's there, NumPy's here
-    if objective == "binary":
-        assert np.array_equal(found.decision, values[:, 0] > 0.5)
-    elif forest.classes:
-        assert np.array_equal(found.decision, values.argmax(axis=1))

@@ -367,6 +367,9 @@ def test_graphs_by_hand(kind):
     assert any(isinstance(feature.number, Category) for feature in forest.features)
 
 
+A_OR_NOT = hot("rows", "a", cats_strings=["a"])
+
+
 def one(operator, **more):
     return lambda: by_hand(node(operator, ["rows"], ["a"], **more), flat("a", 6), features=6)
 
@@ -393,18 +396,11 @@ def one(operator, **more):
         (lambda: around([node("Identity", ["rows"], ["X"])], inputs=[("rows", STRING, 3)]), "its input is text; "),
         (lambda: by_hand(hot("rows", "X", cats_strings=["a"])), "its input is not a table of rows and columns"),
         (
-            lambda: by_hand(
-                hot("rows", "a", cats_strings=["a"]), node("Scaler", ["a"], ["X"], offset=[0.0], scale=[1.0])
-            ),
+            lambda: by_hand(A_OR_NOT, node("Scaler", ["a"], ["X"], offset=[0.0], scale=[1.0])),
             "its input is not a table of rows and columns; ",
         ),
         (
-            lambda: by_hand(
-                hot("rows", "a", cats_strings=["a"]),
-                flat("a", 3, "b"),
-                node("ReduceSum", ["b", "axes"], ["X"]),
-                constants={"axes": np.array([1])},
-            ),
+            lambda: by_hand(A_OR_NOT, flat("a", 3, "b"), node("ReduceSum", ["b", "k"], ["X"]), constants={"k": [1]}),
             "adds columns encoded from several columns of text",
         ),
         (
@@ -422,9 +418,7 @@ def one(operator, **more):
         ),
         (lambda: by_hand(hot("rows", "X", cats_int64s=[1]), inputs=(("rows", INT64, 3),)), "a OneHotEncoder of num"),
         (
-            lambda: by_hand(
-                hot("rows", "a", cats_strings=list(map(str, range(70_000)))), flat("a", 210_000), features=8
-            ),
+            lambda: by_hand(hot("rows", "a", cats_strings=[*map(str, range(70_000))]), flat("a", 210_000), features=8),
             "the graph knows 70000 texts of column 0; ",
         ),
     ],

@@ -177,7 +177,6 @@ class _NodePlaces:
 
     def __init__(self, attributes: Attributes, trees: Ints, ids: Ints, begins: Ints) -> None:
         self.attributes, self.trees, self.ids, self.begins = attributes, trees, ids, begins
-        n = len(trees)
         names = trees[begins]
         self.by_name = np.argsort(names, kind="stable")
         if (twice := np.flatnonzero(np.diff(names[self.by_name]) == 0)).size:
@@ -189,22 +188,17 @@ class _NodePlaces:
         if (bad := np.flatnonzero((names < -MAX_NUMBER) | (names >= MAX_NUMBER) | (names == -1))).size:
             raise attributes.fail(f"a tree has the number {names[bad[0]]}", "number the trees from 0 on")
         _refuse(attributes, (ids < 0) | (ids >= MAX_NUMBER), trees, ids, "a node's number is outside 0 to 2147483647")
-        self.size = np.diff(begins, append=n)
-        self.run = np.repeat(np.arange(len(begins)), self.size)
-        self.in_order = bool((ids == np.arange(n) - begins[self.run]).all())
-        if not self.in_order:
-            keys = (self.run << 31) | ids
-            self.order = np.argsort(keys, kind="stable")
-            self.keys = keys[self.order]
-            if (twice := np.flatnonzero(np.diff(self.keys) == 0)).size:
-                node = self.order[twice[0]]
-                raise _bad(attributes, trees[node], ids[node], "appears twice")
+        self.run = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(trees)))
+        keys = (self.run << 31) | ids
+        self.order = np.argsort(keys, kind="stable")
+        self.keys = keys[self.order]
+        if (twice := np.flatnonzero(np.diff(self.keys) == 0)).size:
+            node = self.order[twice[0]]
+            raise _bad(attributes, trees[node], ids[node], "appears twice")
 
     def find(self, run: Ints, ids: Ints) -> Ints:
         """The positions of nodes; LEAF for nodes that do not exist. run: the index of each node's tree."""
         inside = (ids >= 0) & (ids < MAX_NUMBER)
-        if self.in_order:
-            return np.where(inside & (ids < self.size[run]), self.begins[run] + ids, LEAF)
         keys = (run << 31) | np.where(inside, ids, 0)
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(inside & (self.keys[place] == keys), self.order[place], LEAF)

@@ -268,10 +268,7 @@ def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> Non
         raise attributes.fail(f"a weight is for output {target[bad[0]]} of {outputs}")
     if not len(target):
         raise attributes.fail("has no weights")
-    keys = (leaf * outputs + target)[leaf != LEAF]
-    if (np.diff(keys) > 0).all():
-        return
-    keys = np.sort(keys)
+    keys = np.sort((leaf * outputs + target)[leaf != LEAF])
     if (twice := np.flatnonzero(np.diff(keys) == 0)).size:
         node, output = divmod(int(keys[twice[0]]), outputs)
         raise ModelError(

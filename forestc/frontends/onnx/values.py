@@ -146,7 +146,7 @@ class Node:
             raise self.fail(f"its {what} does not hold integers")
         return [int(item) for item in value.ravel().tolist()]
 
-    def axis(self, attributes: Attributes, name: str = "axis", default: int = 0) -> None:
+    def axis(self, attributes: Attributes, default: int = 0) -> None:
         """Raises ModelError for an axis other than that of the columns."""
-        if attributes.integer(name, default) not in (1, -1):
+        if attributes.integer("axis", default) not in (1, -1):
             raise self.fail("works across the rows, not the columns")

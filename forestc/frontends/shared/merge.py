@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,50 +16,21 @@ from forestc.forest.ir import LEAF, Combine, Decision, Feature, Forest, Label, L
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category
 
 
-@dataclass(frozen=True)
-class Merged:
-    """Forests side by side: their features are joined, and the outputs of each follow those of the one before."""
+def side_by_side(
+    forests: Sequence[Forest],
+    where: str,
+    combine: Combine | None = None,
+    decision: Decision | None = None,
+    classes: tuple[Label, ...] = (),
+    *,
+    link: Link | None = None,
+) -> Forest:
+    """One forest, in which features are joined, and the outputs of each forest follow those of the one before.
 
-    features: list[Feature]
-    columns: int
-    trees: list[Tree]
-    parts: list[Part]
-    bias: NDArray[np.float64]
-    notes: tuple[str, ...] = ()
-
-    def forest(
-        self,
-        first: Forest,
-        combine: Combine,
-        where: str,
-        decision: Decision | None = None,
-        classes: tuple[Label, ...] = (),
-        link: Link | None = None,
-    ) -> Forest:
-        """The merged forest as parts; `first` gives the provenance. Raises ModelError."""
-        return make_forest(
-            where=where,
-            name=first.name,
-            features=self.features,
-            columns=self.columns,
-            trees=self.trees,
-            n_outputs=len(self.bias),
-            bias=self.bias,
-            aggregate=first.aggregate,
-            link=link,
-            decision=decision,
-            classes=classes,
-            provenance=replace(first.provenance, notes=self.notes),
-            parts=self.parts,
-            combine=combine,
-        )
-
-
-def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
-    """Raises ModelError if the forests take different rows or read a column in different ways.
-
-    A column that one forest reads as float32 and another as float64 is compared in float64; a missing value is
-    accepted where all that read the column accept it.
+    combine: of the parts, one for each forest; None for a forest without parts, whose scores have the `link`. A column
+    that one forest reads as float32 and another as float64 is compared in float64; a missing value is accepted if all
+    that read the column accept it. Raises ModelError if the forests take different rows or read a column in different
+    ways.
     """
     columns = forests[0].columns
     for index, forest in enumerate(forests):
@@ -93,7 +64,23 @@ def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
         parts.append(replace(forest.whole, start=start, stop=start + forest.n_outputs))
         start += forest.n_outputs
     notes = tuple(dict.fromkeys(note for forest in forests for note in forest.provenance.notes))
-    return Merged(features, columns, trees, parts, np.concatenate([forest.bias for forest in forests]), notes)
+    first = forests[0]
+    return make_forest(
+        where=where,
+        name=first.name,
+        features=features,
+        columns=columns,
+        trees=trees,
+        n_outputs=start,
+        bias=np.concatenate([forest.bias for forest in forests]),
+        aggregate=first.aggregate,
+        link=link,
+        decision=decision,
+        classes=classes,
+        provenance=replace(first.provenance, notes=notes),
+        parts=[] if combine is None else parts,
+        combine=combine,
+    )
 
 
 def _both(a: Feature, b: Feature, where: str) -> Feature:

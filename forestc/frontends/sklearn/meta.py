@@ -108,29 +108,25 @@ def read_voting(model: BaseEstimator, where: str) -> Forest:
     members = _members(model.estimators_, where)
     weights = model._weights_not_none
     weighted = () if weights is None else tuple(map(float, weights))
-    merged = side_by_side(members, where)
-    first = members[0]
     if not hasattr(model, "classes_"):
-        return as_outer(merged.forest(first, Combine("average", weighted), where), model)
+        return as_outer(side_by_side(members, where, Combine("average", weighted)), model)
     classes = labels_of(model.classes_)
     kind: Literal["vote", "average"] = "vote" if model.voting == "hard" else "average"
     if kind == "average":
         _refuse_order(members, where)
         for index, estimator in enumerate(model.estimators_):
             refuse_normalized(estimator, f"{where}, member {index}")
-    forest = merged.forest(first, Combine(kind, weighted), where, Decision("argmax"), classes)
-    return as_outer(forest, model)
+    return as_outer(side_by_side(members, where, Combine(kind, weighted), Decision("argmax"), classes), model)
 
 
 def read_multi_output(model: BaseEstimator, where: str) -> Forest:
     """MultiOutputClassifier and MultiOutputRegressor: one model for each prediction target."""
     members = _members(model.estimators_, where)
-    merged = side_by_side(members, where)
     first = members[0]
     plain = all((m.aggregate, m.link, m.decision) == (first.aggregate, first.link, Decision("none")) for m in members)
     if plain:  # regressions alike are one forest of several outputs
-        return as_outer(replace(merged, parts=[]).forest(first, Combine(), where, link=first.link), model)
-    return as_outer(merged.forest(first, Combine("each"), where), model)
+        return as_outer(side_by_side(members, where, link=first.link), model)
+    return as_outer(side_by_side(members, where, Combine("each")), model)
 
 
 def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
@@ -141,20 +137,16 @@ def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
         _score_of_class_1(forest, hasattr(estimator, "decision_function"), f"{where}, member {index}")
         for index, (forest, estimator) in enumerate(zip(forests, model.estimators_, strict=True))
     ]
-    merged = side_by_side(members, where)
     if model.label_binarizer_.y_type_ != "multiclass":
         above = np.nextafter(0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5, 1.0)
         classes: tuple[Label, ...] = (0, 1) if model.multilabel_ else labels_of(model.classes_)
-        parts = [replace(part, decision=_above(part.link.kind, above, where), classes=classes) for part in merged.parts]
-        forest = replace(merged, parts=parts).forest(members[0], Combine("each"), where)
-        return as_outer(forest, model)
+        members = [changed(m, decision=_above(m.link.kind, above, where), classes=classes) for m in members]
+        return as_outer(side_by_side(members, where, Combine("each")), model)
     first = members[0]
     if any((m.aggregate, m.link) != (first.aggregate, first.link) for m in members):
         raise ModelError("the members add up in different ways", where=where, do="train them with the same options")
-    forest = replace(merged, parts=[]).forest(
-        first, Combine(), where, Decision("argmax", 0, "values", _ties()), labels_of(model.classes_), first.link
-    )
-    return as_outer(forest, model)
+    decision = Decision("argmax", 0, "values", _ties())
+    return as_outer(side_by_side(members, where, None, decision, labels_of(model.classes_), link=first.link), model)
 
 
 def _ties() -> Literal["first", "last"]:

@@ -85,9 +85,8 @@ def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
             parts.append(_calibrated_scores(calibrated, model.classes_, here))
         else:
             parts.append(_calibrated_score(calibrated, here))
-    merged = side_by_side(parts, where)
     classes = labels_of(model.classes_)
-    return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+    return as_outer(side_by_side(parts, where, Combine("average"), Decision("argmax"), classes), model)
 
 
 def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:

@@ -161,14 +161,6 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
-def _values(tree: FittedTree, where: str) -> NDArray[np.float64]:
-    """The values of a tree with one target: (nodes, classes), or (nodes, 1) for a regression."""
-    value = np.asarray(tree.value, dtype=np.float64)
-    if value.ndim != 3 or value.shape[1] != 1:
-        raise ModelError(f"leaf values have shape {value.shape}, not those of one target", where=where)
-    return value[:, 0, :]
-
-
 def read_boosting(model: BaseEstimator, where: str) -> Forest:
     """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant, a tree or, for a
     regression, a sum of trees."""
@@ -178,7 +170,7 @@ def read_boosting(model: BaseEstimator, where: str) -> Forest:
     trees, bias = _initial(model, where, outputs)
     for stage, row in enumerate(stages):
         for k, estimator in enumerate(row):
-            values = rate * _values(estimator.tree_, where)
+            values = rate * _flat(estimator.tree_, [1], where)
             trees.append(read_tree(estimator.tree_, f"{where}, stage {stage}, output {k}", (k,), values, missing=False))
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     link, decision = Link(), Decision("none")
@@ -206,7 +198,7 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
     from sklearn.ensemble._gb import _init_raw_predictions
 
     # The library's formula, evaluated for every node of the tree instead of for rows.
-    values = _values(init.tree_, where)
+    values = _flat(init.tree_, [len(getattr(init, "classes_", (0,)))], where)
     nodes = SimpleNamespace(predict_proba=lambda _: values, predict=lambda _: values[:, 0])
     raw = np.asarray(_init_raw_predictions(None, nodes, model._loss, hasattr(model, "classes_")), dtype=np.float64)
     return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
@@ -263,7 +255,7 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
     trees = []
     for index, (estimator, weight) in enumerate(zip(estimators, weights, strict=True)):
         labels = labels_of(estimator.classes_)
-        best = np.argmax(_values(estimator.tree_, where), axis=1)
+        best = np.argmax(_flat(estimator.tree_, [len(labels)], where), axis=1)
         chosen = np.array([classes.index(label) for label in labels])[best]
         votes = np.where(chosen[:, np.newaxis] == np.arange(n), weight, -1 / max(1, n - 1) * weight)
         if n == 2:  # the library subtracts the first column from the second: twice the second
@@ -298,9 +290,10 @@ def read_bagging(model: BaseEstimator, where: str) -> Forest:
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
         if classes:  # an estimator has no column for a class that it never saw
-            class_values = _values(estimator.tree_, place)
+            known = np.asarray(estimator.classes_, dtype=np.int64)
+            class_values = _flat(estimator.tree_, [len(known)], place)
             values = np.zeros((len(class_values), n))
-            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = class_values
+            values[:, known] = class_values
         else:
             values = _flat(estimator.tree_, [1] * n, place)
         trees.append(read_tree(estimator.tree_, place, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
