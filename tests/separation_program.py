@@ -7,12 +7,10 @@ each leaf says whether the input lies in it: one leaf a tree, and on each side o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from forestc.algorithms.highs import make_highs, most_nodes, steps_of
+from forestc.algorithms.highs import make_highs, make_model, most_nodes, steps_of
 from forestc.algorithms.separation.oracle import Box, BoxEnsemble, Decider, Problem, Separation, differ, problems
 from forestc.algorithms.separation.search import FOUND, NONE, STOPPED
 
@@ -51,27 +49,36 @@ def solve(problem: Problem, limit: int) -> tuple[int, NDArray[np.int32], int]:
     cuts = [np.unique(np.concatenate([low[:, f], high[:, f]])) for f in range(low.shape[1])]
     cuts = [own[(own > box_low[f]) & (own < box_high[f])] for f, own in enumerate(cuts)]
     first = len(low) + np.concatenate([[0], np.cumsum([len(own) for own in cuts])])
-    rows = _Rows()
+    lines: list[tuple[ArrayLike, ArrayLike]] = []
+    bounds: list[tuple[float, float]] = []
+
+    def add(index: ArrayLike, factors: ArrayLike, lower: float, upper: float) -> None:
+        lines.append((index, factors))
+        bounds.append((lower, upper))
+
     trees = np.unique(problem.tree)
     for tree in trees.tolist():
         own = np.flatnonzero(problem.tree == tree)
-        rows.add(own, np.ones(len(own)), 1, 1)
+        add(own, np.ones(len(own)), 1, 1)
         for f in range(low.shape[1]):
             for cut in np.unique(np.concatenate([low[own, f], high[own, f]])).tolist():
                 if not box_low[f] < cut < box_high[f]:
                     continue
                 below = int(first[f] + np.searchsorted(cuts[f], cut))
                 inside, outside = own[high[own, f] <= cut], own[low[own, f] >= cut]
-                rows.add([*inside, below], [*np.ones(len(inside)), -1], -np.inf, 0)
-                rows.add([*outside, below], [*np.ones(len(outside)), 1], -np.inf, 1)
+                add([*inside, below], [*np.ones(len(inside)), -1], -np.inf, 0)
+                add([*outside, below], [*np.ones(len(outside)), 1], -np.inf, 1)
     for f, own in enumerate(cuts):
         for place in range(int(first[f]), int(first[f]) + len(own) - 1):
-            rows.add([place, place + 1], [1, -1], -np.inf, 0)
+            add([place, place + 1], [1, -1], -np.inf, 0)
     for total in range(problem.single):
         own = np.flatnonzero(value[:, total])
-        rows.add(own, value[own, total], -float(start[total]) - SLACK, np.inf)
-    solver = make_highs(mip_max_nodes=most_nodes(limit, rows.start[-1]))
-    solver.passModel(rows.model(len(low), int(first[-1]) - len(low)))
+        add(own, value[own, total], -float(start[total]) - SLACK, np.inf)
+    solver = make_highs(mip_max_nodes=most_nodes(limit, sum(len(np.asarray(index)) for index, _ in lines)))
+    columns = int(first[-1])
+    limits = tuple(np.array(bounds).T)
+    # leaves are integral anyway
+    solver.passModel(make_model(np.zeros(columns), np.ones(columns), limits, lines, by_rows=True, whole=columns))
     solver.run()
     steps = steps_of(solver)
     status = solver.getModelStatus()
@@ -85,36 +92,3 @@ def solve(problem: Problem, limit: int) -> tuple[int, NDArray[np.int32], int]:
         at = own[~is_below[first[f] : first[f + 1]]]
         cells[f] = max([int(box_low[f]), *at.tolist()])
     return FOUND, cells, steps
-
-
-class _Rows:
-    """The rows of a linear program, which grow."""
-
-    def __init__(self) -> None:
-        self.start, self.index, self.value = [0], [np.zeros(0, np.int32)], [np.zeros(0)]
-        self.lower: list[float] = []
-        self.upper: list[float] = []
-
-    def add(self, index: Any, value: Any, lower: float, upper: float) -> None:
-        self.index.append(np.asarray(index, dtype=np.int32))
-        self.value.append(np.asarray(value, dtype=np.float64))
-        self.start.append(self.start[-1] + len(self.index[-1]))
-        self.lower.append(lower)
-        self.upper.append(upper)
-
-    def model(self, leaves: int, binaries: int) -> Any:
-        """The program of these rows: columns from 0 to 1, first those of leaves, then binaries."""
-        import highspy
-
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = leaves + binaries, len(self.lower)
-        lp.col_cost_ = np.zeros(leaves + binaries)
-        lp.col_lower_, lp.col_upper_ = np.zeros(leaves + binaries), np.ones(leaves + binaries)
-        lp.row_lower_, lp.row_upper_ = np.array(self.lower), np.array(self.upper)
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.array(self.start, dtype=np.int32)
-        lp.a_matrix_.index_ = np.concatenate(self.index)
-        lp.a_matrix_.value_ = np.concatenate(self.value)
-        kinds = highspy.HighsVarType
-        lp.integrality_ = [kinds.kContinuous] * leaves + [kinds.kInteger] * binaries
-        return lp

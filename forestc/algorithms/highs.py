@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 ITERATIONS_A_NODE = 100  # of the simplex method, roughly
 CALLS_A_NODE = 16  # calls of HiGHS's interrupt callback for one node, where strong branching solves many programs
@@ -29,6 +33,41 @@ def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any
     for name, value in chosen.items():
         solver.setOptionValue(name, value)
     return solver
+
+
+def make_model(
+    cost: ArrayLike,
+    upper: ArrayLike,
+    row_bounds: tuple[ArrayLike, ArrayLike],
+    lines: Sequence[tuple[ArrayLike, ArrayLike]],
+    *,
+    by_rows: bool,
+    whole: int = 0,
+    maximize: bool = False,
+) -> Any:
+    """Returns a program to pass to a solver; its columns are at least 0.
+
+    row_bounds: lower and upper. lines: of each row, or of each column, the places of the nonzero entries and their
+    values. whole: the first `whole` columns are integral.
+    """
+    import highspy
+
+    model, kinds = highspy.HighsLp(), highspy.HighsVarType
+    model.col_cost_, model.col_upper_ = np.asarray(cost, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    model.row_lower_, model.row_upper_ = (np.asarray(bound, dtype=np.float64) for bound in row_bounds)
+    columns, model.num_row_ = len(model.col_cost_), len(model.row_lower_)
+    model.num_col_, model.col_lower_ = columns, np.zeros(columns)
+    if maximize:
+        model.sense_ = highspy.ObjSense.kMaximize
+    if whole:
+        model.integrality_ = [kinds.kInteger] * whole + [kinds.kContinuous] * (columns - whole)
+    formats = highspy.MatrixFormat
+    model.a_matrix_.format_ = formats.kRowwise if by_rows else formats.kColwise
+    index = [np.asarray(places, dtype=np.int32) for places, _ in lines]
+    model.a_matrix_.start_ = np.cumsum([0, *map(len, index)]).astype(np.int32)
+    model.a_matrix_.index_ = np.concatenate([np.zeros(0, dtype=np.int32), *index])
+    model.a_matrix_.value_ = np.concatenate([np.zeros(0), *(np.asarray(values) for _, values in lines)])
+    return model
 
 
 def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:

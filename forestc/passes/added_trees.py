@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,23 +46,29 @@ def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
 
 def tree_of_nodes(
     tree: Tree,
-    nodes: Sequence[int],
-    sides: Sequence[tuple[int, int]],
-    values: NDArray[np.generic],
+    root: int,
+    children: Callable[[int], tuple[int, ...]],
+    value: Callable[[int], NDArray[np.generic]],
     where: str,
     *,
     quantized: bool,
 ) -> Tree:
-    """The tree of some nodes of another, in this order. sides: the new children of each, LEAF of a leaf. values:
-    (leaves, outputs), in the order of the leaves among the nodes."""
-    kept = np.asarray(nodes)
+    """Makes a tree of some nodes of another, from the root down. children: the left and the right child that a node
+    has now; none of a leaf. value: (outputs,) of a leaf."""
+    kept: list[int] = []
+    stack = [root]
+    while stack:
+        kept.append(stack.pop())
+        stack += reversed(children(kept[-1]))
+    place = {node: rank for rank, node in enumerate(kept)}
+    sides = [[place[child] for child in children(node)] or [LEAF, LEAF] for node in kept]
     return make_tree(
         where=where,
         feature=tree.feature[kept],
         threshold=tree.threshold[kept],
         left=[left for left, _ in sides],
         right=[right for _, right in sides],
-        values=values,
+        values=np.array([value(node) for node in kept if not children(node)]),
         outputs=tree.outputs,
         missing_left=tree.missing_left[kept],
         set_index=tree.set_index[kept],

@@ -144,26 +144,11 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
         same[node], stands[node] = numbers.setdefault(key, len(numbers)), node
     if len(order) == tree.size and all(stands[node] == node for node in order):
         return tree
-    return _rebuilt(forest, tree, index, stands)
-
-
-def _rebuilt(forest: Forest, tree: Tree, index: int, stands: dict[int, int]) -> Tree:
-    kept: list[int] = []
-    place: dict[int, int] = {}
-    stack = [stands[0]]
-    while stack:
-        node = stack.pop()
-        place[node] = len(kept)
-        kept.append(node)
-        if tree.left[node] != LEAF:
-            stack += [stands[int(tree.right[node])], stands[int(tree.left[node])]]
-    sides = [
-        (LEAF, LEAF)
-        if tree.left[node] == LEAF
-        else (place[stands[int(tree.left[node])]], place[stands[int(tree.right[node])]])
-        for node in kept
-    ]
-    leaf = tree.leaf[kept]
     return tree_of_nodes(
-        tree, kept, sides, tree.values[leaf[leaf != LEAF]], f"tree {index}", quantized=forest.quantized
+        tree,
+        stands[0],
+        lambda node: () if feature[node] == LEAF else (stands[left[node]], stands[right[node]]),
+        lambda node: tree.values[leaf[node]],
+        f"tree {index}",
+        quantized=forest.quantized,
     )

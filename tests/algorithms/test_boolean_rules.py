@@ -15,7 +15,7 @@ from thinned import thinned
 from forestc.algorithms.covers.boolean_pricing import beam_search, best_clauses, literals_of
 from forestc.algorithms.covers.boolean_rules import (
     RuleLimits,
-    _Problem,
+    _RuleProblem,
     class_weights,
     hamming_loss,
     holds,
@@ -276,10 +276,10 @@ def test_large_tables_are_also_priced_by_samples_and_the_last_word_is_on_all_row
     bits = random.random((5000, 60)) < 0.5
     y = bits[:, [3, 17, 29]].all(axis=1) | (bits[:, [5, 44]].all(axis=1) & ~bits[:, 8])
     bits = np.concatenate([bits, ~bits], axis=1)
-    problem = _Problem.of(bits, y, np.ones(len(y)), 12, None, None, 0)
+    problem = _RuleProblem.of(bits, y, np.ones(len(y)), 12, None, None, 0)
     clauses = problem.sampled(problem.weights(np.ones(len(problem.positive))), 0.0)
     assert clauses and all(0 <= literal < len(problem.identity) for clause in clauses for literal in clause)
-    small = _Problem.of(bits[:500, :40], y[:500], np.ones(500), 12, None, None, 0)
+    small = _RuleProblem.of(bits[:500, :40], y[:500], np.ones(500), 12, None, None, 0)
     assert small.sampled(small.weights(np.ones(len(small.positive))), 0.0) == []
     found = learn_rules(bits, y, RuleLimits(8, time_limit=20))
     assert found.loss == 0 and found.complexity == 8

@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 import pytest
 
-from forestc.algorithms.highs import make_highs, run
+from forestc.algorithms.highs import make_highs, make_model, run
 
 
 def market_split(**options):
@@ -17,19 +17,12 @@ def market_split(**options):
     random = np.random.default_rng(0)
     rows, columns = 4, 30
     matrix = random.integers(1, 100, (rows, columns)).astype(float)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns + 2 * rows, rows
-    model.col_cost_ = np.concatenate([np.zeros(columns), np.ones(2 * rows)])
-    model.col_lower_ = np.zeros(columns + 2 * rows)
-    model.col_upper_ = np.concatenate([np.ones(columns), np.full(2 * rows, np.inf)])
-    model.row_lower_ = model.row_upper_ = matrix.sum(axis=1) // 2
-    model.integrality_ = [highspy.HighsVarType.kInteger] * columns + [highspy.HighsVarType.kContinuous] * 2 * rows
+    half = matrix.sum(axis=1) // 2
+    cost = np.concatenate([np.zeros(columns), np.ones(2 * rows)])
+    upper = np.concatenate([np.ones(columns), np.full(2 * rows, np.inf)])
     whole = np.concatenate([matrix, np.eye(rows), -np.eye(rows)], axis=1)
-    place = [np.flatnonzero(row) for row in whole]
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.cumsum([0, *map(len, place)]).astype(np.int32)
-    model.a_matrix_.index_ = np.concatenate(place).astype(np.int32)
-    model.a_matrix_.value_ = np.concatenate([row[own] for row, own in zip(whole, place, strict=True)])
+    lines = [(np.flatnonzero(row), row[row != 0]) for row in whole]
+    model = make_model(cost, upper, (half, half), lines, by_rows=True, whole=columns)
     solver = make_highs(**options)
     solver.passModel(model)
     return solver

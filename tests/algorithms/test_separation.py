@@ -109,11 +109,6 @@ def test_engines_agree_with_all_cells():
     assert min(output.values()) > 15
 
 
-def test_a_tree_in_two_forms_of_many_leaves_is_bounded_apart(monkeypatch):
-    monkeypatch.setattr("forestc.algorithms.separation.oracle.MOST_OVERLAID", 0)
-    test_engines_agree_with_all_cells()
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_limit_gives_unknown_never_same(engine):
     random = np.random.default_rng(1)

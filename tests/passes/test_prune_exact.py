@@ -30,7 +30,7 @@ from forestc.passes import passes_from
 from forestc.passes.base import PassResult
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, SameDecisions
-from forestc.passes.prune_exact.cells import Edits, cells_of, drawn
+from forestc.passes.prune_exact.cells import cells_of, drawn
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.rows.batches import ArrayRows
 
@@ -97,13 +97,12 @@ def small_forests():
 def other_engine_proves(before, after):
     """HiGHS on both forests as a whole, whatever passes did."""
     cells = cells_of(before)
-    nothing = Edits({}, {})
 
     def ensemble(forest, trees):
         # the pruned forest's conditions are all of the model's, so that both share their cells
         number = {condition: place for place, condition in enumerate(before.conditions)}
         left = tuple(cells.left[number[condition]] for condition in forest.conditions)
-        own = [drawn(forest, replace(cells, left=left), index, nothing).boxes for index in range(len(forest.trees))]
+        own = [drawn(forest, replace(cells, left=left), index, {}).boxes for index in range(len(forest.trees))]
         zero = replace(own[0], value=np.zeros_like(own[0].value))
         return BoxEnsemble((*own, *[zero] * (trees - len(own))), forest.bias)
 
@@ -172,8 +171,8 @@ def _search(before, after):
     cells = cells_of(before)
     number = {condition: place for place, condition in enumerate(before.conditions)}
     own = replace(cells, left=tuple(cells.left[number[condition]] for condition in after.conditions))
-    old = [drawn(before, cells, index, Edits({}, {})).boxes for index in range(len(before.trees))]
-    new = [drawn(after, own, index, Edits({}, {})).boxes for index in range(len(after.trees))]
+    old = [drawn(before, cells, index, {}).boxes for index in range(len(before.trees))]
+    new = [drawn(after, own, index, {}).boxes for index in range(len(after.trees))]
     zero = replace(old[0], value=np.zeros_like(old[0].value))
     new += [zero] * (len(old) - len(new))
     decision = before.decision

@@ -44,7 +44,7 @@ import numpy as np
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import interruptible
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
-from forestc.algorithms.highs import make_highs
+from forestc.algorithms.highs import make_highs, make_model
 from forestc.errors import InternalError
 
 Progress = Callable[[str], None]
@@ -141,14 +141,9 @@ class Master:
         self._idle: Ints = np.zeros(0, dtype=np.int64)  # rounds since the column was last used
         self._highs = make_highs(seed=seed, solver="simplex")
         count = len(cover.penalty)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = count + 1, 0
-        lp.col_cost_ = np.append(np.ones(count), -cover.budget)
-        lp.col_lower_ = np.zeros(count + 1)
-        lp.col_upper_ = np.append(cover.penalty, self._inf)
-        lp.sense_ = highspy.ObjSense.kMaximize
-        lp.a_matrix_.start_ = np.zeros(count + 2, dtype=np.int32)
-        self._highs.passModel(lp)
+        cost, upper = np.append(np.ones(count), -cover.budget), np.append(cover.penalty, self._inf)
+        nothing: list[tuple[list[int], list[float]]] = [([], [])] * (count + 1)
+        self._highs.passModel(make_model(cost, upper, ([], []), nothing, by_rows=False, maximize=True))
 
     def add(self, columns: Sequence[Column]) -> None:
         """More columns, active at once."""

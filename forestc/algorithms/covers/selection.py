@@ -17,7 +17,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.highs import make_highs, most_calls, run
+from forestc.algorithms.highs import make_highs, make_model, most_calls, run
 
 TRIES = 20  # random escapes of one call of `improve`
 LONGEST = 2.0  # seconds of one call of `improve`
@@ -193,23 +193,16 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
 
     cover, columns = search.cover, search.columns
     rows, many = len(cover.penalty), len(columns)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = rows + many, rows + 1
     tie = search._tie
-    lp.col_cost_ = np.concatenate([cover.penalty, [column.cost + tie * column.size for column in columns]])
-    lp.col_lower_, lp.col_upper_ = np.zeros(rows + many), np.ones(rows + many)
-    lp.row_lower_ = np.append(np.ones(rows), -highspy.kHighsInf)
-    lp.row_upper_ = np.append(np.full(rows, highspy.kHighsInf), cover.budget)
-    index = [np.arange(rows, dtype=np.int32), *(np.append(column.rows, rows).astype(np.int32) for column in columns)]
-    value = [np.ones(rows), *(np.append(np.ones(len(column.rows)), column.size) for column in columns)]
-    ends = rows + np.cumsum([0, *map(len, index[1:])])
-    lp.a_matrix_.start_ = np.concatenate([np.arange(rows), ends]).astype(np.int32)
-    lp.a_matrix_.index_, lp.a_matrix_.value_ = np.concatenate(index), np.concatenate(value)
+    cost = np.concatenate([cover.penalty, [column.cost + tie * column.size for column in columns]])
+    bounds = np.append(np.ones(rows), -np.inf), np.append(np.full(rows, np.inf), cover.budget)
+    lines = [([row], [1.0]) for row in range(rows)]
+    lines += [(np.append(c.rows, rows), np.append(np.ones(len(c.rows)), c.size)) for c in columns]
     # missed_i is integral anyway; declared continuous, HiGHS 1.14 calls wrong optima optimal (9 of 2,500 small covers)
-    lp.integrality_ = [highspy.HighsVarType.kInteger] * (rows + many)
+    model = make_model(cost, np.ones(rows + many), bounds, lines, by_rows=False, whole=rows + many)
     limits = {} if nodes is None else {"mip_max_nodes": nodes}
     highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)
-    highs.passModel(lp)
+    highs.passModel(model)
     start = np.zeros(rows + many)
     missed = np.ones(rows)
     for place in search.best[1]:

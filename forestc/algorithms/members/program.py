@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats
-from forestc.algorithms.highs import make_highs, run
+from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.search import MemberChoice
 from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
@@ -92,7 +92,13 @@ def solve(
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
     solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
-    solver.passModel(_model(program))
+    # pairs and parts are integral anyway; declared continuous, HiGHS 1.14 has called wrong optima optimal
+    columns, lowest = len(program.cost), [least for least, _ in program.rows]
+    lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
+    unbounded = np.full(len(lowest), np.inf)
+    solver.passModel(
+        make_model(program.cost, program.upper, (lowest, unbounded), lines, by_rows=True, whole=columns, maximize=True)
+    )
     first_solution = highspy.HighsSolution()
     first_solution.col_value = values.tolist()
     solver.setSolution(first_solution)
@@ -153,23 +159,3 @@ def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> Kno
         program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(a, b, strict=True)})
     program.at_least(2.0, dict.fromkeys(range(members), 1.0))
     return [(first, np.asarray(chosen[a] & chosen[b], dtype=np.float64))]
-
-
-def _model(program: _Program) -> object:
-    import highspy
-
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(program.cost), len(program.rows)
-    model.sense_ = highspy.ObjSense.kMaximize
-    model.col_cost_ = np.array(program.cost)
-    model.col_lower_, model.col_upper_ = np.zeros(len(program.cost)), np.array(program.upper)
-    model.row_lower_ = np.array([lowest for lowest, _ in program.rows])
-    model.row_upper_ = np.full(len(program.rows), float("inf"))
-    # pairs and parts are integral anyway; declared continuous, HiGHS 1.14 has called wrong optima optimal
-    model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    ends = np.cumsum([0] + [len(terms) for _, terms in program.rows])
-    model.a_matrix_.start_ = ends.astype(np.int32)
-    model.a_matrix_.index_ = np.array([column for _, terms in program.rows for column in terms], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([value for _, terms in program.rows for value in terms.values()])
-    return model

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.highs import make_highs, run
+from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.vote_patterns import Patterns
 
 MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
@@ -138,17 +138,10 @@ class _Systems:
         matrix[:members, rows : rows + members] = -np.eye(members)
         matrix[members, :rows], matrix[members, -1] = sign, -1.0
         matrix[-1, :rows], matrix[-1, rows : rows + members] = sign > 0, -1.0
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = matrix.shape[1], matrix.shape[0]
-        model.col_cost_ = np.zeros(matrix.shape[1])
-        model.col_lower_, model.col_upper_ = np.zeros(matrix.shape[1]), np.full(matrix.shape[1], infinity)
-        model.row_lower_ = np.concatenate([np.full(members, -infinity), [0.0, 1.0]])
-        model.row_upper_ = np.concatenate([np.zeros(members), [0.0, 1.0]])
-        entry = matrix.T != 0
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(entry.sum(axis=1))]).astype(np.int32)
-        model.a_matrix_.index_ = np.nonzero(entry)[1].astype(np.int32)
-        model.a_matrix_.value_ = matrix.T[entry]
+        bounds = np.array([-infinity] * members + [0.0, 1.0]), np.array([0.0] * members + [0.0, 1.0])
+        lines = [(np.flatnonzero(column), column[column != 0]) for column in matrix.T]
+        columns = matrix.shape[1]
+        model = make_model(np.zeros(columns), np.full(columns, infinity), bounds, lines, by_rows=False)
         self.rows, self.program, self.votes, self.sign = rows, make_highs(), patterns.votes, sign.astype(np.int64)
         self.program.passModel(model)
         self.optimal = highspy.HighsModelStatus.kOptimal

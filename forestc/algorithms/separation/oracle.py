@@ -11,21 +11,20 @@ Pruning of Boosted Tree Ensembles, AAAI 2025.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Int32s, Ints
-from forestc.algorithms.separation import search as separation_search
+from forestc.algorithms.separation.search import FOUND, STOPPED, search
 
 State: TypeAlias = Literal["same", "differs", "unknown"]
 CellArray: TypeAlias = Int32s
 Box: TypeAlias = tuple[CellArray, CellArray]
-MOST_OVERLAID = 1 << 16  # pairs of leaves of a changed tree; beyond it, its two forms are bounded one by one
 SHARES = (1, 2, 3)  # quarters in which the two sides are weighted in a joint bound
 
 
@@ -125,10 +124,6 @@ class Decider:
         lost = [self.ties_last == (other > index) for other in others]  # ties with these are lost
         return factors, -np.array(lost, dtype=np.int64)
 
-    def pairs(self, outputs: int) -> Iterator[tuple[int, int]]:
-        """All pairs of different classes."""
-        return permutations(range(2 if self.threshold is not None else outputs), 2)
-
 
 @dataclass(frozen=True)
 class Separation:
@@ -165,21 +160,18 @@ def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
-        state, cells, taken = _searched(problem, limit - steps)
+        low, high = (np.ascontiguousarray(ends.T) for ends in (problem.low, problem.high))
+        cells = np.zeros(len(low), dtype=np.int32)
+        terms = (problem.tree, problem.value, problem.start, problem.single)
+        state, taken = search(low, high, *terms, *problem.box, max(0, limit - steps), cells)
         steps += taken
-        if state == separation_search.FOUND:
+        if state == FOUND:
             assert differ(before, after, decider, cells[np.newaxis])[0]
             return Separation("differs", cells, steps)
-        unknown |= state == separation_search.STOPPED
+        unknown |= state == STOPPED
         if unknown and steps >= limit:
             break
     return Separation("unknown" if unknown else "same", None, steps)
-
-
-def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
-    low, high = (np.ascontiguousarray(ends.T) for ends in (problem.low, problem.high))
-    arguments = (problem.tree, problem.value, problem.start, problem.single, problem.box, max(0, limit))
-    return separation_search.search(low, high, *arguments)
 
 
 def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: CellArray) -> Bits:
@@ -193,7 +185,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
     leaves = _joint(before, after, box)
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(leaves.tree, prepend=-1))
-    for old_class, new_class in decider.pairs(outputs):
+    for old_class, new_class in permutations(range(2 if decider.threshold is not None else outputs), 2):
         factors, constants = decider.demands(old_class, outputs)
         new_factors, new_constants = decider.demands(new_class, outputs)
         old, new = leaves.old @ factors.T, leaves.new @ new_factors.T
@@ -224,31 +216,17 @@ class _Joint:
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> _Joint:
+    """The leaves that meet the box. Of a changed tree: the boxes where a leaf of one form meets a leaf of the other."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))
     meets = ~np.isin(tree, changed)
     for feature in narrow.tolist():
         meets &= (low[:, feature] < box[1][feature]) & (high[:, feature] > box[0][feature])
-    parts = [_Joint(low[meets], high[meets], tree[meets], value[meets], value[meets])]
-    number = len(before.trees)
-    for index in changed:
+    parts = [(low[meets], high[meets], tree[meets], value[meets], value[meets])]
+    for number, index in enumerate(changed, start=len(before.trees)):
         old, new = before.trees[index].inside(box), after.trees[index].inside(box)
-        for part in _overlaid(old, new):
-            parts.append(replace(part, tree=np.full(len(part.old), number, dtype=np.int32)))
-            number += 1
-    return _Joint(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Joint.__annotations__))
-
-
-def _overlaid(old: TreeBoxes, new: TreeBoxes) -> Sequence[_Joint]:
-    """A tree in two forms: as the boxes where a leaf of one meets a leaf of the other."""
-    nothing: Any = np.zeros(0, dtype=np.int32)
-    if len(old.value) * len(new.value) > MOST_OVERLAID:
-        return [
-            _Joint(old.low, old.high, nothing, old.value, np.zeros_like(old.value)),
-            _Joint(new.low, new.high, nothing, np.zeros_like(new.value), new.value),
-        ]
-    low = np.maximum(old.low[:, np.newaxis], new.low)
-    high = np.minimum(old.high[:, np.newaxis], new.high)
-    i, k = np.nonzero((low < high).all(axis=2))
-    return [_Joint(low[i, k], high[i, k], nothing, old.value[i], new.value[k])]
+        lows, highs = np.maximum(old.low[:, np.newaxis], new.low), np.minimum(old.high[:, np.newaxis], new.high)
+        i, k = np.nonzero((lows < highs).all(axis=2))
+        parts.append((lows[i, k], highs[i, k], np.full(len(i), number, dtype=np.int32), old.value[i], new.value[k]))
+    return _Joint(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

@@ -20,33 +20,18 @@ TREES_TRIED = 4  # trees whose leaves offer cuts
 CUTS_TRIED = 10  # beside the leaves of each of these trees
 
 
+@compiled()
 def search(
-    low: Int32s,
-    high: Int32s,
-    tree: Int32s,
-    value: Ints,
-    start: Ints,
-    single: int,
-    box: tuple[Int32s, Int32s],
-    limit: int,
-) -> tuple[int, Int32s, int]:
-    """Returns NONE, FOUND or STOPPED; the cells (features,) of the input that was found; and the steps taken.
+    low: Int32s, high: Int32s, tree: Int32s, value: Ints, start: Ints, single: int, first_low: Int32s,
+    first_high: Int32s, limit: int, cells: Int32s,
+) -> tuple[int, int]:  # fmt: skip
+    """Returns NONE, FOUND or STOPPED, and the steps taken; writes the input that was found to cells, (features,).
 
     low, high: (features, leaves) the cells low <= cell < high of each leaf. tree: (leaves,) its tree, ascending. value:
     (leaves, sums) what the leaf adds to each sum. start: (sums,) the sums without trees. single: the first `single`
-    sums must be at least 0; the others are sums of these, and only bound. box: the cells to search. limit: of the
-    steps, one for each leaf looked at for each sum.
+    sums must be at least 0; the others are sums of these, and only bound. first_low, first_high: the box to search.
+    limit: of the steps, one for each leaf looked at for each sum.
     """
-    cells = np.zeros(len(low), dtype=np.int32)
-    state, steps = _search(low, high, tree, value, start, single, box[0], box[1], limit, cells)
-    return int(state), cells, int(steps)
-
-
-@compiled()
-def _search(
-    low: Int32s, high: Int32s, tree: Int32s, value: Ints, start: Ints, single: int, first_low: Int32s,
-    first_high: Int32s, limit: int, cells: Int32s,
-) -> Any:  # fmt: skip
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
     # a stack of open boxes; the leaves that meet a box lie in `kept` at begin .. begin + count - 1
     room = 64

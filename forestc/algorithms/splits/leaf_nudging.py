@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Int32s, Ints
-from forestc.algorithms.highs import make_highs, most_nodes, run, steps_of
+from forestc.algorithms.highs import make_highs, make_model, most_nodes, run, steps_of
 
 ROUNDS = 24  # of solving and adding violated sums, at most
 MOST_NODES = 200  # of the solver, for each round: a limit in seconds would make results differ from run to run
@@ -83,28 +83,24 @@ def _solved(sums: Sums, chosen: Ints, places: int, most: int, steps: int) -> tup
     column, value = np.searchsorted(used, place[row, term]), sign[row, term]
     n, rows = len(used), len(chosen)
     # columns: nudges up, nudges down, what each sum stays short of
-    matrix: dict[tuple[int, int], float] = {}
+    matrix: list[dict[int, float]] = [{2 * n + at: 1.0} for at in range(rows)]
     for at, k, v in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
-        matrix[at, k] = matrix.get((at, k), 0.0) + v
-        matrix[at, n + k] = matrix.get((at, n + k), 0.0) - v
-    matrix |= {(at, 2 * n + at): 1.0 for at in range(rows)}
-    places_of = sorted(matrix)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = 2 * n + rows, rows
-    model.col_cost_ = np.concatenate([np.ones(2 * n), WRONG * np.ones(rows)])
-    model.col_lower_ = np.zeros(2 * n + rows)
-    model.col_upper_ = np.concatenate([np.full(2 * n, float(most)), np.full(rows, float("inf"))])
-    model.row_lower_ = -sums.room[chosen].astype(np.float64)
-    model.row_upper_ = np.full(rows, float("inf"))
-    model.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n) + [highspy.HighsVarType.kContinuous] * rows
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.searchsorted([at for at, _ in places_of], np.arange(rows + 1)).astype(np.int32)
-    model.a_matrix_.index_ = np.array([k for _, k in places_of], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([matrix[key] for key in places_of])
+        matrix[at][k] = matrix[at].get(k, 0.0) + v
+        matrix[at][n + k] = matrix[at].get(n + k, 0.0) - v
+    lines = [(sorted(terms), [terms[k] for k in sorted(terms)]) for terms in matrix]
+    model = make_model(
+        np.concatenate([np.ones(2 * n), WRONG * np.ones(rows)]),
+        np.concatenate([np.full(2 * n, float(most)), np.full(rows, np.inf)]),
+        (-sums.room[chosen], np.full(rows, np.inf)),
+        lines,
+        by_rows=True,
+        whole=2 * n,
+    )
     without = {f"mip_heuristic_run_{name}": False for name in SMALLER_PROGRAMS}
     solver = make_highs(mip_max_nodes=MOST_NODES, **without)
     solver.passModel(model)
-    run(solver, most_nodes(steps, len(places_of)))  # HiGHS calls back as often as it solves a node, or more often
+    entries = sum(map(len, matrix))
+    run(solver, most_nodes(steps, entries))  # HiGHS calls back as often as it solves a node, or more often
     solution = np.array(solver.getSolution().col_value)
     result = np.zeros(places, dtype=np.int64)
     if (

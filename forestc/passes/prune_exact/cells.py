@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from forestc.errors import ModelError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
+Merged: TypeAlias = Mapping[int, NDArray[np.int64]]  # nodes that became leaves, and their (outputs of the tree,) values
 MOST_BOXES = 1 << 20  # of a tree, whose conditions on sets may multiply its leaves
 
 
@@ -93,44 +95,28 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 @dataclass(frozen=True, eq=False)
-class Edits:
-    """Changes of a tree. stands: node to the node, below it, that takes its place. leaf: node to the values (outputs of
-    the tree,) of the leaf that takes its place."""
-
-    stands: Mapping[int, int]
-    leaf: Mapping[int, NDArray[np.int64]]
-
-    def place(self, node: int) -> int:
-        """The node that stands at a node's place."""
-        while node in self.stands:
-            node = self.stands[node]
-        return node
-
-
-@dataclass(frozen=True, eq=False)
 class Drawn:
-    """An edited tree as boxes. regions: of each node, the boxes from which it is reached; no entry for a node that no
-    input reaches. splits: of each node, the number of splits below it, itself included."""
+    """A tree as boxes. regions: of each node, the boxes from which it is reached; no entry for a node that no input
+    reaches."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]
-    splits: Mapping[int, int]
 
 
-def drawn(forest: Forest, cells: FeatureCells, index: int, edits: Edits, root: int = 0) -> Drawn:
-    """A tree of the forest with its edits, or the subtree below a node as if it were a tree. Raises ModelError for a
-    tree whose sets make too many boxes."""
+def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
+    """Returns a tree of the forest, some of its nodes turned into leaves, as boxes. Raises ModelError for a tree whose
+    sets make too many boxes."""
     tree, conditions = forest.trees[index], forest.conditions.places[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []
-    stack: list[tuple[int, CellArray, CellArray]] = [(edits.place(root), *cells.box)]
+    stack: list[tuple[int, CellArray, CellArray]] = [(0, *cells.box)]
     while stack:
         node, low, high = stack.pop()
         regions.setdefault(node, []).append((low, high))
-        if node in edits.leaf or tree.left[node] == LEAF:
+        if not children(tree, merged, node):
             lows.append(low)
             highs.append(high)
-            values.append(_spread(forest, tree, leaf_value(tree, edits, node)))
+            values.append(leaf_value(tree, merged, node))
             if len(lows) > MOST_BOXES:
                 raise ModelError("conditions on sets make too many boxes", where=f"tree {index}")
             continue
@@ -138,50 +124,23 @@ def drawn(forest: Forest, cells: FeatureCells, index: int, edits: Edits, root: i
         start, stop = int(low[feature]), int(high[feature])
         ends = [start, *(start + 1 + np.flatnonzero(np.diff(left[start:stop]))).tolist(), stop]
         for begin, end in reversed(list(pairwise(ends))):
-            child = edits.place(int(tree.left[node] if left[begin] else tree.right[node]))
             own_low, own_high = low, high
             if len(ends) > 2:
                 own_low, own_high = low.copy(), high.copy()
                 own_low[feature], own_high[feature] = begin, end
-            stack.append((child, own_low, own_high))
-    boxes = TreeBoxes(np.array(lows), np.array(highs), np.array(values).reshape(len(lows), forest.n_outputs))
-    return Drawn(boxes, regions, _splits(tree, edits, root))
+            stack.append((int(tree.left[node] if left[begin] else tree.right[node]), own_low, own_high))
+    value = np.zeros((len(lows), forest.n_outputs), dtype=np.int64)
+    value[:, list(tree.outputs)] = values
+    return Drawn(TreeBoxes(np.array(lows), np.array(highs), value), regions)
 
 
-def leaf_value(tree: Tree, edits: Edits, node: int) -> NDArray[np.int64]:
+def leaf_value(tree: Tree, merged: Merged, node: int) -> NDArray[np.int64]:
     """(outputs of the tree,) of a node that is a leaf."""
-    if node in edits.leaf:
-        return edits.leaf[node]
-    return np.asarray(tree.values[tree.leaf[node]])
+    return merged[node] if node in merged else np.asarray(tree.values[tree.leaf[node]])
 
 
-def is_leaf(tree: Tree, edits: Edits, node: int) -> bool:
-    """Whether a node is a leaf after the edits."""
-    return node in edits.leaf or tree.left[node] == LEAF
-
-
-def children(tree: Tree, edits: Edits, node: int) -> tuple[int, int]:
-    """The nodes at both sides of a split after the edits."""
-    return edits.place(int(tree.left[node])), edits.place(int(tree.right[node]))
-
-
-def _spread(forest: Forest, tree: Tree, value: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Values of a tree's outputs among those of the forest."""
-    row = np.zeros(forest.n_outputs, dtype=np.int64)
-    row[list(tree.outputs)] = value
-    return row
-
-
-def _splits(tree: Tree, edits: Edits, root: int) -> dict[int, int]:
-    """The number of splits below each node, itself included."""
-    counts: dict[int, int] = {}
-    stack = [(edits.place(root), False)]
-    while stack:
-        node, after = stack.pop()
-        if is_leaf(tree, edits, node):
-            counts[node] = 0
-        elif after:
-            counts[node] = 1 + sum(counts[child] for child in children(tree, edits, node))
-        else:
-            stack += [(node, True), *((child, False) for child in children(tree, edits, node))]
-    return counts
+def children(tree: Tree, merged: Merged, node: int) -> tuple[int, ...]:
+    """The left and the right child of a node; none of a leaf."""
+    if node in merged or tree.left[node] == LEAF:
+        return ()
+    return int(tree.left[node]), int(tree.right[node])

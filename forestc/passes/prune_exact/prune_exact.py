@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -17,15 +18,14 @@ from forestc.algorithms.separation.oracle import Decider
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.builder import changed
-from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.ir import Forest, Tree
 from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.options import Range, Seeded, check_options
 from forestc.passes.promises import Exact, Promise, SameDecisions
-from forestc.passes.prune_exact.cells import Edits, cells_of, children, is_leaf, leaf_value
-from forestc.passes.prune_exact.nodes import hoist, merge
-from forestc.passes.prune_exact.working import ProofEffort, Tally, Working
+from forestc.passes.prune_exact.cells import cells_of, children, leaf_value
+from forestc.passes.prune_exact.merging import Merging
 from forestc.rows.batches import Rows, count_rows, evenly_spaced
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
@@ -85,36 +85,35 @@ class PruneExact(Seeded):
             raise ModelError(
                 f"prune-exact: scores up to {most:.3g} are too large", do="use fewer leaf_bits in round-leaves"
             )
-        working, tally = self._start(forest, rows), Tally()
-        merge(working, tally)
-        hoist(working, tally)
-        result = _rebuilt(working)
-        state = "effort reached" if tally.unknown or tally.skipped else "proved"
-        touched = any(edits.leaf or edits.stands for edits in working.edits)
+        merging = self._start(forest, rows)
+        merging.run()
+        result, counts = _rebuilt(merging), merging.counts
+        state = "effort reached" if counts["unknown"] or counts["skipped"] else "proved"
+        touched = any(merging.merged)
         figures = {
             "trees": [len(forest.trees), len(result.trees)],
             "nodes": [forest.n_nodes, result.n_nodes],
             "leaf_bits": [_leaf_bits(forest), _leaf_bits(result)],
             "proof": {
                 "state": state,
-                "proofs": working.effort.proofs,
-                "changes": tally.same,
-                "refuted": tally.differs,
-                "undecided": tally.unknown,
-                "not_examined": tally.skipped,
-                "steps": working.effort.taken,
+                "proofs": merging.proofs,
+                "changes": counts["same"],
+                "refuted": counts["differs"],
+                "undecided": counts["unknown"],
+                "not_examined": counts["skipped"],
+                "steps": merging.taken,
             },
             "scores": "ranking" if touched else "unchanged",
         }
         promise: Promise = SameDecisions(state) if touched else Exact()
         return PassResult(result if touched else forest, (promise,), figures)
 
-    def _start(self, forest: Forest, rows: Rows | None) -> Working:
+    def _start(self, forest: Forest, rows: Rows | None) -> Merging:
         """The forest, and inputs that reject candidates without a proof: rows, random ones and some beside cuts."""
         cells = cells_of(forest)
         threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else None
         decider = Decider(threshold, forest.decision.ties == "last")
-        working = Working(forest, cells, decider, ProofEffort(self.effort * STEPS), self.seed)
+        merging = Merging(forest, cells, decider, self.effort * STEPS, self.seed)
         some = np.zeros((0, len(forest.features)), dtype=np.int64)
         if rows is not None and have_rows(rows):
             given = evenly_spaced(rows, MOST_ROWS, count_rows(rows)).batches()
@@ -124,8 +123,8 @@ class PruneExact(Seeded):
         inputs = [drawn, cells.of_words(some)]
         base = np.concatenate([some, cells.words_of(drawn)])
         inputs += [cells.of_words(words) for words in boundary_inputs(forest, base, self.seed, MOST_BOUNDARY)]
-        working.add(np.unique(np.concatenate(inputs), axis=0))
-        return working
+        merging.add(np.unique(np.concatenate(inputs), axis=0))
+        return merging
 
 
 def _leaf_bits(forest: Forest) -> int:
@@ -133,38 +132,14 @@ def _leaf_bits(forest: Forest) -> int:
     return max(int((tree.values.max(axis=0) - tree.values.min(axis=0)).max()).bit_length() for tree in forest.trees)
 
 
-def _rebuilt(working: Working) -> Forest:
-    """The forest with its edits. Trees of a single leaf are added to the bias; one tree stays."""
-    forest, bias = working.forest, working.state.bias.copy()
+def _rebuilt(merging: Merging) -> Forest:
+    """The forest with its new leaves. Trees of a single leaf are added to the bias; one tree stays."""
+    forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
-    for index, (tree, edits) in enumerate(zip(forest.trees, working.edits, strict=True)):
-        root = edits.place(0)
-        if is_leaf(tree, edits, root) and (trees or index + 1 < len(forest.trees)):
-            bias[list(tree.outputs)] += leaf_value(tree, edits, root)
+    for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):
+        below, value = partial(children, tree, merged), partial(leaf_value, tree, merged)
+        if not below(0) and (trees or index + 1 < len(forest.trees)):
+            bias[list(tree.outputs)] += value(0)
         else:
-            trees.append(_tree(tree, edits, index))
+            trees.append(tree_of_nodes(tree, 0, below, value, f"tree {index}", quantized=True) if merged else tree)
     return changed(forest, trees=tuple(trees), bias=bias)
-
-
-def _tree(tree: Tree, edits: Edits, index: int) -> Tree:
-    """A tree with its edits."""
-    if not (edits.leaf or edits.stands):
-        return tree
-    kept: list[int] = []
-    stack = [edits.place(0)]
-    while stack:
-        node = stack.pop()
-        kept.append(node)
-        if not is_leaf(tree, edits, node):
-            stack += reversed(children(tree, edits, node))
-    place = {node: rank for rank, node in enumerate(kept)}
-    leaves = [node for node in kept if is_leaf(tree, edits, node)]
-    sides = []
-    for node in kept:
-        if is_leaf(tree, edits, node):
-            sides.append((LEAF, LEAF))
-        else:
-            left, right = children(tree, edits, node)
-            sides.append((place[left], place[right]))
-    values = np.array([leaf_value(tree, edits, node) for node in leaves])
-    return tree_of_nodes(tree, kept, sides, values, f"tree {index}", quantized=True)

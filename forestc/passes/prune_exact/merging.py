@@ -1,0 +1,162 @@
+"""Turns subtrees into leaves where every decision provably stays.
+
+The value of a new leaf need not be an old one: a pool of inputs bounds it from both sides, the middle is tried, and
+each counterexample joins the pool and tightens the bounds, until a value is proved or none is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.separation.difference_bounds import NO_BOUND, middle
+from forestc.algorithms.separation.oracle import Box, BoxEnsemble, CellArray, Decider, TreeBoxes, places, separate
+from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.passes.prune_exact.cells import FeatureCells, Merged, drawn
+
+ONE_PROOF = 0.01  # share of all steps that one proof may take
+NEIGHBORS = 16  # inputs near a counterexample that are tried
+MOST_VALUES = 24  # values of one leaf that are tried
+
+
+class Merging:
+    """A forest, the nodes that became leaves so far, and the pool of inputs.
+
+    merged: of each tree. state: the present forest, which decides every input as the given one. steps: the most steps
+    of all proofs, see `separate`; taken: so far; proofs: their number, failed ones included. counts: of candidates, by
+    outcome: same (proved), differs (refuted), unknown (a limit was reached), skipped.
+
+    The pool: inputs (inputs, features) as cells; classes (inputs,) their decisions; leaf: in each tree the leaf of each
+    input; scores (inputs, outputs), all of the present forest.
+    """
+
+    def __init__(self, forest: Forest, cells: FeatureCells, decider: Decider, steps: int, seed: int) -> None:
+        self.forest, self.cells, self.decider, self.steps = forest, cells, decider, steps
+        self.random = np.random.default_rng(seed)
+        self.merged: list[Merged] = [{} for _ in forest.trees]
+        self.drawn = [drawn(forest, cells, index, merged) for index, merged in enumerate(self.merged)]
+        self.state = BoxEnsemble(tuple(tree.boxes for tree in self.drawn), forest.bias.astype(np.int64))
+        self.taken = self.proofs = 0
+        self.counts = Counter[str]()
+        self.inputs = np.zeros((0, len(cells.word)), np.int32)
+        self.classes = np.zeros(0, np.int64)
+        self.leaf = [np.zeros(0, dtype=np.int64) for _ in forest.trees]
+        self.scores = np.zeros((0, forest.n_outputs), np.int64)
+
+    def run(self) -> None:
+        """Tries to turn subtrees, whole trees too, into leaves, the largest first."""
+        sizes = [_splits_below(tree) for tree in self.forest.trees]
+        queue = [
+            (-int(sizes[index][node]), index, node)
+            for index, boxes in enumerate(self.drawn)
+            for node in boxes.regions
+            if sizes[index][node]
+        ]
+        for _, index, node in sorted(queue):
+            if node not in self.drawn[index].regions or node in self.merged[index]:
+                continue
+            self.counts["skipped" if self.taken >= self.steps else self._merge(index, node)] += 1
+
+    def _merge(self, index: int, node: int) -> str:
+        """Turns a node into a leaf if a value is proved: same. Else differs, if no value can be, or unknown."""
+        here, outputs = self.drawn[index], list(self.forest.trees[index].outputs)
+        boxes = here.regions[node]
+        low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
+        smallest, largest = here.boxes.value[:, outputs].min(axis=0), here.boxes.value[:, outputs].max(axis=0)
+        zero = len(outputs)
+        for _ in range(MOST_VALUES):
+            bounds = self._bounds(index, self._inside(boxes))
+            # no leaf gets more bits than the tree's leaves have
+            bounds[:zero, zero] = np.maximum(bounds[:zero, zero], smallest)
+            bounds[zero, :zero] = np.maximum(bounds[zero, :zero], -largest)
+            leaf_values = middle(bounds)
+            if leaf_values is None:
+                return "differs"
+            value = np.zeros((len(boxes), self.forest.n_outputs), dtype=np.int64)
+            value[:, outputs] = leaf_values[:zero]
+            outcome = self._proved(self.state.with_tree(index, TreeBoxes(low, high, value)), boxes)
+            if outcome == "same":
+                self._accept(index, {**self.merged[index], node: leaf_values[:zero]})
+            if outcome != "differs":
+                return outcome
+        return "unknown"
+
+    def add(self, cells: CellArray) -> None:
+        """Adds inputs (inputs, features) to the pool."""
+        leaf = [places(tree, cells) for tree in self.state.trees]
+        scores = self.state.bias + sum(tree.value[at] for tree, at in zip(self.state.trees, leaf, strict=True))
+        self.inputs = np.concatenate([self.inputs, cells])
+        self.classes = np.concatenate([self.classes, self.decider.classes(scores)])
+        self.leaf = [np.concatenate(pair) for pair in zip(self.leaf, leaf, strict=True)]
+        self.scores = np.concatenate([self.scores, scores])
+
+    def _add_near(self, cells: CellArray, box: Box) -> None:
+        """Adds a counterexample (features,) and inputs near it, in its box: some features changed."""
+        near = np.tile(cells, (NEIGHBORS, 1))
+        anywhere = self.random.integers(box[0], box[1], near.shape)
+        moved = self.random.random(near.shape) < min(0.5, 2 / near.shape[1])
+        near = np.where(moved, anywhere, near).astype(np.int32)
+        near[0] = cells
+        self.add(near)
+
+    def _inside(self, boxes: list[Box]) -> NDArray[np.int64]:
+        """The inputs of the pool that lie in one of the boxes."""
+        inside = np.zeros(len(self.inputs), dtype=bool)
+        for low, high in boxes:
+            narrow = np.flatnonzero((low > 0) | (high < self.cells.box[1]))
+            columns = self.inputs[:, narrow]
+            inside |= ((low[narrow] <= columns) & (columns < high[narrow])).all(axis=1)
+        return np.flatnonzero(inside)
+
+    def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the decisions of inputs of the pool demand of the values of a tree's outputs, if one leaf holds them
+        all: lower bounds of differences, see `difference_bounds`."""
+        outputs = self.forest.trees[index].outputs
+        rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
+        classes = self.classes[chosen]
+        zero = len(outputs)
+        column = {output: place for place, output in enumerate(outputs)}
+        result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
+        for kind in np.unique(classes).tolist():
+            factors, constants = self.decider.demands(kind, self.forest.n_outputs)
+            needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)  # to be added to each demand
+            for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
+                # each demand adds at most one score and subtracts at most one
+                plus = column.get(row.index(1), zero) if 1 in row else zero
+                minus = column.get(row.index(-1), zero) if -1 in row else zero
+                result[plus, minus] = max(result[plus, minus], amount)
+        return result
+
+    def _proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
+        """Whether a change keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown."""
+        for box in boxes:
+            limit = max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
+            answer = separate(self.state, after, self.decider, box, limit)
+            self.taken += answer.steps
+            self.proofs += 1
+            if answer.cells is not None:
+                self._add_near(answer.cells, box)
+            if answer.state != "same":
+                return answer.state
+        return "same"
+
+    def _accept(self, index: int, merged: Merged) -> None:
+        """Takes a change of one tree that was proved."""
+        old = self.state.trees[index].value[self.leaf[index]]
+        self.merged[index] = merged
+        self.drawn[index] = drawn(self.forest, self.cells, index, merged)
+        tree = self.drawn[index].boxes
+        self.state = self.state.with_tree(index, tree)
+        self.leaf[index] = places(tree, self.inputs)
+        self.scores += tree.value[self.leaf[index]] - old
+
+
+def _splits_below(tree: Tree) -> NDArray[np.int64]:
+    """(nodes,) the number of splits below each node, itself included."""
+    count = np.zeros(tree.size, dtype=np.int64)
+    for level in reversed(tree.levels):
+        inner = level[tree.left[level] != LEAF]
+        count[inner] = 1 + count[tree.left[inner]] + count[tree.right[inner]]
+    return count
