@@ -9,16 +9,18 @@ import pytest
 from models import trained
 
 from forestc import load
+from forestc.costs.prices import prices
 from forestc.errors import OptionError
 from forestc.exploration.asked import Asked
 from forestc.exploration.goals import goals_of, limits_of
-from forestc.exploration.space import SHRINK, compile_space, passes_of, spelt, starts
+from forestc.exploration.space import LEAF_PASS, SHRINK, compile_space, passes_of, spelt, starts
 from forestc.exploration.study import Goal, Limit
 from forestc.parameters import Choice, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.passes.options import space_of
 from forestc.rows.batches import ArrayRows
+from forestc.training import TRAINERS, Task
 
 
 def values_of(one):
@@ -60,6 +62,13 @@ def space_for(kind="xgboost-binary", **more):
     return compile_space(asked, forest, ArrayRows(X[:half], y[:half]), ArrayRows(X[half:], y[half:])), asked
 
 
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_no_option_of_training_has_the_name_of_one_of_compilation(trainer):
+    _, X, y = trained("xgboost-binary")
+    task = Task(X, y, tuple(f"x{column}" for column in range(X.shape[1])), 2, prices("lut6"))
+    assert not {one.name for one in TRAINERS[trainer].space(task)} & {one.name for one in space_for()[0]}
+
+
 def test_a_choice_is_the_passes_that_it_says():
     space, asked = space_for()
     ways = next(one for one in space if one.name == SHRINK).values
@@ -87,7 +96,7 @@ def test_passes_that_refuse_the_model_are_not_tried():
     ways = next(one for one in space if one.name == SHRINK).values
     assert "prune-splits" in ways and "extract-rules" not in ways
     assert not [
-        one for one in space if one.name.startswith("extract-rules.") or one.name in ("leaves", "fit-leaves.leaf_bits")
+        one for one in space if one.name.startswith("extract-rules.") or one.name in (LEAF_PASS, "fit-leaves.leaf_bits")
     ]
 
 
