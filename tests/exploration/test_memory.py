@@ -27,7 +27,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import PassResult
 from forestc.passes.promises import EveryPath, Exact
 from forestc.search import memory
-from forestc.search.memory import Kept, KeptArrays, printed_result, read_result
+from forestc.search.memory import KeptArrays, ResultStore, printed_result, read_result
 from forestc.toolchain import verilator
 
 # without extract-rules, whose result depends on how fast the machine is
@@ -123,17 +123,17 @@ def test_damaged_files_are_made_again(material, damage):
 
 
 def test_files_of_python_objects_are_not_opened(tmp_path):
-    memory = KeptArrays(Kept(tmp_path), "key")
+    memory = KeptArrays(ResultStore(tmp_path), "key")
     memory.remember("numbers", {"a": np.arange(3)})
     assert memory.recall("numbers")["a"].tolist() == [0, 1, 2] and memory.recall("others") is None
     file = tmp_path / "objects.npz"
     np.savez(file, a=np.array([Exact()], dtype=object))
-    Kept(tmp_path).put("key numbers", file.read_bytes())
+    ResultStore(tmp_path).put("key numbers", file.read_bytes())
     assert memory.recall("numbers") is None
 
 
 def test_the_folder_is_bounded_and_the_oldest_go_first(tmp_path):
-    store = Kept(tmp_path / "kept", most=3000)
+    store = ResultStore(tmp_path / "kept", most=3000)
     content = np.random.default_rng(0).bytes(1000)
     for number in range(4):
         store.put(str(number), content)

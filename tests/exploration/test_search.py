@@ -21,6 +21,7 @@ from exploration_pool import searches_here
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.algorithms.deadline import LateError
 from forestc.commands.explore import asked_before, notes_of
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
@@ -30,7 +31,7 @@ from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool
-from forestc.exploration.search import OutOfTimeError, Search
+from forestc.exploration.search import StudySearch
 from forestc.exploration.study import Goal, Score, Trial, open_study
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -412,7 +413,7 @@ def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
         work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target", device="xcup",
         validation=work / "other.csv",
     )  # fmt: skip
-    search = Search(material_of(asked, done.folder), None, None, str)
+    search = StudySearch(material_of(asked, done.folder), None, None, str)
     search.trials = {trial.number: trial for trial in done.trials}
     sent, front = search._sent("synthesis", exactly=False, most=len(done.trials)), search.view().front
     assert {trial.number for trial in front} <= {trial.number for trial in sent}
@@ -433,9 +434,9 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
         device="ice40-up5k", tolerance=0.01, top="synthesis", climbed=("estimate", "synthesis"), test="t.csv",
         limits=(), goals=(Goal("lut", False), Goal("accuracy", True)), jobs=1,
     )  # fmt: skip
-    search = Search.__new__(Search)
+    search = StudySearch.__new__(StudySearch)
     search.asked, search.material, search.pool = asked, SimpleNamespace(folder=tmp_path), SimpleNamespace(drop=list)
-    search.known, search.until, search.late, search._identities = {}, 100.0, False, {}
+    search.known, search.until, search.late = {}, 100.0, False
     score = Score(0.9, 0.01, 100, lost=0.0, lost_error=0.0)
     luts = {1: 50.0, 2: 60.0, 3: 70.0}
     search.trials = {
@@ -461,7 +462,7 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
             search._look_at_the_clock()
 
     search._all, search.climb, search.refit = carry_out, climb, lambda: None
-    with suppress(OutOfTimeError):
+    with suppress(LateError):
         search.finish()
     assert done[:4] == [("synthesis", 1), ("finish", 1), ("synthesis", 2), ("finish", 2)]
     assert search.late and search._finished(search._recommended()) and now[0] <= 100
