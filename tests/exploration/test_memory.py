@@ -9,7 +9,6 @@ from dataclasses import replace
 import exploration_trainers
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 from thinned import thinned
 
 import forestc
@@ -22,7 +21,6 @@ from forestc.exploration.material import material_of
 from forestc.exploration.space import SHRINK, starts
 from forestc.exploration.study import Trial
 from forestc.forest.text import print_forest
-from forestc.frontends import load
 from forestc.passes import PASSES
 from forestc.passes.base import PassResult
 from forestc.passes.promises import EveryPath, Exact
@@ -36,16 +34,10 @@ WAYS = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees
 
 @pytest.fixture
 def material(tmp_path):
-    train, test = exploration_trainers.rows()
-    train.to_csv(tmp_path / "train.csv", index=False)
-    test.to_csv(tmp_path / "other.csv", index=False)
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
-        train.drop(columns="target").to_numpy(), train["target"]
-    )
-    (tmp_path / "model.forest").write_text(print_forest(load(model)))
+    exploration_trainers.written(tmp_path, depth=3)
     asked = Asked(
         tmp_path / "model.forest", tmp_path / "train.csv", goals=goals_of(None, "xcup", None), label="target",
-        device="xcup", validation=tmp_path / "other.csv",
+        device="xcup", validation=tmp_path / "test.csv",
     )  # fmt: skip
     return material_of(asked, tmp_path / "study")
 
