@@ -7,7 +7,11 @@ import signal
 import time
 
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
+
+from forestc.forest.text import print_forest
+from forestc.frontends import load
 
 
 def rows():
@@ -16,6 +20,17 @@ def rows():
     frame = frame[["mean radius", "mean texture", "mean smoothness", "worst area", "worst concavity", "target"]]
     frame.columns = [name.replace(" ", "_") for name in frame.columns]
     return frame.iloc[:150].reset_index(drop=True), frame.iloc[200:300].reset_index(drop=True)
+
+
+def written(folder, depth=2):
+    """Writes the rows and a forest of three trees to a folder, and returns the rows to train on."""
+    train, test = rows()
+    train.to_csv(folder / "train.csv", index=False)
+    test.to_csv(folder / "test.csv", index=False)
+    model = RandomForestClassifier(3, max_depth=depth, random_state=0)
+    model.fit(train.drop(columns="target").to_numpy(), train["target"])
+    (folder / "model.forest").write_text(print_forest(load(model)))
+    return train
 
 
 def fit(trial):

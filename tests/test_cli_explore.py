@@ -93,7 +93,7 @@ def test_a_stopped_search_has_a_status_of_its_own(run, work, monkeypatch):
     def stop(search):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("forestc.exploration.search.Search.explore", stop)
+    monkeypatch.setattr("forestc.exploration.search.StudySearch.explore", stop)
     status, out, _ = run(f"{ASKED} --trials 5 -o stopped")
     assert status == 130 and "ended early; trials not tried: 5" in out
     assert "to go on with the search: forestc explore --resume -o stopped" in out

@@ -27,7 +27,7 @@ from forestc.report.tables import compile_tables
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_from
-from forestc.rows.ranges import Range, Ranges
+from forestc.rows.ranges import Ranges, ValueRange
 
 FOUR = "feature,smallest,largest,step,missing\na,0,10,,no\nb,0.1,10,0.1,no\nc,0,10,,\nd,0,25,1,no\n"
 
@@ -250,7 +250,7 @@ def test_formats_by_hand_and_options():
 
 @pytest.mark.parametrize("raw", [FLOAT32, FLOAT64])
 def test_thresholds_of_stepped_values_keep_their_sides(raw):
-    values = Range(-1.0, 2.0, 0.1)
+    values = ValueRange(-1.0, 2.0, 0.1)
     grid = np.array([-1.0 + n * 0.1 for n in range(31)])
     grid = grid.astype(np.float32).astype(np.float64) if raw == FLOAT32 else grid
     thresholds = np.concatenate([grid[1:], np.nextafter(grid[1:-1], 9), grid[1:] - 0.03])

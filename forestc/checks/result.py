@@ -11,7 +11,7 @@ from forestc.checks.proof import Proof
 from forestc.checks.table import ROLES
 from forestc.errors import CheckError
 from forestc.forest.summary import counted, html_figures, html_table, shown
-from forestc.manifest.notebook import printed
+from forestc.manifest.notebook import shown_as
 
 
 @dataclass
@@ -47,7 +47,7 @@ class CheckResult:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return printed(self)
+        return shown_as(self, "text") or repr(self)
 
     def __repr__(self) -> str:
         ran = [

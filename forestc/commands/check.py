@@ -28,7 +28,7 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.stimuli import Stimuli, stimuli
 from forestc.inputs.text import text_hash
 from forestc.manifest.design import Design
-from forestc.manifest.notebook import prints
+from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
 from forestc.options.fields import takes
 from forestc.report.tables import check_text
@@ -43,7 +43,7 @@ from forestc.toolchain.run import together
 CHUNK = 65536
 
 
-prints(CheckResult)(check_text)
+shows(CheckResult, "text")(check_text)
 
 
 @takes(CheckOptions)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
 from forestc.exploration.material import Material, labeled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
-from forestc.exploration.search import OutOfTimeError, Search, unreachable
+from forestc.exploration.search import Ended, StudySearch
 from forestc.exploration.study import STUDY, TRIALS, Study, write_asked
 from forestc.forest.ir import Forest
 from forestc.options.amounts import tolerance_of
@@ -40,6 +39,7 @@ from forestc.options.fields import options_of, takes
 from forestc.options.records import inside
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
+from forestc.rows.given import count_shared
 from forestc.rows.tables import read_inputs
 from forestc.search.memory import FOLDER as KEPT
 from forestc.system.calls import cores, lock_file
@@ -49,8 +49,6 @@ from forestc.version import __version__
 # Options that change nothing of what is found, or are added at the end.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
-SEARCHED = 0.75  # of the time that is given, in which designs are tried; the rest is for the front
-Ended = Literal["whole", "late", "stopped"]  # all that was asked; out of time; by Ctrl-C
 
 
 @takes(ExploreOptions)
@@ -160,17 +158,18 @@ def _search(
     study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
     if not resume:
         write_asked(folder, asked.goals, asked.limits, record)
-    search = Search(material, study, pool, progress)
+    search = StudySearch(material, sampling.Sampler(material, study), pool, progress)
     ended: Ended = "whole"
     try:
         search.begin()
-        ended = _carried_out(search, start, math.inf if asked.seconds is None else asked.seconds)
+        ended = search.run(start)
         if ended == "stopped":
             progress("stopped: writing the front of what was found")
     finally:
         pool.close()
     unfinished = search.end(early=ended != "whole")
-    record |= {"corrections": search.as_dict(), "stopped": ended == "stopped", "unfinished": unfinished}
+    corrections = {name: asdict(line) for name, line in search.known.items()}
+    record |= {"corrections": corrections, "stopped": ended == "stopped", "unfinished": unfinished}
     record |= {"finish": _to_finish(record, unfinished, folder), "parameters": [parameter.name for parameter in space]}
     write_asked(folder, asked.goals, asked.limits, record)
     done = open_study(folder)
@@ -178,27 +177,6 @@ def _search(
     if not done.front and ended == "whole":
         _refuse(done)
     return done
-
-
-def _carried_out(search: Search, start: float, seconds: float) -> Ended:
-    """Searches, and finishes the front, within seconds from the start. Returns what ended it."""
-    ended: Ended = "whole"
-    try:
-        try:
-            search.until = start + SEARCHED * seconds
-            search.explore()
-        except OutOfTimeError:
-            search.late = True
-            search.pool.drop()
-        try:
-            search.until = start + seconds
-            search.finish()
-        except OutOfTimeError:
-            search.late = True
-        ended = "late" if search.late else ended
-    except KeyboardInterrupt:
-        ended = "stopped"
-    return ended
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
@@ -237,14 +215,10 @@ def _source(asked: Asked) -> str:
 
 def _validation(material: Material) -> str:
     if material.crossed:
-        how = (
-            f"{len(material.X)} rows, each in turn kept from {'passes' if material.forest is not None else 'training'}"
-        )
-        return (
-            f"{how} ({len(material.folds)} folds); the designs are trained on all rows"
-            if material.forest is None
-            else how
-        )
+        how = f"{len(material.X)} rows, each in turn kept from"
+        if material.forest is not None:
+            return f"{how} passes"
+        return f"{how} training ({len(material.folds)} folds); the designs are trained on all rows"
     judged = len(material.folds[0].judged)
     if same_rows(material):
         return f"{judged} rows"
@@ -277,44 +251,29 @@ def command_of(asked: Asked, folder: Path) -> str | None:
 
 def notes_of(material: Material) -> list[str]:
     """What a user is to know before the search. Raises RowsError for test rows that can't be read."""
-    return [*material.notes, *_judged_twice(material), *_leaks(material)]
+    notes, same = list(material.notes), same_rows(material) if material.asked.validation is not None else 0
+    if same:
+        judged = len(material.folds[0].judged)
+        notes.append(f"{same} of {judged} validation rows are also among the rows given: accuracy is flattered")
+    test = None if material.asked.test is None else _test_inputs(material)
+    if test is not None and (same := count_shared(material.X, test)):
+        notes.append(f"{same} of {len(test)} test rows are also among the rows given: their accuracy says less")
+    return notes
 
 
 def same_rows(material: Material) -> int:
     """How many of the rows that candidates are judged on are also among those that they are made of."""
-    if material.crossed:
-        return 0
     fold = material.folds[0]
-    seen = {row.tobytes() for row in np.ascontiguousarray(material.X[fold.fit])}
-    return sum(row.tobytes() in seen for row in np.ascontiguousarray(material.X[fold.judged]))
+    return 0 if material.crossed else count_shared(material.X[fold.fit], material.X[fold.judged])
 
 
-def _judged_twice(material: Material) -> list[str]:
-    same = same_rows(material) if material.asked.validation is not None else 0
-    judged = len(material.folds[0].judged)
-    return [f"{same} of {judged} validation rows are also among the rows given: accuracy is flattered"] * bool(same)
-
-
-def _leaks(material: Material) -> list[str]:
-    """A note if test rows are among the rows given. Raises RowsError for test rows that can't be read."""
-    if material.asked.test is None:
-        return []
-    forest = material.forest or material.example
-    test = test_rows(material.asked.test, material.asked.label, forest).X if isinstance(forest, Forest) else None
-    if material.forest is None:
-        test = _all_columns(material)  # a model's rows hold the columns that it reads, and zeros
-    if test is None:
-        return []
-    seen = {row.tobytes() for row in np.ascontiguousarray(material.X)}
-    same = sum(row.tobytes() in seen for row in np.ascontiguousarray(test))
-    if not same:
-        return []
-    return [f"{same} of {len(test)} test rows are also among the rows given: their accuracy says less"]
-
-
-def _all_columns(material: Material) -> NDArray[np.float64] | None:
-    """The test rows with the columns of the rows, in their order; None if they have others."""
-    X, names = read_inputs(*labeled_rows(material.asked.test, material.asked.label))
+def _test_inputs(material: Material) -> NDArray[np.float64] | None:
+    """The test rows with the columns of the rows, in their order; None if they have others. Raises RowsError."""
+    asked, forest = material.asked, material.forest or material.example
+    test = test_rows(asked.test, asked.label, forest).X if isinstance(forest, Forest) else None
+    if material.forest is not None:  # its rows hold the columns that it reads, and zeros
+        return test
+    X, names = read_inputs(*labeled_rows(asked.test, asked.label))
     if set(names) == set(material.names):
         return X[:, [names.index(name) for name in material.names]]
     return X if X.shape[1] == material.X.shape[1] else None
@@ -325,21 +284,21 @@ def _refuse(study: Study) -> None:
     where = str(study.folder)
     if not study.complete:
         first = next((trial.reason for trial in study.trials if trial.reason), "unknown")
-        raise ForestcError("every trial failed", where=f"{where}, the first: {first}", do=_remedy(first))
+        limits = {"MB, more than": "raise --trial-mb", "s, more than": "raise --trial-seconds"}
+        do = next((do for text, do in limits.items() if text in first), "mend that, or give other options")
+        raise ForestcError("every trial failed", where=f"{where}, the first: {first}", do=do)
     failures = [trial.reason or "unknown" for trial in study.trials if trial.state == "failed"]
     if failures:
         where += f", {len(failures)} of {len(study.trials)} trials failed, the first: {failures[0]}"
-    missed = unreachable(study)
-    if missed is None:
-        raise ForestcError("no design keeps all limits together", where=where, do="loosen one of them")
-    limit, nearest = missed
-    near = "its value is not known of any" if nearest is None else f"the nearest is {nearest:.6g}"
-    raise ForestcError(f"no design keeps the limit {spelled(limit)}: {near}", where=where, do="loosen the limit")
-
-
-def _remedy(reason: str) -> str:
-    limits = {"MB, more than": "raise --trial-mb", "s, more than": "raise --trial-seconds"}
-    return next((do for text, do in limits.items() if text in reason), "mend that, or give other options")
+    for limit in study.limits:
+        values = [value for trial in study.complete if (value := trial.figure(limit.figure)) is not None]
+        if not any(map(limit.holds, values)):
+            nearest = max(values, default=None) if limit.at_least else min(values, default=None)
+            near = "its value is not known of any" if nearest is None else f"the nearest is {nearest:.6g}"
+            raise ForestcError(
+                f"no design keeps the limit {spelled(limit)}: {near}", where=where, do="loosen the limit"
+            )
+    raise ForestcError("no design keeps all limits together", where=where, do="loosen one of them")
 
 
 @contextmanager

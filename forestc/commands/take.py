@@ -49,4 +49,4 @@ def _compiled(study: Study, trial: Trial) -> Path:
     material = material_of(asked, study.folder)
     if study.asked.get("content") not in (None, material.content):
         raise OptionError("the study was judged on other rows", do="give it those again, at the same path")
-    return Bench(material, COMMANDS).compiled(trial)
+    return Bench(material, COMMANDS).design(trial)

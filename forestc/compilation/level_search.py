@@ -15,17 +15,25 @@ from forestc.algorithms.deadline import LateError, before
 from forestc.compilation.request import Request
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
-from forestc.options.compile import CompileOptions
 from forestc.options.shared import Progress, quiet
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
 from forestc.rows.batches import Rows
-from forestc.rows.given import share_of, split_rows
+from forestc.rows.given import count_shared, share_of, split_rows
 from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Fold, Folds
-from forestc.search.levels import DEFAULT_EFFORT, DEFAULT_LEVEL, SEARCHING, Plan, SearchTerms, plan, searched, searches
+from forestc.search.levels import (
+    DEFAULT_EFFORT,
+    DEFAULT_LEVEL,
+    SEARCHING,
+    LevelPlan,
+    SearchTerms,
+    plan,
+    searched,
+    searches,
+)
 from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
 from forestc.search.sizes import size_of
@@ -39,7 +47,7 @@ class PlannedRun:
     without such rows, and under cross-validation. evidence: the losses of the model and of the plan's forest under
     cross-validation. results: of the passes, and done: the checked run, where they are known already."""
 
-    plan: Plan
+    plan: LevelPlan
     fit: Rows
     held_out: Rows | None = None
     evidence: tuple[Loss, Loss] | None = None
@@ -124,8 +132,11 @@ def _planned(
         notes = _known(fit, held_out) if share is None else [_SET_ASIDE]
         folds = Folds((Fold(source, fit, Judge(source, held_out)),), "held-out rows")
     else:
+        from forestc.search.folds import folds_of  # trainers, which no other level needs
+
         try:
-            trained = before(until, lambda: _trained(source, rows, options))
+            options.progress("training the model again on parts of the rows, to judge on the others")
+            trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
@@ -154,14 +165,6 @@ def _planned(
     return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
 
 
-def _trained(source: Forest, rows: Rows, options: CompileOptions) -> Folds:
-    """Trains the model again on parts of the rows. Raises ForestcError where that can't be."""
-    from forestc.search.folds import folds_of  # trainers, which no other level needs
-
-    options.progress("training the model again on parts of the rows, to judge on the others")
-    return folds_of(options.model, source, rows, trust_pickle=options.trust_pickle)
-
-
 _KEPT_BEFORE = "-O2 keeps accuracy on other rows; with --keep decisions also every decision of the given rows"
 _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
@@ -173,9 +176,8 @@ _SET_ASIDE = (
 
 def _known(fit: Rows, held_out: Rows) -> list[str]:
     """A note if some held-out rows are among the given ones."""
-    seen = {row.tobytes() for row in _some(fit)}
     others = _some(held_out)
-    shared = sum(row.tobytes() in seen for row in others)
+    shared = count_shared(_some(fit), others)
     if not shared:
         return []
     return [

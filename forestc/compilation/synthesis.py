@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -82,7 +82,8 @@ def placement(
     """Where place and route puts the cells of a design. device: one that nextpnr supports; by default that of the
     folder. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
-    device = device or design.manifest["options"].get("device") or next(_synthesized_for(design, supported), None)
+    synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
+    device = device or design.manifest["options"].get("device") or next(synthesized, None)
     if device is None:
         raise OptionError(
             "the folder names no device to place the design on", do=f"add --device, of {', '.join(supported)}"
@@ -109,11 +110,6 @@ def placement(
         placed,
         tuple((cell, n if n is not None and n < count else None) for cell, n in zip(cells, nets, strict=True)),
     )
-
-
-def _synthesized_for(design: Design, supported: Sequence[str]) -> Iterator[str]:
-    """Devices that the folder's design was synthesized for."""
-    return (result.on for result in design.results() if result.command == "synth" and result.on in supported)
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:

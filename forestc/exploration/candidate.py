@@ -6,7 +6,7 @@ import math
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +37,7 @@ from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import DEFAULT_LEVEL, SearchTerms, plan, searched, searches
 from forestc.search.memory import FOLDER as KEPT_FOLDER
-from forestc.search.memory import Kept, Passes, Ran
+from forestc.search.memory import Passes, Ran, ResultStore
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
 
@@ -161,7 +161,7 @@ class Bench:
     def _passes(self, model: Forest, fold: int) -> Passes:
         def passes() -> Passes:
             rows, held_out = self.material.fit_and_held_out(fold)
-            return Passes(Kept(self.material.folder / KEPT_FOLDER), rows, Judge(model, held_out))
+            return Passes(ResultStore(self.material.folder / KEPT_FOLDER), rows, Judge(model, held_out))
 
         return self._once(("rows", max(fold, 0), id(model)), passes)  # its judge keeps the model
 
@@ -288,8 +288,9 @@ class Bench:
             keywords["iterations"] = asked.iterations
         return keywords | spelt(trial.options, asked)
 
-    def design(self, trial: Trial, clock: _Seconds) -> Path:
+    def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:
         """The compiled folder of a trial, written if it is not there."""
+        clock = clock or _Seconds({})
         material = self.material
         home = material.folder / TRIALS / f"{trial.number:04d}"
         folder = home / DESIGN
@@ -306,10 +307,6 @@ class Bench:
             results = self.results(trial.options, forest, self.first)
             self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial), results=results)
         return folder
-
-    def compiled(self, trial: Trial) -> Path:
-        """The same, for callers that keep no times."""
-        return self.design(trial, _Seconds({}))
 
     def built(self, job: Job, clock: _Seconds) -> Trial:
         """The trial after synthesis, and after placing and routing where the job says so."""
@@ -399,7 +396,7 @@ class _Seconds:
     found: dict[str, float]
 
     @contextmanager
-    def of(self, stage: str) -> Any:
+    def of(self, stage: str) -> Iterator[None]:
         start = time.perf_counter()
         try:
             yield

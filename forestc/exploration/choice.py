@@ -22,7 +22,7 @@ UNPRUNED = 1  # the level that changes no path of the given rows
 
 
 @dataclass(frozen=True)
-class Choice:
+class Recommendation:
     """size: the goal that the front is ordered by. best: the most accurate of the front. taken: the smallest that is
     accurate enough, as the module says; within: whether any is (otherwise the one that loses least is
     taken); fits: whether it fits the device. smaller, better: the next of the front, None at its ends. unpruned: the
@@ -50,7 +50,7 @@ class Choice:
         return sizes[0] / sizes[1]
 
 
-def choice(study: Study) -> Choice | None:
+def choice(study: Study) -> Recommendation | None:
     """None for a study without a front, or without accuracies."""
     first = unpruned(study.trials)
     chosen = _choice(study, first)
@@ -62,7 +62,7 @@ def choice(study: Study) -> Choice | None:
     return built if enough else chosen
 
 
-def _choice(study: Study, first: Trial | None) -> Choice | None:
+def _choice(study: Study, first: Trial | None) -> Recommendation | None:
     """The choice among the trials of a study. first: the model as it is."""
     size = size_goal(study.goals)
     known = [trial for trial in study.front if _known(trial, size)]
@@ -76,7 +76,7 @@ def _choice(study: Study, first: Trial | None) -> Choice | None:
     taken, within = _taken(study, size, first, among, best, bool(fitting))
     smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
     better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
-    return Choice(size, best, taken, smaller, better, first, within, bool(fitting))
+    return Recommendation(size, best, taken, smaller, better, first, within, bool(fitting))
 
 
 def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:

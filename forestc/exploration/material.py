@@ -33,7 +33,7 @@ ALL = -1  # the number of the fold whose model sees all rows
 
 
 @dataclass(frozen=True)
-class Fold:
+class RowSplit:
     """Row numbers: those that training and passes see, and those that candidates are judged on."""
 
     fit: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Material:
     y: NDArray[Any]
     names: tuple[str, ...]
     classes: tuple[str, ...]
-    folds: tuple[Fold, ...]
+    folds: tuple[RowSplit, ...]
     held_out: Any
     notes: tuple[str, ...]
 
@@ -169,7 +169,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
                 raise OptionError(f"unknown trainer {name!r}", do=known_names(name, TRAINERS))
     table = read_table(asked.rows, asked.label, regression=asked.regression)
     X, y, held_out = table.X, table.y, HELD_OUT
-    folds: tuple[Fold, ...] = ()
+    folds: tuple[RowSplit, ...] = ()
     if asked.validation is not None and share_of(asked.validation) is None:
         other = read_table(*labeled_rows(asked.validation, asked.label), regression=asked.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
@@ -191,7 +191,7 @@ def _of_model(asked: Asked, folder: Path) -> Material:
     if asked.validation is not None and share_of(asked.validation) is None:
         rows, labels = labeled_rows(asked.validation, asked.label)
         other, labels, _ = _arrays(rows_from(rows, forest, labels), forest)
-        folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
+        folds: tuple[RowSplit, ...] = (_after(len(X), len(X) + len(other)),)
         seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
     else:
@@ -239,15 +239,15 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
     return np.concatenate(X), np.concatenate(y), labeled
 
 
-def _folds(rows: int, *, crossed: bool) -> tuple[Fold, ...]:
+def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
     """Every fifth row is judged on: the same rows that `compile` holds out for 0.2; crossed: each fifth in turn."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")
     return tuple(
-        Fold(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(FOLDS if crossed else 1)
+        RowSplit(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(FOLDS if crossed else 1)
     )
 
 
-def _after(fit: int, rows: int) -> Fold:
-    return Fold(np.arange(fit), np.arange(fit, rows))
+def _after(fit: int, rows: int) -> RowSplit:
+    return RowSplit(np.arange(fit), np.arange(fit, rows))

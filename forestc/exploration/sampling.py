@@ -1,4 +1,8 @@
-"""Which designs are tried: Optuna's multi-objective TPE, in the process that leads the search."""
+"""Which designs are tried: Optuna's multi-objective TPE, in the process that leads the search.
+
+Trial n is chosen knowing the trials up to n - LAG, in their order, whatever else has ended by then; so a search
+with one seed gives the same trials on one worker as on several.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from forestc.errors import ForestcError, MissingExtraError
 from forestc.exploration.asked import masked
-from forestc.exploration.space import LEVEL
-from forestc.exploration.study import Goal, Limit, Trial
+from forestc.exploration.goals import spelled
+from forestc.exploration.material import Material
+from forestc.exploration.mutation import mutated
+from forestc.exploration.space import LEVEL, SHRINK, starts
+from forestc.exploration.study import Goal, Limit, Study, Trial
 from forestc.parameters import Choice, Parameter, Whole, used
 
 JOURNAL = "storage.log"
@@ -23,6 +32,9 @@ _ADDRESS = (
     "(psycopg2-binary)"
 )
 STARTUP = 10  # random trials before the sampler goes by what was found
+LAG = 6  # trials under way that a choice does not know; more only where there are more workers
+BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
+BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
 UNKNOWN = 1e9  # by how much a limit is broken whose figure is not known
 
 
@@ -121,23 +133,100 @@ def trial_of(folder: str, address: str, identity: int) -> Any:
     return optuna().trial.Trial(study, identity)
 
 
-def chosen(trial: object, space: Sequence[Parameter], start: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A value for each parameter in use, drawn by the sampler unless a start fixes it. A level has passes of its own:
-    only the training is drawn."""
-    values: dict[str, Any] = {}
-    level = (start or {}).get(LEVEL)
-    for parameter in space:
-        if level is not None and not training(parameter, space):
-            break
-        if used(parameter, values):
-            values[parameter.name] = _suggested(trial, parameter)
-    return values if level is None else {**values, LEVEL: level}
+class Sampler:
+    """The Optuna study of a search, and the trials that its choices know. identities: Optuna's, by trial."""
 
+    def __init__(self, material: Material, study: Any) -> None:
+        self.material, self.asked, self.study = material, material.asked, study
+        self.starts = starts(material.space, material.training_starts)
+        self.identities: dict[int, int] = {}
+        self._told: set[int] = set()
+        self._next: list[Any] = []  # trials that a killed search left under way
+        self._waiting = False  # whether it left one that was enqueued and not asked for
+        self._lag = max(LAG, self.asked.jobs)
 
-def training(parameter: Parameter, space: Sequence[Parameter]) -> bool:
-    """Whether a parameter comes before those of the compilation."""
-    names = [other.name for other in space]
-    return names.index(parameter.name) < names.index("shrink")
+    def resume(self, kept: Mapping[int, Trial]) -> dict[int, Trial]:
+        """Takes up what is in the storage, and returns the trials that have ended. kept: those of the folder."""
+        ended: dict[int, Trial] = {}
+        for attempt in self.study.get_trials(deepcopy=False):
+            if attempt.state.name == "WAITING":
+                self._waiting = True
+                continue
+            self.identities[attempt.number] = int(attempt._trial_id)
+            trial = kept.get(attempt.number)
+            if attempt.state.name in ("COMPLETE", "FAIL", "PRUNED"):
+                self._told.add(attempt.number)
+                ended[attempt.number] = trial or Trial(attempt.number, "failed", reason="its folder is not there")
+            elif trial is not None and trial.state != "running":
+                ended[attempt.number] = trial
+            elif attempt.state.name == "RUNNING":
+                self._next.append(optuna().trial.Trial(self.study, attempt._trial_id))
+        return ended
+
+    @property
+    def number(self) -> int:
+        """The number of the next trial."""
+        return self._next[0].number if self._next else len(self.identities)
+
+    @property
+    def wants(self) -> bool:
+        """Whether trials are left of those that were asked for."""
+        return bool(self._next) or self.number < self.asked.trials
+
+    def may_ask(self, ended: Mapping[int, Trial]) -> bool:
+        """Whether all trials that the next choice is to know have ended."""
+        return self.number < len(self.starts) or all(done in ended for done in range(self.number - self._lag + 1))
+
+    def ask(self, ended: Mapping[int, Trial]) -> Trial:
+        """Chooses the next trial."""
+        number, start = self.number, None
+        if number < len(self.starts):
+            start = self.starts[number]
+        else:
+            self.tell(ended, number - self._lag)
+            if number >= BESIDE_FROM and number % BESIDE:
+                start = self._beside(number, self.known(ended))
+        self.study.sampler = sampler(self.asked.seed, number)
+        if self._next:
+            trial = self._next.pop(0)
+        else:
+            if start is not None and not self._waiting:
+                self.study.enqueue_trial({key: value for key, value in start.items() if key != LEVEL})
+            trial, self._waiting = self.study.ask(), False
+        self.identities[trial.number] = int(trial._trial_id)
+        return Trial(trial.number, "running", self._chosen(trial, start))
+
+    def known(self, ended: Mapping[int, Trial]) -> Study:
+        """The study of the trials that Optuna was told."""
+        trials = tuple(trial for number, trial in ended.items() if number in self._told)
+        return Study(self.material.folder, self.asked.goals, self.asked.limits, {}, trials)
+
+    def _beside(self, number: int, known: Study) -> dict[str, Any] | None:
+        """A choice beside one of the front; None without one."""
+        parents = [trial for trial in known.front if LEVEL not in trial.options]
+        if not parents:
+            return None
+        random = np.random.default_rng((self.asked.seed, number))
+        return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
+
+    def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
+        """A value for each parameter in use, drawn by Optuna unless a start fixes it. A level has passes of its own:
+        only the training is drawn."""
+        values: dict[str, Any] = {}
+        level = (start or {}).get(LEVEL)
+        for parameter in self.material.space:
+            if level is not None and parameter.name == SHRINK:  # the first parameter of the compilation
+                break
+            if used(parameter, values):
+                values[parameter.name] = _suggested(trial, parameter)
+        return values if level is None else {**values, LEVEL: level}
+
+    def tell(self, ended: Mapping[int, Trial], last: int) -> None:
+        """Tells Optuna all trials up to one, in their order."""
+        for number in sorted(ended):
+            if number <= last and number not in self._told:
+                tell(self.study, ended[number], self.asked.goals, self.asked.limits, self.identities[number])
+                self._told.add(number)
 
 
 def _suggested(trial: Any, parameter: Parameter) -> Any:
@@ -157,15 +246,9 @@ def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit
         return
     asked = optuna().trial.Trial(study, identity)
     for limit in limits:
-        asked.set_constraint(
-            f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}", broken_by(trial, limit)
-        )
+        value = trial.figure(limit.figure)
+        lacks = UNKNOWN  # as a share of the limit; 0 or less if it is kept
+        if value is not None:
+            lacks = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
+        asked.set_constraint(spelled(limit), lacks)
     study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)
-
-
-def broken_by(trial: Trial, limit: Limit) -> float:
-    """How far a limit is from being kept, as a share of it; 0 or less if it is kept."""
-    value = trial.figure(limit.figure)
-    if value is None:
-        return UNKNOWN
-    return (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)

@@ -28,7 +28,7 @@ SHRINK = "shrink"  # the parameter that says which passes make the forest smalle
 NOTHING = "none"
 # The lists of passes that may shrink a forest. prune-splits fits all leaves again, so it comes last.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-LEAVES = "leaves"  # the parameter that says which pass makes leaves integers
+LEAF_PASS = "leaf-pass"  # the parameter that says which pass makes leaves integers; trainers have one named leaves
 # What they make of leaves needs none of the pass before.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
@@ -55,7 +55,7 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
     parameters: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
     kept = tuple(way for way in shrinking if way.split("+")[-1] not in REFITTING)
     if kept and (source is None or source.decides):
-        parameters.append(Choice(LEAVES, ("round-leaves", "fit-leaves"), {SHRINK: kept}, approximate=True))
+        parameters.append(Choice(LEAF_PASS, ("round-leaves", "fit-leaves"), {SHRINK: kept}, approximate=True))
     for name in (
         "share-thresholds",
         "quantize-inputs",
@@ -70,10 +70,10 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
         for option in space_of(PASSES[name]):
             when = {f"{name}.{other}": values for other, values in (option.when or {}).items()}
             if name in ("round-leaves", "fit-leaves"):
-                decides = any(parameter.name == LEAVES for parameter in parameters)
+                decides = any(parameter.name == LEAF_PASS for parameter in parameters)
                 if not kept or (name == "fit-leaves" and not decides):
                     continue
-                ways, when = kept, {**when, **({LEAVES: (name,)} if decides else {})}
+                ways, when = kept, {**when, **({LEAF_PASS: (name,)} if decides else {})}
             if ways:
                 parameters.append(replace(option, name=f"{name}.{option.name}", when={**when, SHRINK: ways}))
     wanted = set(asked.figures)
@@ -104,7 +104,7 @@ def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:
 def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
     """The passes of a choice."""
     shrink, options = options[SHRINK], _renamed(options)
-    leaves = options.get(LEAVES, "round-leaves")
+    leaves = options.get(LEAF_PASS, "round-leaves")
     shrinking = () if shrink == NOTHING else shrink.split("+")
     names = ["simplify", "share-thresholds", "quantize-inputs", leaves, *shrinking, "simplify"]
     return [_pass(name, options, asked) for name in names]
@@ -118,7 +118,7 @@ def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
     FORMER["quantize"](former)  # refuses what is no longer an option
     leaves = "fit-leaves" if former.pop("fit", False) else "round-leaves"
     names = {"input_bits": "quantize-inputs.input_bits", "leaf_bits": f"{leaves}.leaf_bits"}
-    return {**options, LEAVES: leaves, **{names[name]: value for name, value in former.items() if name in names}}
+    return {**options, LEAF_PASS: leaves, **{names[name]: value for name, value in former.items() if name in names}}
 
 
 def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
@@ -193,7 +193,7 @@ def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]
     for parameter in space:
         name = parameter.name
         step, _, option = name.partition(".")
-        if not (step in PASSES or name in (SHRINK, LEAVES, "c_layout", "cost")) or not used(parameter, chosen):
+        if not (step in PASSES or name in (SHRINK, LEAF_PASS, "c_layout", "cost")) or not used(parameter, chosen):
             continue
         value = way if name == SHRINK else price if option == "price" else getattr(PASSES.get(step), option, None)
         known = value in parameter.values if isinstance(parameter, Choice) else isinstance(value, int | float)

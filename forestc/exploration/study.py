@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from forestc.costs.devices import DEVICES
 from forestc.errors import MissingExtraError
-from forestc.manifest.notebook import notebook_html, printed
+from forestc.manifest.notebook import shown_as
 from forestc.options.records import (
     COUNT,
     FIGURE,
@@ -181,10 +181,10 @@ class Study:
         object.__setattr__(self, "trials", Trials(self.trials))
 
     def __str__(self) -> str:
-        return printed(self)
+        return shown_as(self, "text") or repr(self)
 
     def _repr_html_(self) -> str | None:
-        return notebook_html(self)
+        return shown_as(self, "html")
 
     @property
     def complete(self) -> Trials:
@@ -213,28 +213,19 @@ class Study:
 
     @cached_property
     def front(self) -> Trials:
-        """The trials that no other beats in every goal, from the best first goal to the worst."""
+        """The trials that no other beats in every goal, from the best first goal to the worst; of twins the first."""
         kept = [trial for trial in self.trials if self.kept(trial)]
-        costs = {trial.number: self._costs(trial) for trial in kept}
-        best = [trial for trial in kept if not any(_beats(costs[other.number], costs[trial.number]) for other in kept)]
-        return Trials(sorted(_without_twins(best, costs), key=lambda trial: (costs[trial.number], trial.number)))
+        points = {self.costs(trial): trial for trial in sorted(kept, key=lambda trial: -trial.number)}
+        best = (
+            cost
+            for cost in points
+            if not any(all(a <= b for a, b in zip(other, cost, strict=True)) and other != cost for other in points)
+        )
+        return Trials(points[cost] for cost in sorted(best))
 
-    def _costs(self, trial: Trial) -> tuple[float, ...]:
+    def costs(self, trial: Trial) -> tuple[float, ...]:
         """One number a goal, smaller is better."""
         return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
-
-
-def _beats(costs: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    return all(a <= b for a, b in zip(costs, others, strict=True)) and costs != others
-
-
-def _without_twins(trials: Sequence[Trial], costs: Mapping[int, tuple[float, ...]]) -> Iterator[Trial]:
-    """The first trial of each point."""
-    seen: set[tuple[float, ...]] = set()
-    for trial in sorted(trials, key=lambda trial: trial.number):
-        if costs[trial.number] not in seen:
-            seen.add(costs[trial.number])
-            yield trial
 
 
 _NAME: Schema = {"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]+$", "means": "a name"}

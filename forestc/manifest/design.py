@@ -28,7 +28,7 @@ from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.manifest.checked import CHECK, read_check
 from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest, reading_schema
 from forestc.manifest.fitted_estimator import FittedEstimator
-from forestc.manifest.notebook import notebook_html
+from forestc.manifest.notebook import shown_as
 from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
@@ -73,7 +73,7 @@ class Design(FittedEstimator):
         return f"<Design {str(self.manifest['name'])!r:.80} in {str(self.folder)!r}: {', '.join(self.targets)}>"
 
     def _repr_html_(self) -> str | None:
-        return notebook_html(self)
+        return shown_as(self, "html")
 
     def figures(self) -> dict[str, Any]:
         """The figures that `forestc inspect` prints for a folder."""

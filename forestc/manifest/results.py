@@ -112,7 +112,12 @@ def read_results(folder: Path) -> list[Result]:
     results = read_record(path, _SCHEMA, AGAIN, AGAIN)["results"]
     with refusing(path, AGAIN):
         for place, result in enumerate(results):
-            _check_result(result, f"results[{place}]")
+            figures = f"results[{place}].figures"
+            check_figures(result["command"], result["figures"], figures)
+            on = "cpu" if result["command"] == "measure" else "device"
+            named = result["figures"][on]
+            if result["on"] != named:
+                raise DamagedError(f"{figures}.{on} is {shown(named)}, and the result is of {shown(result['on'])}")
     return [Result(**result) for result in results]
 
 
@@ -162,12 +167,3 @@ def check_figures(command: Command, figures: Mapping[str, Any], path: str) -> No
     hold(figures, {"required": list(needed), "properties": needed | _MORE[command]}, path)
     if command == "synth" and figures["fmax_mhz"] is not None and figures.get("placed") is None:
         raise DamagedError(f"{path}.placed is missing, and fmax_mhz is there")
-
-
-def _check_result(result: Mapping[str, Any], path: str) -> None:
-    """Raises DamagedError for figures that are not those of the result's command and device."""
-    check_figures(result["command"], result["figures"], f"{path}.figures")
-    on = "cpu" if result["command"] == "measure" else "device"
-    named = result["figures"][on]
-    if result["on"] != named:
-        raise DamagedError(f"{path}.figures.{on} is {shown(named)}, and the result is of {shown(result['on'])}")

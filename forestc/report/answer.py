@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forestc.exploration.choice import Choice, against_model, choice, counted
+from forestc.exploration.choice import Recommendation, against_model, choice, counted
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Study, Trial
 
@@ -28,15 +28,21 @@ def answer(study: Study) -> Advice | None:
     chosen = choice(study)
     if chosen is None:
         return None
-    head = _head(study, chosen)
+    luts, first = chosen.taken.figure("lut"), list[Words]()
+    if not chosen.fits:
+        first.append((f"No design that was tried fits {study.asked.get('device')} ({study.room:,} LUTs).",))
+    first.append(_of(chosen, _head(study, chosen), chosen.taken))
+    if chosen.fits and study.room is not None and luts is not None:
+        about = "about " if chosen.taken.known_by("lut") == "estimate" else ""
+        first.append((f"It fits {study.asked['device']}: {about}{luts:,.0f} of {study.room:,} LUTs.",))
     beside = [("Next smaller: ", chosen.smaller), ("Next more accurate: ", chosen.better)]
     return Advice(
-        (*_misfit(study, chosen), _of(chosen, head, chosen.taken), *_room(study, chosen), *_compared(study, chosen)),
+        (*first, *_compared(study, chosen)),
         tuple(_of(chosen, head, trial) for head, trial in beside if trial is not None),
     )
 
 
-def _head(study: Study, chosen: Choice) -> str:
+def _head(study: Study, chosen: Recommendation) -> str:
     """How the design was chosen."""
     which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
     tolerance = study.asked.get("tolerance")
@@ -54,22 +60,7 @@ def _head(study: Study, chosen: Choice) -> str:
     return f"No design {loses}. The one that loses least, {100 * counted(chosen.taken, chosen.best):.1f} points: "
 
 
-def _misfit(study: Study, chosen: Choice) -> list[Words]:
-    if chosen.fits:
-        return []
-    return [(f"No design that was tried fits {study.asked.get('device')} ({study.room:,} LUTs).",)]
-
-
-def _room(study: Study, chosen: Choice) -> list[Words]:
-    """That the design fits the device, in LUTs."""
-    luts = chosen.taken.figure("lut")
-    if study.room is None or luts is None or not chosen.fits:
-        return []
-    about = "about " if chosen.taken.known_by("lut") == "estimate" else ""
-    return [(f"It fits {study.asked['device']}: {about}{luts:,.0f} of {study.room:,} LUTs.",)]
-
-
-def _of(chosen: Choice, head: str, trial: Trial) -> Words:
+def _of(chosen: Recommendation, head: str, trial: Trial) -> Words:
     return (head, trial, f", {_figures(chosen, trial)}.")
 
 
@@ -83,7 +74,7 @@ def unpruned_name(study: Study) -> str:
     return MODEL_AS_IT_IS if study.asked.get("model") or not study.asked.get("train") else WITHOUT_PRUNING
 
 
-def _compared(study: Study, chosen: Choice) -> list[Words]:
+def _compared(study: Study, chosen: Recommendation) -> list[Words]:
     """The model as it is, and how many times smaller the design is."""
     unpruned = chosen.unpruned
     if unpruned is None:
@@ -92,16 +83,13 @@ def _compared(study: Study, chosen: Choice) -> list[Words]:
     if unpruned is chosen.taken:
         return [(f"It is {name}.",)]
     times = chosen.times_smaller()
-    more = f" {times_text(times)} times smaller." if times is not None and times >= 1.05 else ""
+    more = ""
+    if times is not None and times >= 1.05:
+        more = f" {times:,.0f} times smaller." if times >= 10 else f" {times:.1f} times smaller."
     return [(f"{name[0].upper()}{name[1:-1]}, ", unpruned, f"): {_figures(chosen, unpruned)}.{more}")]
 
 
-def times_text(times: float) -> str:
-    """A factor with a digit after the point if it is below 10."""
-    return f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
-
-
-def _figures(chosen: Choice, trial: Trial) -> str:
+def _figures(chosen: Recommendation, trial: Trial) -> str:
     """The trial's size, and its accuracies."""
     value = trial.figure(chosen.size.figure)
     about = "about " if trial.known_by(chosen.size.figure) == "estimate" else ""

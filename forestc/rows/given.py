@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.rows.batches import FitAndHeldOut, Rows
@@ -60,3 +63,9 @@ def share_of(held_out: object) -> float | None:
         return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
+
+
+def count_shared(X: NDArray[np.float64], others: NDArray[np.float64]) -> int:
+    """The number of the other rows that are also rows of X."""
+    seen = {row.tobytes() for row in np.ascontiguousarray(X)}
+    return sum(row.tobytes() in seen for row in np.ascontiguousarray(others))

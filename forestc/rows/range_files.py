@@ -28,7 +28,7 @@ from forestc.errors import RowsError, known_names
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.columns import adopt_names, find_columns, some_names
-from forestc.rows.ranges import Range, Ranges
+from forestc.rows.ranges import Ranges, ValueRange
 
 KEYS = ("smallest", "largest", "step", "whole", "missing")
 YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
@@ -107,7 +107,7 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
     if "ranges" not in record:
         return None
     ranges = record["ranges"]
-    return Ranges({f.column: Range.from_json(ranges[f.name]) for f in model.features if f.name in ranges})
+    return Ranges({f.column: ValueRange.from_json(ranges[f.name]) for f in model.features if f.name in ranges})
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
@@ -203,7 +203,7 @@ def _refuse_keys(keys: Iterable[str], where: str) -> None:
             raise RowsError(f"unknown column or key {key!r}", where=where, do=known_names(key, KEYS))
 
 
-def _range_of(feature: Feature, line: _Line) -> Range:
+def _range_of(feature: Feature, line: _Line) -> ValueRange:
     """The range of a feature. Raises RowsError for fields that are not a range of this feature."""
 
     def refuse(what: str, do: str) -> RowsError:
@@ -240,7 +240,7 @@ def _range_of(feature: Feature, line: _Line) -> Range:
     if isinstance(feature.number, Category):
         if math.isfinite(smallest) or math.isfinite(largest) or step or whole:
             raise refuse("is a category, and all of its categories are known", "omit smallest, largest and step")
-        return Range(missing=missing)
+        return ValueRange(missing=missing)
     if smallest > largest:
         raise refuse(f"smallest {smallest:g} is above largest {largest:g}", "write the smaller one first")
     if smallest == math.inf or largest == -math.inf:
@@ -253,7 +253,7 @@ def _range_of(feature: Feature, line: _Line) -> Range:
         step = 1.0
         if math.isfinite(smallest) and smallest != math.floor(smallest):
             raise refuse(f"whole numbers from {smallest:g} on", "start with a whole number")
-    result = Range(smallest, largest, step, missing)
+    result = ValueRange(smallest, largest, step, missing)
     if step and math.isfinite(smallest) and math.isfinite(largest) and (largest - smallest) / step > 2.0**53:
         raise refuse(f"more than 2^53 steps of {step:g}", "omit step")
     return result

@@ -18,7 +18,7 @@ SLACK = 2.0**-50  # of a value made of steps: what float64 arithmetic may have a
 
 
 @dataclass(frozen=True)
-class Range:
+class ValueRange:
     """The values of one column: smallest <= x <= largest, infinities included where an end is infinite.
 
     step: 0.0 for any such number; else values are smallest + n * step (n * step where smallest is infinite), made in
@@ -41,10 +41,10 @@ class Range:
         """Whether all values are whole numbers."""
         return self.step > 0 and self.step == math.floor(self.step) and self.origin == math.floor(self.origin)
 
-    def rounded(self, raw: NumberType) -> Range:
+    def rounded(self, raw: NumberType) -> ValueRange:
         """The ends as the source library sees them: rounded to the type that it rounds every value to."""
         low, high = round_to(np.array([self.smallest, self.largest]), raw).tolist()
-        return Range(low, high, self.step, self.missing)
+        return ValueRange(low, high, self.step, self.missing)
 
     def takes_missing(self, feature: Feature) -> bool:
         return feature.missing and self.missing is not False
@@ -103,15 +103,15 @@ class Range:
         return {**finite, "step": self.step, "missing": self.missing}
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> Range:
+    def from_json(record: Mapping[str, Any]) -> ValueRange:
         """What `as_json` wrote."""
         low, high = record["smallest"], record["largest"]
-        return Range(
+        return ValueRange(
             -math.inf if low is None else low, math.inf if high is None else high, record["step"], record["missing"]
         )
 
 
-ANYTHING = Range()
+ANYTHING = ValueRange()
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,12 @@ class Ranges:
     columns: by the model's column; of others nothing is known.
     """
 
-    columns: Mapping[int, Range] = field(default_factory=dict)
+    columns: Mapping[int, ValueRange] = field(default_factory=dict)
 
     def batches(self) -> Iterator[Batch]:
         return iter(())
 
-    def of(self, feature: Feature) -> Range:
+    def of(self, feature: Feature) -> ValueRange:
         return self.columns.get(feature.column, ANYTHING)
 
 

@@ -56,7 +56,7 @@ class _Answers:
 
 
 @dataclass(frozen=True)
-class Difference:
+class StandInDifference:
     """How a stand-in differs from the model. why: in words, "" if they are alike. widened: the part of the loss that
     seeds do not explain, in accuracy. far: whether nothing can be judged by the stand-in."""
 
@@ -67,7 +67,7 @@ class Difference:
 
 def compared(
     model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
-) -> Difference:
+) -> StandInDifference:
     """Returns how stand-ins differ from the model.
 
     rows: the model's own, with their truth. trained: returns a stand-in that was trained on these rows with a seed, 0
@@ -83,12 +83,12 @@ def compared(
             why = why or f"trained again it has {other:,.4g} {name}, and the model {own:,.4g}"
             far |= not own / most * least <= other <= own * most
     if far:
-        return Difference(why, far=True)
+        return StandInDifference(why, far=True)
     its, mine = _Answers.of(model, rows), _Answers.of(first, rows)
     lost, error = its.lost(mine)
     share, answers = its.share(mine), KIND_ANSWERS if kind else ANSWERS
     if abs(lost) <= ERRORS * error and share <= answers:
-        return Difference(why)
+        return StandInDifference(why)
     others = [_Answers.of(trained(seed), rows) for seed in (1, 2)]
     by_seed = max(abs(mine.lost(other)[0]) for other in others)
     shared = max(mine.share(other) for other in others)
@@ -105,7 +105,7 @@ def compared(
     elif unlike > 0:
         why = f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"
     widened = max(0.0, more, unlike / 2)
-    return Difference(why, widened, far=widened > FAR) if why else Difference()
+    return StandInDifference(why, widened, far=widened > FAR) if why else StandInDifference()
 
 
 def _sizes(forest: Forest) -> tuple[float, float, float]:

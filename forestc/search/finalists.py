@@ -10,8 +10,8 @@ from pathlib import Path
 from forestc.backends import verilog
 from forestc.costs.devices import DEVICES
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.search.levels import Plan
-from forestc.search.portfolio import Trial
+from forestc.search.levels import LevelPlan
+from forestc.search.portfolio import LevelTrial
 from forestc.toolchain.yosys import synthesize
 
 NEARLY = 1.3  # synthesize designs up to this many times the smallest estimate
@@ -19,8 +19,8 @@ SYNTHESIZED = 3  # synthesize at most this many designs
 
 
 def synthesized(
-    plan: Plan, device: str, lowering: LoweringOptions, *, native: bool, progress: Callable[[str], None]
-) -> Plan:
+    plan: LevelPlan, device: str, lowering: LoweringOptions, *, native: bool, progress: Callable[[str], None]
+) -> LevelPlan:
     """Synthesizes the candidates whose estimate is close to the best and returns the plan with the smallest."""
     chosen = plan.chosen
     if chosen is None or device not in DEVICES:
@@ -37,7 +37,7 @@ def synthesized(
     return replace(plan, passes=best.passes, chosen=best)
 
 
-def _luts(trial: Trial, device: str, lowering: LoweringOptions, native: bool) -> int:
+def _luts(trial: LevelTrial, device: str, lowering: LoweringOptions, native: bool) -> int:
     files = verilog.emit(lower(trial.forest, lowering))
     core = next(iter(files))
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ from forestc.forest.ir import Forest
 from forestc.frontends import read_training
 from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows, Rows, count_rows
-from forestc.search.alike import Difference, compared
+from forestc.search.alike import StandInDifference, compared
 from forestc.search.cross_validation import Fold, Folds
 from forestc.training.again import Original, Retrain, Way
 from forestc.training.seeds import seeded_numpy
@@ -40,7 +40,7 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
         folds = [Fold(source, ArrayRows(X[fit]), Judge(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
-    near: list[tuple[Difference, Way]] = []
+    near: list[tuple[StandInDifference, Way]] = []
     reasons: list[str] = []
     for way in Original(source, read_training(model, trust_pickle=trust_pickle), X, y, share).ways():
         if way.kind and near:

@@ -29,7 +29,7 @@ from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Folds
-from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, Search, Stop, Trial
+from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, LevelSearch, LevelTrial, Stop
 from forestc.search.sizes import Size
 
 DEFAULT_EFFORT = 2  # of 1 to 3, see `Stop`
@@ -70,7 +70,7 @@ RULES = ExtractRules(comparators=32, seconds=10.0)  # trials take seconds
 
 
 @dataclass(frozen=True)
-class Plan:
+class LevelPlan:
     """The passes of a level for one model and its rows, with notes for the user.
 
     level: None if the user named the passes. keeps: the promise, in words. trials: what a search tried; chosen: the
@@ -81,8 +81,8 @@ class Plan:
     passes: tuple[Pass, ...]
     notes: tuple[str, ...] = ()
     tolerance: float = DEFAULT_TOLERANCE
-    trials: tuple[Trial, ...] = ()
-    chosen: Trial | None = None
+    trials: tuple[LevelTrial, ...] = ()
+    chosen: LevelTrial | None = None
     how: str = ""
     unit: str = ""
     keeps: str = ""
@@ -100,7 +100,7 @@ class Plan:
         return known
 
 
-def _row(trial: Trial, chosen: bool) -> dict[str, Any]:
+def _row(trial: LevelTrial, chosen: bool) -> dict[str, Any]:
     loss = trial.loss
     return {
         "family": trial.family,
@@ -116,7 +116,7 @@ def _row(trial: Trial, chosen: bool) -> dict[str, Any]:
     }
 
 
-def _best_of_each(trials: Sequence[Trial], chosen: Trial) -> list[Trial]:
+def _best_of_each(trials: Sequence[LevelTrial], chosen: LevelTrial) -> list[LevelTrial]:
     """The chosen trial, and of each other family the smallest that is good, or else the most accurate."""
     best = {chosen.family: chosen}
     for family in dict.fromkeys(trial.family for trial in trials):
@@ -176,12 +176,14 @@ def effort_of(effort: int | str | None) -> Stop | None:
     return Stop(3, seconds)
 
 
-def plan(named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, scores: float | None = None) -> Plan:
+def plan(
+    named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, scores: float | None = None
+) -> LevelPlan:
     """The passes of a level that does not search. named: those that the user named, which override any level. level:
     None for the default. Without rows only level 0 is possible; with scores, level 1. Raises OptionError for invalid
     scores."""
     if named is not None:
-        return Plan(None, tuple(named))
+        return LevelPlan(None, tuple(named))
     wanted = DEFAULT_LEVEL if level is None else level
     notes: list[str] = []
     if not have_rows(rows):
@@ -193,7 +195,7 @@ def plan(named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, 
         wanted = DEFAULT_LEVEL
     passes = parse_passes(LEVELS[wanted].passes, PASSES)
     passes = [replace(step, scores=scores) if isinstance(step, RoundLeaves) else step for step in passes]
-    return Plan(wanted, tuple(passes), tuple(notes))
+    return LevelPlan(wanted, tuple(passes), tuple(notes))
 
 
 def searches(level: int | None, rows: Rows | None, scores: float | None) -> TypeGuard[int]:
@@ -284,12 +286,12 @@ def searched(
     terms: SearchTerms,
     first: Sequence[PassResult] = (),
     progress: Callable[[str], None] = lambda _: None,
-) -> Plan:
+) -> LevelPlan:
     """The passes that a search of level 2 or 3 takes. folds: the rows that score the trials. size: what is minimized.
     first: what the passes of -O1 make, if that is known. Raises ForestcError, and LateError if the time ends before
     anything is scored."""
     limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
-    search = Search(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
+    search = LevelSearch(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
     paths = parse_passes(PATHS, PASSES)
     if first:
         search.base.know(paths, first)
@@ -317,10 +319,12 @@ def searched(
     elif chosen is not plain and all(tree.size == 1 for tree in chosen.forest.trees):
         notes.append(f"-O{level}: the design answers every row alike, which is within the tolerance on the other rows")
     keeps = "; ".join([*([KEEPS[keep]] if keep else []), WITHIN])
-    return Plan(level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, folds.how, size.unit, keeps)
+    return LevelPlan(
+        level, chosen.passes, tuple(notes), limit, tuple(search.trials), chosen, folds.how, size.unit, keeps
+    )
 
 
-def _climbed(level: int, search: Search, terms: SearchTerms) -> None:
+def _climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:
     """Tries the families that a level adds."""
     source, rows, size, limit = search.model, search.rows, search.size, search.tolerance
     effort = search.stop.effort

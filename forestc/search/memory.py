@@ -54,7 +54,7 @@ _PROMISES = {
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResultStore:
     """The folder of results. Several processes may use it at once; what can't be written is not kept."""
 
     folder: Path
@@ -114,7 +114,7 @@ class Ran:
 class KeptArrays:
     """Arrays that a pass keeps on its way, under a key (see `forestc.passes.base.Memory`)."""
 
-    kept: Kept
+    kept: ResultStore
     key: str
 
     def recall(self, name: str) -> dict[str, NDArray[Any]] | None:
@@ -149,7 +149,7 @@ def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
 class Passes:
     """Runs passes on one model and its rows, each once for all that use the folder. judge: as passes take it."""
 
-    kept: Kept
+    kept: ResultStore
     rows: Rows
     judge: Judge
 

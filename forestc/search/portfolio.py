@@ -55,7 +55,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Trial:
+class LevelTrial:
     """A list of passes that was tried. make: what each of them makes of the model. cost: in the prices of the last
     searching pass. loss: on the judged rows, or on those of the first folds, where they showed that too much is lost.
     good: whether the loss on all judged rows is within the tolerance. size_of: the size of a forest."""
@@ -125,7 +125,7 @@ class _Place:
 
 
 @dataclass
-class Search:
+class LevelSearch:
     """Tries families of settings on a model, its rows and folds. tolerance: what may be lost on the judged rows.
     refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them.
     heading: begins each line of progress."""
@@ -137,7 +137,7 @@ class Search:
     tolerance: float
     stop: Stop = Stop(2)
     progress: Callable[[str], None] = lambda _: None
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[LevelTrial] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     repeated: Callable[[int], tuple[Fold, ...]] | None = None
     heading: str = ""
@@ -166,11 +166,11 @@ class Search:
         """The number of given rows."""
         return count_rows(self.rows)
 
-    def smallest(self) -> Trial:
+    def smallest(self) -> LevelTrial:
         """The smallest trial that is good, or the first one, which is good by its own promise."""
         return min([self.trials[0], *self._candidates()], key=lambda trial: trial.size)
 
-    def known(self, plain: Trial) -> Trial:
+    def known(self, plain: LevelTrial) -> LevelTrial:
         """The best design where no time is left to find sizes: the smallest of the good ones that have one, or else
         the cheapest."""
         good = [trial for trial in self.trials if trial.good and trial is not plain]
@@ -184,26 +184,26 @@ class Search:
         """The least cost of the good trials so far."""
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
-    def _candidates(self) -> list[Trial]:
+    def _candidates(self) -> list[LevelTrial]:
         """The good trials of each family that cost least, as sizes take longer to find than costs."""
-        candidates: list[Trial] = []
+        candidates: list[LevelTrial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
             near = [trial for trial in good if trial.cost <= NEAR * self.cheapest]
             candidates += sorted(near, key=lambda trial: trial.cost)[:MEASURED]
         return candidates
 
-    def plain(self, name: str, passes: Sequence[Pass]) -> Trial:
+    def plain(self, name: str, passes: Sequence[Pass]) -> LevelTrial:
         """Tries one list of passes."""
         loss = self.judge.of([place.after(passes) for place in self.places])
         return self.add(name, tuple(passes), lambda: self.base.made(passes), math.inf, loss)
 
     def add(
         self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
-    ) -> Trial:
+    ) -> LevelTrial:
         look()
         good = loss.rows >= len(self.judge.judged.errors) and loss.within(self.tolerance)
-        trial = Trial(name, passes, make, cost, loss, good, self.size.of)
+        trial = LevelTrial(name, passes, make, cost, loss, good, self.size.of)
         self.trials.append(trial)
         return trial
 
@@ -224,7 +224,7 @@ class Search:
 class _Climb:
     """The settings of one family, made of the model and of the models of all folds."""
 
-    def __init__(self, search: Search, family: Family, step: Pass) -> None:
+    def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
         assert isinstance(step, Laddered)
         self.places = list(dict.fromkeys([*search.places, search.base]))

@@ -9,7 +9,6 @@ from dataclasses import replace
 import exploration_trainers
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 from thinned import thinned
 
 import forestc
@@ -22,12 +21,11 @@ from forestc.exploration.material import material_of
 from forestc.exploration.space import SHRINK, starts
 from forestc.exploration.study import Trial
 from forestc.forest.text import print_forest
-from forestc.frontends import load
 from forestc.passes import PASSES
 from forestc.passes.base import PassResult
 from forestc.passes.promises import EveryPath, Exact
 from forestc.search import memory
-from forestc.search.memory import Kept, KeptArrays, printed_result, read_result
+from forestc.search.memory import KeptArrays, ResultStore, printed_result, read_result
 from forestc.toolchain import verilator
 
 # without extract-rules, whose result depends on how fast the machine is
@@ -36,16 +34,10 @@ WAYS = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees
 
 @pytest.fixture
 def material(tmp_path):
-    train, test = exploration_trainers.rows()
-    train.to_csv(tmp_path / "train.csv", index=False)
-    test.to_csv(tmp_path / "other.csv", index=False)
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
-        train.drop(columns="target").to_numpy(), train["target"]
-    )
-    (tmp_path / "model.forest").write_text(print_forest(load(model)))
+    exploration_trainers.written(tmp_path, depth=3)
     asked = Asked(
         tmp_path / "model.forest", tmp_path / "train.csv", goals=goals_of(None, "xcup", None), label="target",
-        device="xcup", validation=tmp_path / "other.csv",
+        device="xcup", validation=tmp_path / "test.csv",
     )  # fmt: skip
     return material_of(asked, tmp_path / "study")
 
@@ -123,17 +115,17 @@ def test_damaged_files_are_made_again(material, damage):
 
 
 def test_files_of_python_objects_are_not_opened(tmp_path):
-    memory = KeptArrays(Kept(tmp_path), "key")
+    memory = KeptArrays(ResultStore(tmp_path), "key")
     memory.remember("numbers", {"a": np.arange(3)})
     assert memory.recall("numbers")["a"].tolist() == [0, 1, 2] and memory.recall("others") is None
     file = tmp_path / "objects.npz"
     np.savez(file, a=np.array([Exact()], dtype=object))
-    Kept(tmp_path).put("key numbers", file.read_bytes())
+    ResultStore(tmp_path).put("key numbers", file.read_bytes())
     assert memory.recall("numbers") is None
 
 
 def test_the_folder_is_bounded_and_the_oldest_go_first(tmp_path):
-    store = Kept(tmp_path / "kept", most=3000)
+    store = ResultStore(tmp_path / "kept", most=3000)
     content = np.random.default_rng(0).bytes(1000)
     for number in range(4):
         store.put(str(number), content)

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from forestc import interrupts
 from forestc.errors import OptionError
 from forestc.exploration import pool
 from forestc.exploration.candidate import Job
 from forestc.exploration.study import Trial
+from forestc.system import interrupts
 
 
 def bench(mb=None):

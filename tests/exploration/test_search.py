@@ -18,9 +18,9 @@ import exploration_trainers
 import pyarrow.parquet as pq
 import pytest
 from exploration_pool import searches_here
-from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.algorithms.deadline import LateError
 from forestc.commands.explore import asked_before, notes_of
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
@@ -30,10 +30,8 @@ from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool
-from forestc.exploration.search import OutOfTimeError, Search
+from forestc.exploration.search import StudySearch
 from forestc.exploration.study import Goal, Score, Trial, open_study
-from forestc.forest.text import print_forest
-from forestc.frontends import load
 
 TRIALS = 23  # a few more than every search begins with
 BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "prove": False}
@@ -42,16 +40,15 @@ BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "pr
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
-    train, test = exploration_trainers.rows()
-    train.to_csv(folder / "train.csv", index=False)
-    test.to_csv(folder / "test.csv", index=False)
-    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(
-        train.drop(columns="target").to_numpy(), train["target"]
-    )
-    (folder / "model.forest").write_text(print_forest(load(model)))
+    train = exploration_trainers.written(folder)
     train.iloc[100:].to_csv(folder / "other.csv", index=False)
     train.drop(columns="target").to_csv(folder / "bare.csv", index=False)
     return folder
+
+
+def explored(work, out, **asked):
+    """Explores the model in one process, by estimates."""
+    return forestc.explore(work / "model.forest", work / "train.csv", work / out, **{**BASE, **asked})
 
 
 def trials_of(study):
@@ -68,10 +65,7 @@ def done(work):
     """A study of a given model."""
     with pytest.MonkeyPatch.context() as patch:
         searches_here(patch)
-        return forestc.explore(
-            work / "model.forest", work / "train.csv", work / "done", validation=work / "other.csv",
-            test=work / "test.csv", trials=TRIALS, **{**BASE, "prove": True},
-        )  # fmt: skip
+        return explored(work, "done", validation=work / "other.csv", test=work / "test.csv", trials=TRIALS, prove=True)
 
 
 def test_every_point_of_the_front_is_a_checked_folder(done, work):
@@ -166,9 +160,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
-    study = forestc.explore(
-        work / "model.forest", work / "train.csv", work / "wrong_check", validation=work / "other.csv", trials=6, **BASE
-    )
+    study = explored(work, "wrong_check", validation=work / "other.csv", trials=6)
     failed = study.trials[wrong[0].number]
     assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs", False)
     assert failed.figures == wrong[0].figures  # what lower rungs measured stays
@@ -177,7 +169,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
 
 def test_limits_that_nothing_keeps_are_named_with_the_nearest(work, here):
     with pytest.raises(ForestcError, match=r"no design keeps the limit lut<=-1: the nearest is \d+"):
-        forestc.explore(work / "model.forest", work / "train.csv", work / "none", trials=2, limits=["lut<=-1"], **BASE)
+        explored(work, "none", trials=2, limits=["lut<=-1"])
     study = open_study(work / "none")
     assert len(study.trials) == 2 and "each in turn" in study.asked["validation"]
 
@@ -196,7 +188,6 @@ def test_limits_that_nothing_keeps_are_named_with_the_nearest(work, here):
         ({"model": None}, OptionError, "a model or a trainer is needed"),
         ({"rows": "one.csv"}, RowsError, "one class"),
         ({"rows": "one.csv", "model": None, "train": "xgboost"}, RowsError, "one class"),
-        ({"rungs": "measured"}, OptionError, "rung 'measured'"),
         ({"trials": 0}, OptionError, "trials=0"),
         ({"scheduler": "tcp://127.0.0.1:1"}, ForestcError, "no Dask scheduler answers"),
     ],
@@ -218,9 +209,7 @@ def test_test_rows_among_the_rows_are_warned_of(work):
             raise InterruptedError(line)
 
     with pytest.raises(InterruptedError, match=r"^150 of 150 test rows are also among the rows given"):
-        forestc.explore(
-            work / "model.forest", work / "train.csv", work / "leak", test=work / "train.csv", progress=stop, **BASE
-        )
+        explored(work, "leak", test=work / "train.csv", progress=stop)
 
 
 def test_rows_that_candidates_are_made_of_and_judged_on_are_reported(work):
@@ -305,10 +294,8 @@ def test_a_cluster_of_which_a_worker_dies_gives_the_same_trials(work, done):
                 killed.append(cluster.workers[0].pid)
                 os.kill(killed[0], signal.SIGKILL)
 
-        study = forestc.explore(
-            work / "model.forest", work / "train.csv", work / "cluster", validation=work / "other.csv", trials=TRIALS,
-            scheduler=cluster.scheduler_address, progress=kill, **BASE,
-        )  # fmt: skip
+        asked = {"scheduler": cluster.scheduler_address, "progress": kill, "trials": TRIALS}
+        study = explored(work, "cluster", validation=work / "other.csv", **asked)
     assert killed and trials_of(study) == trials_of(done)
 
 
@@ -327,10 +314,7 @@ def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(wor
         if line.startswith("2 of"):
             raise KeyboardInterrupt
 
-    study = forestc.explore(
-        work / "model.forest", work / "train.csv", work / "stopped", validation=work / "other.csv", trials=TRIALS,
-        progress=stop, **BASE,
-    )  # fmt: skip
+    study = explored(work, "stopped", validation=work / "other.csv", trials=TRIALS, progress=stop)
     assert study.asked["stopped"] and len(study.complete) == 2 and study.front
     lacks, tried = study.asked["unfinished"], len(study.trials)
     assert lacks == {"untried": TRIALS - tried, "begun": tried - 2, "designs": len(study.front)}
@@ -380,10 +364,8 @@ def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
     monkeypatch.setattr(
         "forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: time.monotonic() + later[0])
     )
-    study = forestc.explore(
-        work / "model.forest", work / "train.csv", work / "timed", validation=work / "other.csv",
-        test=work / "test.csv", trials=TRIALS, seconds=1e6, progress=stop, **{**BASE, "prove": True},
-    )  # fmt: skip
+    asked = {"trials": TRIALS, "seconds": 1e6, "progress": stop, "prove": True}
+    study = explored(work, "timed", validation=work / "other.csv", test=work / "test.csv", **asked)
     assert not study.asked["stopped"] and len(study.complete) == 5 and study.front
     assert study.asked["unfinished"]["untried"] + len(study.trials) == TRIALS
     monkeypatch.chdir(work)
@@ -412,7 +394,7 @@ def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
         work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target", device="xcup",
         validation=work / "other.csv",
     )  # fmt: skip
-    search = Search(material_of(asked, done.folder), None, None, str)
+    search = StudySearch(material_of(asked, done.folder), None, None, str)
     search.trials = {trial.number: trial for trial in done.trials}
     sent, front = search._sent("synthesis", exactly=False, most=len(done.trials)), search.view().front
     assert {trial.number for trial in front} <= {trial.number for trial in sent}
@@ -433,9 +415,9 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
         device="ice40-up5k", tolerance=0.01, top="synthesis", climbed=("estimate", "synthesis"), test="t.csv",
         limits=(), goals=(Goal("lut", False), Goal("accuracy", True)), jobs=1,
     )  # fmt: skip
-    search = Search.__new__(Search)
+    search = StudySearch.__new__(StudySearch)
     search.asked, search.material, search.pool = asked, SimpleNamespace(folder=tmp_path), SimpleNamespace(drop=list)
-    search.known, search.until, search.late, search._identities = {}, 100.0, False, {}
+    search.known, search.until, search.late = {}, 100.0, False
     score = Score(0.9, 0.01, 100, lost=0.0, lost_error=0.0)
     luts = {1: 50.0, 2: 60.0, 3: 70.0}
     search.trials = {
@@ -461,7 +443,7 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
             search._look_at_the_clock()
 
     search._all, search.climb, search.refit = carry_out, climb, lambda: None
-    with suppress(OutOfTimeError):
+    with suppress(LateError):
         search.finish()
     assert done[:4] == [("synthesis", 1), ("finish", 1), ("synthesis", 2), ("finish", 2)]
     assert search.late and search._finished(search._recommended()) and now[0] <= 100

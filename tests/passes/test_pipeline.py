@@ -19,7 +19,7 @@ from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, Exact, FewChanges, KeepsDecisions, KeepsPaths, ScoresWithin, Within
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
-from forestc.rows.ranges import Range, Ranges
+from forestc.rows.ranges import Ranges, ValueRange
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def test_every_path_holds_decisions_and_scores_to_their_bound(job):
     forest, rows = job
     with pytest.raises(CheckError, match="promised to keep all paths"):
         run_passes(forest, [lying(EveryPath(True, 1.0), 30.0)], rows)
-    _, (same,) = run_passes(forest, [lying(EveryPath(True, 0.5, Ranges({0: Range()})), 0.0)], rows)
+    _, (same,) = run_passes(forest, [lying(EveryPath(True, 0.5, Ranges({0: ValueRange()})), 0.0)], rows)
     assert same.promise == "exact (paths, in the ranges), scores within 0.5"
     model, X, _ = trained("tree-regression")
     run_passes(load(model), [lying(EveryPath(True, 2.1), 2.0, Raised)], ArrayRows(X))

@@ -33,7 +33,7 @@ from forestc.passes.round_leaves.ties import near_margin, settled, tied_combinat
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell
-from forestc.rows.ranges import Range, Ranges
+from forestc.rows.ranges import Ranges, ValueRange
 from forestc.search.levels import LEVELS
 
 
@@ -239,10 +239,14 @@ def test_cells_hold_every_path():
     assert leaves == {(node,) for node in forest.trees[0].ids[forest.trees[0].left == -1].tolist()}
     assert {tuple(row) for row in evaluate(forest, X).leaves} <= leaves
     assert every_cell(forest, Ranges(), 10) is None
-    steps = {0: Range(-2.0, 2.0, 0.5, False), 1: Range(0.0, 0.0, 0.0, False), 2: Range(-1.0, missing=False)}
+    steps = {
+        0: ValueRange(-2.0, 2.0, 0.5, False),
+        1: ValueRange(0.0, 0.0, 0.0, False),
+        2: ValueRange(-1.0, missing=False),
+    }
     some = every_cell(forest, Ranges(steps), 1 << 16).X
     assert set(some[:, 0]) <= set(np.arange(-2.0, 2.5, 0.5)) and not some[:, 1].any() and some[:, 2].min() == -1
-    assert every_cell(forest, Ranges({0: Range(step=1.0)}), 1 << 16) is None
+    assert every_cell(forest, Ranges({0: ValueRange(step=1.0)}), 1 << 16) is None
     assert leaf_combinations(forest)[0].size <= (forest.trees[0].left == -1).sum()
 
 

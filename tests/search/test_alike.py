@@ -30,7 +30,7 @@ from forestc.forest.text import print_forest
 from forestc.passes.judge import Judge
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows
-from forestc.search.alike import FAR, Difference, compared
+from forestc.search.alike import FAR, StandInDifference, compared
 from forestc.search.cross_validation import CrossJudge, Fold
 from forestc.search.folds import folds_of
 from forestc.training.seeds import seeded, seeded_numpy
@@ -150,7 +150,7 @@ def flipped(model, leaves):
 def test_what_seeds_do_not_explain_widens_the_standard_error_until_it_is_refused():
     X, y = rows()
     given, model = ArrayRows(X, y), load(DecisionTreeClassifier(random_state=0).fit(X, y))
-    assert compared(model, given, lambda seed: model) == Difference()
+    assert compared(model, given, lambda seed: model) == StandInDifference()
     other = flipped(model, 15)
     lost = 1 - float((answers_to(other, X) == y).mean())
     difference = compared(model, given, lambda seed: other)
@@ -166,7 +166,7 @@ def test_what_seeds_do_not_explain_widens_the_standard_error_until_it_is_refused
     assert "trained again it has 4 leaves" in compared(model, given, lambda seed: small).why
     assert compared(model, given, lambda seed: small).far
     # what seeds change is not added
-    assert compared(model, given, lambda seed: (other, model, model)[seed]) == Difference()
+    assert compared(model, given, lambda seed: (other, model, model)[seed]) == StandInDifference()
 
 
 def test_seeds_of_nested_estimators_and_splitters_are_numbers_of_their_own():

@@ -315,8 +315,6 @@ def test_without_rows_only_the_lowest_can_be_kept(tmp_path):
     assert "-O2 needs rows, and none are given: -O0 is used" in done.figures["notes"]
     with pytest.raises(OptionError, match="a tolerance needs -O2 or -O3"):
         compiled("xgboost-binary", tmp_path / "b", tolerance=0.1)
-    with pytest.raises(OptionError, match="tolerance=2; use a share"):
-        compiled("xgboost-binary", tmp_path / "b", tolerance=2, level=3)
 
 
 @pytest.mark.parametrize(

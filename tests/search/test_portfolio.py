@@ -21,7 +21,7 @@ from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung
 from forestc.rows.batches import ArrayRows
 from forestc.search.cross_validation import Fold
-from forestc.search.portfolio import SIMPLIFY, Family, Search, Stop
+from forestc.search.portfolio import SIMPLIFY, Family, LevelSearch, Stop
 from forestc.search.settle import climb, settled
 from forestc.search.sizes import Size
 
@@ -102,7 +102,7 @@ def search_of(step, *, folds=3, tolerance=0.065, stop=None):
         copy = stump(f"fold {fold}", 50)
         own.append(Fold(copy, ArrayRows(X[~judged], y[~judged]), Judge(copy, ArrayRows(X[judged], y[judged]))))
     size = Size(lambda forest: float(100 - forest.trees[0].threshold[0]), "LUTs", "lut6")
-    search = Search(model, rows, tuple(own), size, tolerance, stop or Stop(2))
+    search = LevelSearch(model, rows, tuple(own), size, tolerance, stop or Stop(2))
     search.plain("paths kept", (SIMPLIFY,))
     search.climb(Family("moved", (), step))
     return search
@@ -124,7 +124,9 @@ def test_folds_stand_for_all_rows_with_a_larger_error():
     loss = search_of(Moving((3,))).trials[1].loss
     assert loss.error == pytest.approx(math.sqrt(variance * (1 + 100 / 66)))
     model, rows = stump("model", 50), ArrayRows(np.arange(100.0)[:, None], (np.arange(100) >= 50).astype(np.int64))
-    search = Search(model, rows, (Fold(model, rows, Judge(model, rows)),), Size(lambda _: 1.0, "LUTs", "lut6"), 0.065)
+    search = LevelSearch(
+        model, rows, (Fold(model, rows, Judge(model, rows)),), Size(lambda _: 1.0, "LUTs", "lut6"), 0.065
+    )
     search.climb(Family("moved", (), Moving((3,))))
     assert search.trials[0].loss.error == pytest.approx(math.sqrt(variance))
 

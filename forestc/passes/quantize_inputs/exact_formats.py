@@ -24,14 +24,19 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.observation import Freedom
 from forestc.passes.word_formats import Format, fewest_bits, integer_type
-from forestc.rows.ranges import Range
+from forestc.rows.ranges import ValueRange
 
 EXACT = "exact"
 WHOLE = "exact for whole numbers"
 
 
 def choose_exact(
-    feature: Feature, missing: bool, thresholds: NDArray[np.float64], values: Range, way: str, input_bits: int | None
+    feature: Feature,
+    missing: bool,
+    thresholds: NDArray[np.float64],
+    values: ValueRange,
+    way: str,
+    input_bits: int | None,
 ) -> Format:
     """A feature's format: integers as they are, else the fewest fixed-point bits that keep every value on its side of
     every threshold, else the ordered key. way: auto, fixed or ordered. Raises OptionError if the requested format is
@@ -57,7 +62,7 @@ def choose_exact(
 
 
 def given_exactly(
-    feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: Range
+    feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: ValueRange
 ) -> Format:
     """A requested format, with the words of the thresholds. Raises OptionError if it is not exact."""
     check_type(number)
@@ -87,8 +92,8 @@ def _not_exact(feature: Feature, number: NumberType) -> OptionError:
 
 
 def _thresholds_inside(
-    feature: Feature, thresholds: NDArray[np.float64], values: Range
-) -> tuple[Range, NDArray[np.bool_]]:
+    feature: Feature, thresholds: NDArray[np.float64], values: ValueRange
+) -> tuple[ValueRange, NDArray[np.bool_]]:
     """The range as the library rounds it, and which thresholds lie in it: all values are on one side of the others."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
@@ -96,7 +101,7 @@ def _thresholds_inside(
 
 def _fixed(
     thresholds: NDArray[np.float64],
-    values: Range,
+    values: ValueRange,
     inside: NDArray[np.bool_],
     feature: Feature,
     missing: bool,
@@ -123,7 +128,7 @@ def _fixed(
 
 def _scattered(
     thresholds: NDArray[np.float64],
-    own: Range,
+    own: ValueRange,
     inside: NDArray[np.bool_],
     words: NDArray[np.float64] | NDArray[np.int64],
     number: Fixed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from markupsafe import Markup
@@ -49,10 +49,16 @@ class PageTable:
         return tuple(any(c.number is not None for c in column) for column in columns)
 
 
-class _Drawn:
-    """What is drawn as SVG."""
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing: a tree, a placed design. alt: what it shows, for those who don't see it."""
 
+    kind: ClassVar[str] = "drawing"
+    title: str
+    alt: str
     svg: Markup
+    foot: str = ""
+    key: tuple[tuple[str, str], ...] = ()  # legend: (class of the color, meaning)
 
     @property
     def pixels(self) -> int:
@@ -62,38 +68,18 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class Chart(_Drawn):
-    """A chart by Vega-Lite. alt: what it shows, for those who don't see it. spec: for Vega-Embed. svg: it drawn."""
+class Chart(Drawing):
+    """A chart by Vega-Lite, drawn. spec: for Vega-Embed."""
 
     kind: ClassVar[str] = "chart"
-    title: str
-    alt: str
-    spec: Mapping[str, Any]
-    svg: Markup
-    foot: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Drawing(_Drawn):
-    """A drawing that no library of charts makes: a tree, a placed design."""
-
-    kind: ClassVar[str] = "drawing"
-    title: str
-    alt: str
-    svg: Markup
-    key: tuple[tuple[str, str], ...] = ()  # legend: (class of the color, meaning)
-    foot: str = ""
-
-
-@dataclass(frozen=True)
-class Brush(_Drawn):
+class Brush(Drawing):
     """Lines over axes, parts of which readers mark: the table of trials then shows the lines through these alone."""
 
     kind: ClassVar[str] = "brush"
-    title: str
-    alt: str
-    svg: Markup
-    foot: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,7 +108,7 @@ class KeyFigures:
     items: tuple[tuple[str, str, str], ...]
 
 
-Block: TypeAlias = PageTable | Chart | Drawing | Brush | Paragraph | Code | KeyFigures
+Block: TypeAlias = PageTable | Drawing | Paragraph | Code | KeyFigures
 
 
 @dataclass(frozen=True)

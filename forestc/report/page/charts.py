@@ -99,7 +99,7 @@ def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **m
     spec["config"] = dict(_CONFIG)
     spec["usermeta"] = {"across": spec.get("width") == WIDE}
     spec["datasets"] = {name: [_plain(row) for row in values] for name, values in {"rows": rows, **more}.items()}
-    return Chart(title, alt, spec, drawing(spec), foot)
+    return Chart(title, alt, drawing(spec), foot, spec=spec)
 
 
 def drawing(spec: Mapping[str, Any]) -> Markup:

@@ -37,7 +37,7 @@ from forestc.report.page.blocks import (
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
-from forestc.report.page.results import firmware_results, measured_processors, result_blocks, result_items, synthesized
+from forestc.report.page.results import firmware_results, result_blocks, result_items, synthesized
 from forestc.report.page.stream import stream_blocks
 from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
@@ -325,7 +325,7 @@ def _trees(design: Design) -> list[Block]:
         if figures["cover"] is not None:
             foot += "Branches are as thick as the share of training rows that take them."
         key = (("k1", "condition"), ("k2", "leaf"), ("k0", "not drawn further"))
-        blocks.append(Drawing(title, words, tree_svg(figures), key, foot))
+        blocks.append(Drawing(title, words, tree_svg(figures), foot, key))
     return blocks
 
 
@@ -339,15 +339,11 @@ def _firmware(design: Design) -> list[Block]:
         return []
     options: COptions = design.c_options
     layouts = layout_record(design.forest, options)
-    if not layouts or not layouts["layouts"]:
-        return [
-            *firmware_results(design),
-            Paragraph(
-                f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."
-            ),
-        ]
-    known = layouts["cpu"] in measured_processors(design)
     measured = firmware_results(design)
+    if not layouts or not layouts["layouts"]:
+        lead = f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."
+        return [*measured, Paragraph(lead)]
+    known = any(result.command == "measure" and result.on == layouts["cpu"] for result in design.results())
     return [*measured, design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts, measured=known)]
 
 

@@ -81,7 +81,7 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
     key = tuple((_KEYS[part], part) for part in (*PARTS, PORTS) if any(counts[part]))
     rows = [(part, *counts[part]) for part in (*PARTS, PORTS) if any(counts[part])]
     return [
-        Drawing(f"Placed on {placed.device}", words, placed_svg(spots), key, foot),
+        Drawing(f"Placed on {placed.device}", words, placed_svg(spots), foot, key),
         table(
             "Placed and routed" + ("" if mhz is None else f": {mhz:.1f} MHz"),
             ("part", "LUTs", "flip-flops"),

@@ -24,7 +24,7 @@ from forestc.exploration.study import open_study as open_study
 from forestc.forest.summary import html_figures
 from forestc.manifest.design import Design
 from forestc.manifest.design import open_design as open_design
-from forestc.manifest.notebook import prints, shows
+from forestc.manifest.notebook import shows
 from forestc.report.answer import answer, as_text
 from forestc.report.front import front_tables
 from forestc.report.page import design_charts, study_charts
@@ -93,7 +93,7 @@ def study_html(study: Study) -> str:
         return figures
 
 
-@prints(Study)
+@shows(Study, "text")
 def study_text(study: Study) -> str:
     """What `forestc explore` prints of a study: its front, and which design to take."""
     console = Console(file=StringIO(), width=get_terminal_size().columns)

@@ -135,8 +135,3 @@ def firmware_results(design: Design) -> list[Block]:
     return [
         block for result in measured for block in measure_tables(str(design.manifest["name"]), result.figures, texts)
     ]
-
-
-def measured_processors(design: Design) -> set[str]:
-    """The processors that the design was measured on."""
-    return {result.on for result in design.results() if result.command == "measure"}

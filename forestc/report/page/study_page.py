@@ -224,23 +224,15 @@ def _failures(study: Study) -> list[Block]:
     for trial in study.trials:
         if trial.state == "failed" or (trial.state == "complete" and not study.kept(trial)):
             what = "failed" if trial.state == "failed" else "over a limit"
-            broken = _broken(study, trial) if trial.state == "complete" else ""
-            reasons.setdefault((what, trial.reason or broken), []).append(trial.number)
+            broken = [limit for limit in study.limits if not limit.holds(trial.figure(limit.figure))]
+            words = f"not {', '.join(map(limit_text, broken))}" if trial.state == "complete" else ""
+            reasons.setdefault((what, trial.reason or words), []).append(trial.number)
     rows = [
         (Cell(visible(reason) or "no reason was recorded"), what, len(numbers), _few(numbers))
         for (what, reason), numbers in sorted(reasons.items(), key=lambda item: -len(item[1]))
     ]
-    return (
-        [table("Trials that failed or broke a limit, by reason", ("reason", "what", "trials", "numbers"), rows)]
-        if rows
-        else []
-    )
-
-
-def _broken(study: Study, trial: Trial) -> str:
-    return "not " + ", ".join(
-        limit_text(limit) for limit in study.limits if not limit.holds(trial.figure(limit.figure))
-    )
+    heads = ("reason", "what", "trials", "numbers")
+    return [table("Trials that failed or broke a limit, by reason", heads, rows)] if rows else []
 
 
 def _few(numbers: Sequence[int]) -> str:
@@ -277,13 +269,9 @@ def _state(study: Study, trial: Trial) -> str:
 
 
 def _value(value: object) -> Cell:
-    return (
-        Cell("")
-        if value is None
-        else cell(value)
-        if isinstance(value, bool | int | float)
-        else Cell(shortened(str(value), 40))
-    )
+    if isinstance(value, bool | int | float):
+        return cell(value)
+    return Cell("" if value is None else shortened(str(value), 40))
 
 
 def _asked(study: Study) -> list[Block]:
