@@ -109,9 +109,15 @@ class _Compiled:
                 known[name] = known[name].dispatcher
         options = {"nogil": True, "no_cfunc_wrapper": True} | self._options  # nothing takes a function's address
         try:
-            return njit(cache=True, **options)(self.py_func)
+            function = njit(cache=True, **options)(self.py_func)
         except RuntimeError:  # no folder to cache compiled code in
             return njit(**options)(self.py_func)
+        cached = function._cache._cache_file
+        try:
+            cached._load_index()
+        except (AttributeError, ImportError):  # kept by another version, with a class that is gone
+            cached.flush()
+        return function
 
 
 FUNCTIONS: dict[Any, _Compiled] = {}  # by the Python function

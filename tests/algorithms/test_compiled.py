@@ -37,6 +37,23 @@ def test_the_first_compile_says_so_once_and_a_cached_one_nothing(tmp_path):
     assert stderr(TWO_OF_FORESTC, tmp_path) == ""
 
 
+def test_what_another_version_kept_is_forgotten(tmp_path):
+    """Compiled code that takes a class of a name that is gone since."""
+    for name in ("First", "Second"):
+        lines = (
+            "from typing import NamedTuple",
+            "from forestc.algorithms.compiled import compiled",
+            f"class {name}(NamedTuple):",
+            "    size: float",
+            "@compiled()",
+            "def size_of(given):",
+            "    return given.size",
+            f"assert size_of({name}(1.5)) == 1.5",
+        )
+        (tmp_path / "renamed.py").write_text("\n".join(lines))
+        stderr(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import renamed", tmp_path / "cache")
+
+
 def test_functions_of_others_are_not_spoken_of(tmp_path):
     assert stderr(OF_OTHERS, tmp_path) == ""
 

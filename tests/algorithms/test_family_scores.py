@@ -10,7 +10,6 @@ import pytest
 
 from forestc.algorithms.networks.family_scores import (
     best_partners,
-    count_table,
     distinct_rows,
     family_score,
     make_scorer,
@@ -108,9 +107,3 @@ def test_a_parent_set_that_is_left_out_has_a_subset_as_good(seed):
                 best = max(each for some, each in kept.items() if set(some) <= set(parents))
                 assert best >= value - 1e-8
     assert sum(len(useful_parent_sets(scorer, child, 3)) for child in range(6)) < 6 * 26  # something is left out
-
-
-def test_tables_have_a_row_for_each_configuration_the_first_parent_slowest():
-    table = np.array([[0, 2, 1], [1, 0, 0], [1, 0, 1], [1, 2, 1]], np.uint8)
-    counts = count_table(table, np.array([2, 3, 2]), 2, (0, 1))
-    assert counts.tolist() == [[0, 0], [0, 0], [0, 1], [1, 1], [0, 0], [0, 1]]

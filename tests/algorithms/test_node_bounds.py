@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
-from forestc.algorithms.thresholds import node_bounds
+from forestc.algorithms.compiled import PLAIN
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, FlatTrees, Tails
 from forestc.forest.conditions import NO_SET
 from forestc.passes.observation import Observe, flat_trees
@@ -45,10 +45,10 @@ def visits(forest, x):
     return found
 
 
-@pytest.fixture(params=[0, node_bounds.FEW], ids=["compiled", "python"])
+@pytest.fixture(params=[0, PLAIN], ids=["compiled", "python"])
 def either(request, monkeypatch):
     """By the kernel, or by the same in Python, as for few rows."""
-    monkeypatch.setattr(node_bounds, "FEW", request.param)
+    monkeypatch.setattr("forestc.algorithms.compiled.PLAIN", request.param)
 
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

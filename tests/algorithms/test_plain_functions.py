@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_forests import random_forest
+from random_forests import random_forest, troublesome_rows
 from split_problems import outcomes_of, problem, shape_of, state_of
 
 import forestc
@@ -18,10 +18,15 @@ from forestc.algorithms.compiled import FUNCTIONS, compiled
 from forestc.algorithms.splits.kept_decisions import Decided, MovableLeaves, collapse, mend_leaves, slacks
 from forestc.algorithms.splits.leaf_fitting import integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.reached_leaves import leaves_on
+from forestc.algorithms.thresholds.dyadic_points import narrow_points
+from forestc.algorithms.thresholds.node_bounds import BoundsUpdate
 from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import DELAYS, ECP5
+from forestc.forest.builder import changed
 from forestc.lowering.timing import Timing
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.passes.observation import flat_trees
+from forestc.rows.encode import encode
 
 PACKAGE = Path(forestc.__file__).parent
 SEEDS = (1, 2, 5)
@@ -63,11 +68,27 @@ def walks():
         leaves_on(shape_of(trees, splits), state_of(trees, splits), outcomes_of(random.integers(0, 2, (30, 6)), 6))
 
 
+def points():
+    for seed in SEEDS:
+        random = np.random.default_rng(seed)
+        low = random.normal(size=200)
+        narrow_points(low, low + random.exponential(0.1, 200))
+
+
+def arrangements():
+    for seed in SEEDS:
+        forest = random_forest(seed, False)
+        forest = changed(forest, trees=forest.trees[:1])  # of more trees, threads would write while arrays are copied
+        BoundsUpdate(flat_trees(forest)).arrange(encode(forest, troublesome_rows(forest, seed, 50)).T)
+
+
 CALLED = {
     covers: {"_priority_cuts", "_needed"},
     placements: {"_placed"},
     decisions: {"collapse", "mend_leaves", "slacks"},
     walks: {"_walk"},
+    points: {"_count", "_roundest"},
+    arrangements: {"_arrange"},
 }
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.compiled import compiled
@@ -196,7 +197,7 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     tie = search._tie
     cost = np.concatenate([cover.penalty, [column.cost + tie * column.size for column in columns]])
     bounds = np.append(np.ones(rows), -np.inf), np.append(np.full(rows, np.inf), cover.budget)
-    lines = [([row], [1.0]) for row in range(rows)]
+    lines: list[tuple[ArrayLike, ArrayLike]] = [([row], [1.0]) for row in range(rows)]
     lines += [(np.append(c.rows, rows), np.append(np.ones(len(c.rows)), c.size)) for c in columns]
     # missed_i is integral anyway; declared continuous, HiGHS 1.14 calls wrong optima optimal (9 of 2,500 small covers)
     model = make_model(cost, np.ones(rows + many), bounds, lines, by_rows=False, whole=rows + many)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,10 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
     begun = time.perf_counter()
     wished = float(patterns.gain[patterns.gain > 0].sum())
     worth = np.abs(patterns.gain)
-    lost, optimal = _lost_rows(worth), highspy.HighsModelStatus.kOptimal
+    lost, optimal = make_highs(), highspy.HighsModelStatus.kOptimal
+    # how far each row is lost; the cuts, its rows, come later
+    no_rows: list[tuple[list[int], list[float]]] = [([], [])] * len(worth)
+    lost.passModel(make_model(worth, np.ones(len(worth)), ([], []), no_rows, by_rows=False))
     pool = _conflicts(patterns)
     kept: list[tuple[int, ...]] = []
     loss, by_pairs = 0.0, 0.0
@@ -81,15 +83,6 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
     if len(kept) > MOST_KEPT:
         kept = [rows for rows in kept if share[list(rows)].sum() <= 1 + LEAST_VIOLATION]
     return Bound(at_most(loss), at_most(by_pairs), tuple(kept))
-
-
-def _lost_rows(worth: Floats) -> Any:
-    """The linear program: the least worth of lost rows, one column in 0 .. 1 each, without cuts yet."""
-    program = make_highs()
-    none, empty = np.array([], dtype=np.int32), np.array([])
-    for value in worth:
-        program.addCol(float(value), 0.0, 1.0, 0, none, empty)
-    return program
 
 
 def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:

@@ -6,7 +6,6 @@ each member counts, 0 for a member that is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -80,7 +79,7 @@ class Patterns:
         def some(first: int, past: int) -> None:
             _threshold_values(self.votes, self.gain, sums, steps, smooth, np.zeros(size), values, first, past)
 
-        _run(some, self.votes.size, self.members)
+        share_out(self.members, some, few=self.members if self.votes.size <= SHARED_WORK else 1)
         return values
 
 
@@ -142,15 +141,8 @@ class Classes:
         def some(first: int, past: int) -> None:
             _class_values(trees, sums, rivals, steps, values, first, past)
 
-        _run(some, self.leaf.size * sums.shape[1], self.members)
+        share_out(self.members, some, few=self.members if self.leaf.size * sums.shape[1] <= SHARED_WORK else 1)
         return values
-
-
-def _run(some: Callable[[int, int], None], work: int, members: int) -> None:
-    if work > SHARED_WORK:
-        share_out(members, some)
-    else:
-        some(0, members)
 
 
 @compiled()

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Bytes, Ints
 from forestc.algorithms.covers.column_generation import Progress
-from forestc.algorithms.networks.bayesian_network import BayesianNetwork
+from forestc.algorithms.networks.bayesian_network import MOST_STATES, BayesianNetwork, counted
 from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
-from forestc.algorithms.networks.family_scores import Scorer, count_table, family_score, make_scorer
+from forestc.algorithms.networks.family_scores import Scorer, family_score, make_scorer
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError, RowsError
@@ -28,7 +28,6 @@ from forestc.errors import OptionError, RowsError
 Method = Literal["auto", "search", "exact"]
 
 MOST_COLUMNS = 8192  # of the rows that a network is learnt from
-MOST_STATES = 256  # of a column: its states are bytes
 SEARCH_SHARE = 0.2  # of the time limit of "exact", after a proof that did not end
 PROBE = 0.05  # share of the time limit of "auto" after which a proof that is out of reach gives way to the search
 PROOF_SHARE = 0.5  # the share after which any proof does
@@ -155,17 +154,10 @@ def _solved(
 
 
 def network_of(best: ScoredNetwork, cells: Bytes, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
-    """The network with its tables."""
-    return BayesianNetwork(
-        states=tuple(int(size) for size in sizes),
-        parents=best.parents,
-        tables=tuple(count_table(cells, sizes, child, parents) for child, parents in enumerate(best.parents)),
-        ess=ess,
-        score=best.score,
-        bound=bound,
-        optimal=best.score >= bound - 1e-9 * max(1.0, abs(bound)),
-        order=best.order,
-    )
+    """The network with its tables, score and bound."""
+    network = counted(cells, best.parents, sizes.tolist(), ess, best.order)
+    optimal = best.score >= bound - 1e-9 * max(1.0, abs(bound))
+    return replace(network, score=best.score, bound=bound, optimal=optimal)
 
 
 def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> tuple[Bytes, Ints]:

@@ -261,16 +261,6 @@ def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: 
             partners[column, at] = other
 
 
-def count_table(bits: Bytes, states: Ints, child: int, parents: tuple[int, ...]) -> Ints:
-    """(configurations of the parents, states of the child) counts; the first parent's state varies slowest."""
-    cell = np.zeros(len(bits), np.int64)
-    for column in (*parents, child):
-        cell = cell * states[column] + bits[:, column]
-    configurations = math.prod(int(states[parent]) for parent in parents)
-    counted = np.bincount(cell, minlength=configurations * int(states[child]))
-    return counted.astype(np.int64).reshape(configurations, int(states[child]))
-
-
 @compiled()
 def _observed(scorer: Scorer, members: Ints, size: int) -> int:
     """How many configurations of the first `size` members occur."""

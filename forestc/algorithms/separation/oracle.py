@@ -182,13 +182,13 @@ def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: Cel
 
 def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box) -> Iterator[Problem]:
     """One problem for each pair of classes that bounds do not exclude at once."""
-    leaves = _joint(before, after, box)
+    low, high, tree, old_value, new_value = _joint(before, after, box)
     outputs = len(before.bias)
-    ends = np.flatnonzero(np.diff(leaves.tree, prepend=-1))
+    ends = np.flatnonzero(np.diff(tree, prepend=-1))
     for old_class, new_class in permutations(range(2 if decider.threshold is not None else outputs), 2):
         factors, constants = decider.demands(old_class, outputs)
         new_factors, new_constants = decider.demands(new_class, outputs)
-        old, new = leaves.old @ factors.T, leaves.new @ new_factors.T
+        old, new = old_value @ factors.T, new_value @ new_factors.T
         start = factors @ before.bias + constants
         new_start = new_factors @ after.bias + new_constants
         # the joint bounds weigh the demand that the old class beats the new one against the reverse demand
@@ -201,22 +201,12 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
         upper = np.maximum.reduceat(value, ends, axis=0).sum(axis=0) + start
         if (upper >= 0).all():
             single = len(constants) + len(new_constants)
-            yield Problem(leaves.low, leaves.high, leaves.tree, np.ascontiguousarray(value), start, single, box)
+            yield Problem(low, high, tree, np.ascontiguousarray(value), start, single, box)
 
 
-@dataclass(frozen=True, eq=False)
-class _Joint:
-    """Leaves of both ensembles: old, new (leaves, outputs) are what each adds to `before` and to `after`."""
-
-    low: CellArray
-    high: CellArray
-    tree: Int32s
-    old: Ints
-    new: Ints
-
-
-def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> _Joint:
-    """The leaves that meet the box. Of a changed tree: the boxes where a leaf of one form meets a leaf of the other."""
+def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> tuple[Int32s, Int32s, Int32s, Ints, Ints]:
+    """Returns the leaves that meet the box: low, high, tree, and (leaves, outputs) what each adds to both ensembles. Of
+    a changed tree these are the boxes where a leaf of one form meets a leaf of the other."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))
@@ -229,4 +219,6 @@ def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> _Joint:
         lows, highs = np.maximum(old.low[:, np.newaxis], new.low), np.minimum(old.high[:, np.newaxis], new.high)
         i, k = np.nonzero((lows < highs).all(axis=2))
         parts.append((lows[i, k], highs[i, k], np.full(len(i), number, dtype=np.int32), old.value[i], new.value[k]))
-    return _Joint(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    columns = zip(*parts, strict=True)
+    low, high, tree, value, other = (np.concatenate(arrays) for arrays in columns)
+    return low, high, tree, value, other

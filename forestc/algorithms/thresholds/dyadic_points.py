@@ -13,7 +13,6 @@ the Pareto front is kept: placements with more zeros than any other that reaches
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,34 +20,32 @@ import numpy as np
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
 
-FEW = 20_000  # intervals up to which plain Python is faster than compiling the code
 DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
-def narrow_points(low: Floats, high: Floats, jit: bool = True) -> tuple[Floats, int] | None:
+def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
     """Points, ascending, and their fraction bits (negative: multiples of a power of two). None where 53-bit integers
     can't separate the intervals.
 
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. jit: False runs the code uncompiled,
-    which is faster for `FEW` intervals or fewer. Time O(p log p + k * front * 53); the front has a handful of entries.
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front *
+    53); the front has a handful of entries.
     """
-    count_points, place_words = (f if jit else getattr(f, "py_func", f) for f in (_count, _placed))
     order = np.argsort(low)
     low, high = low[order], high[order]
-    count = int(count_points(low, high))
+    count = int(_count(low, high))
     ends = np.concatenate([low, high])
     reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)) or 1.0
     top = math.frexp(reach)[1]  # |ends| < 2^top
     least, most = -top - 1, DIGITS - top  # bisection: `most` bits are enough, `least` too few
-    if not _enough(low, high, most, top, count, count_points):
+    if not _enough(low, high, most, top, count):
         return None
     while most - least > 1:
         middle = (least + most) // 2
-        if _enough(low, high, middle, top, count, count_points):
+        if _enough(low, high, middle, top, count):
             most = middle
         else:
             least = middle
-    words = place_words(*_scaled(low, high, most, top), count, max(1, top + most + 1))
+    words = _roundest(*_scaled(low, high, most, top), count, max(1, top + most + 1))
     with np.errstate(over="ignore"):
         return np.ldexp(words.astype(np.float64), -most), most
 
@@ -69,14 +66,12 @@ def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, I
     return np.clip(lows, -2 * past, past).astype(np.int64), np.clip(highs, -past, 2 * past).astype(np.int64)
 
 
-def _enough(
-    low: Floats, high: Floats, fraction: int, top: int, count: int, count_points: Callable[[Ints, Ints], int]
-) -> bool:
+def _enough(low: Floats, high: Floats, fraction: int, top: int, count: int) -> bool:
     lows, highs = _scaled(low, high, fraction, top)
-    return bool((lows < highs).all()) and int(count_points(lows, highs)) == count
+    return bool((lows < highs).all()) and int(_count(lows, highs)) == count
 
 
-@compiled()
+@compiled(lambda low, high: 0.2 * len(low))
 def _count(low: Floats | Ints, high: Floats | Ints) -> Any:
     """How many points stab all intervals, which are sorted by low (Min_IntSet)."""
     points, end = 0, high[0] if len(high) else 0
@@ -89,8 +84,8 @@ def _count(low: Floats | Ints, high: Floats | Ints) -> Any:
     return points
 
 
-@compiled()
-def _placed(low: Ints, high: Ints, count: int, width: int) -> Any:
+@compiled(lambda low, *_: 15 * len(low))
+def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
     """The `count` integers with the most trailing zeros that stab all intervals, which are sorted by low."""
     p = len(low)
     # the leftmost place of each point: from the right, each as far left as it can go

@@ -51,8 +51,6 @@ class FlatTrees:
     deepest: int
 
 
-FEW = 10_000  # rows times trees up to which plain Python is faster than compiling the kernel
-MOST_IN_PYTHON = 50_000  # rows times trees in all calls of a process, after which the kernel is compiled for few, too
 _FIELDS = {  # what a visit of a node reads and writes, in one cache line
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
@@ -80,22 +78,12 @@ class NodeBounds:
     count: Ints
 
 
-@dataclass
-class _Spent:
-    """Rows times trees that this process has walked in plain Python."""
-
-    visits: int = 0
-
-
-_spent = _Spent()
-
-
 class BoundsUpdate:
     """NodeBounds narrowed batch by batch; the nodes and their bounds lie in one array."""
 
     def __init__(self, trees: FlatTrees) -> None:
         self._trees = trees
-        self._nodes = np.zeros(len(trees.feature), dtype=_NODE)
+        self._nodes = np.zeros(len(trees.feature), dtype=_NODE).view(np.recarray)
         for name in ("threshold", "left", "right", "feature", "set_start", "set_end", "missing_left", "cuts"):
             self._nodes[name] = getattr(trees, name)
         self._nodes["low"], self._nodes["high"] = -np.inf, np.inf
@@ -126,41 +114,16 @@ class BoundsUpdate:
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
         # one entry more than rows: partitioning writes a row to both sides before it knows which is right
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
-        arguments = (
-            np.ascontiguousarray(columns),
-            counts,
-            trees.roots,
-            self._nodes,
-            trees.members,
-            trees.deepest,
-            index,
-            begin,
-            end,
-        )
-        visits = columns.shape[1] * len(trees.roots)
-        if visits <= FEW and _spent.visits + visits <= MOST_IN_PYTHON:
-            _spent.visits += visits
-            python = getattr(_arrange, "py_func", _arrange)
-            python(*arguments[:3], self._nodes.view(np.recarray), *arguments[4:], 0, len(trees.roots))
-        else:
-            share_out(len(trees.roots), lambda first, last: _arrange(*arguments, first, last))
+        arguments = np.ascontiguousarray(columns), counts, trees.roots, self._nodes, trees.members, trees.deepest
+        share_out(len(trees.roots), lambda first, last: _arrange(*arguments, index, begin, end, first, last))
         return index
 
 
-@compiled()
+@compiled(lambda columns, *given: 10 * columns.shape[1] * (given[-1] - given[-2]))
 def _arrange(
-    columns: Columns,
-    drawn: Bytes,
-    roots: Ints,
-    nodes: NDArray[np.void],
-    members: Floats,
-    deepest: int,
-    indices: Int32s,
-    begins: Int32s,
-    ends: Int32s,
-    first: int,
-    last: int,
-) -> None:
+    columns: Columns, drawn: Bytes, roots: Ints, nodes: np.recarray[Any, Any], members: Floats, deepest: int,
+    indices: Int32s, begins: Int32s, ends: Int32s, first: int, last: int,
+) -> None:  # fmt: skip
     rows = columns.shape[1]
     all_once, recorded = drawn.shape[0] == 0, len(begins) > 0
     for tree in range(first, last):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import in_threads
-from forestc.algorithms.thresholds.dyadic_points import FEW, narrow_points
+from forestc.algorithms.thresholds.dyadic_points import narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
@@ -119,13 +119,12 @@ class ShareThresholds:
         if self.path_change:
             bounds = widened(rows, task, bounds, float(self.path_change))
         thresholds = task.trees.threshold.copy()
-        few = forest.n_nodes <= FEW
 
         def share(index: int) -> None:
             here = finite_nodes(task, index)
             if len(here):
                 narrow = forest.features[index].number == FLOAT32
-                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
+                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow)
 
         in_threads(share, range(len(forest.features)))
         result = with_thresholds(forest, thresholds)
@@ -133,15 +132,15 @@ class ShareThresholds:
         promise: Promise = KeepsPaths() if self.lossless else Within(limit)
         return PassResult(result, (promise,), _report(task, seen, result, rows))
 
-    def _shared(self, low: FloatArray, high: FloatArray, present: FloatArray, narrow: bool, few: bool) -> FloatArray:
-        """New thresholds of one feature's nodes. few: see `place`."""
+    def _shared(self, low: FloatArray, high: FloatArray, present: FloatArray, narrow: bool) -> FloatArray:
+        """New thresholds of one feature's nodes."""
         allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
-            points, taken = place(low, high, present, few_bits, narrow, few)
+            points, taken = place(low, high, present, few_bits, narrow)
             return points[taken]
         kept = ~stab_most(low, high, allowed).missed
-        points, _ = place(low[kept], high[kept], present[kept], few_bits, narrow, few)
+        points, _ = place(low[kept], high[kept], present[kept], few_bits, narrow)
         return points[take(low, high, points).point]
 
 
@@ -203,15 +202,14 @@ def place(
     present: NDArray[np.float64],
     few_bits: bool,
     narrow: bool,
-    few: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The fewest thresholds with one in each of a feature's intervals (low, high], ascending, in the feature's number
     type; and the index of the threshold that each interval takes.
 
     low, high: (p,). present: (p,) the nodes' thresholds so far, used where no row sets a bound. narrow: the feature is
-    a float32. few: there are so few nodes that plain Python is faster than compiling.
+    a float32.
     """
-    narrow_set = narrow_points(low, high, jit=not few) if few_bits else None
+    narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
     if narrow_set is not None and stabbed is not None and not stabbed.missed.any():
         points = narrow_set[0]
