@@ -8,7 +8,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from forestc.version import __version__  # noqa: E402
+from forestc.system.version import __version__  # noqa: E402
 
 project = "forestc"
 release = version = __version__

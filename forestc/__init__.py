@@ -12,7 +12,7 @@ both IRs can be had without the rest, and `forestc --help` does not wait for a c
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from forestc.version import __version__ as __version__
+from forestc.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from forestc.checks.result import CheckResult as CheckResult

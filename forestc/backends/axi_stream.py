@@ -15,7 +15,7 @@ from forestc.backends.project import LANGUAGES
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.options.stream import StreamOptions
-from forestc.version import __version__
+from forestc.system.version import __version__
 from hdl_templates import render
 
 IDENTITY = int.from_bytes(b"FRST")  # value of the register `id`

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from forestc.backends.hdl import module_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.netlist.ir import Netlist
-from forestc.version import __version__
+from forestc.system.version import __version__
 from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"

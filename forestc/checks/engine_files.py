@@ -9,7 +9,7 @@ from forestc.checks.image_reader import ImageRead, ImageRefusedError, image_byte
 from forestc.engine.folder import CAPACITY, read_engine
 from forestc.errors import ForestcError
 from forestc.manifest.design import AGAIN, MANIFEST, Design
-from forestc.options.records import DamagedError, read_text, shown
+from forestc.system.records import DamagedError, read_text, shown
 
 
 def image_in(design: Design) -> ImageRead:

@@ -10,8 +10,8 @@ from typing import Any
 
 from forestc.manifest.checked import CHECK, CHECK_FORMAT
 from forestc.manifest.design import Design
+from forestc.system.version import __version__
 from forestc.system.writing import write_text
-from forestc.version import __version__
 
 
 def check_record(design: Design, digests: Mapping[str, str | None], results: Mapping[str, Any]) -> dict[str, Any]:

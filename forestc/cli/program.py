@@ -17,7 +17,7 @@ import typer.core
 from forestc.cli.verbs import add_commands
 from forestc.errors import Failure, ForestcError, interrupted, one_line
 from forestc.system.interrupts import Interrupted, ctrl_c_ends, interruptible
-from forestc.version import __version__
+from forestc.system.version import __version__
 
 # Typer contains click under varying names; this finds the class that it raises for wrong usage under any of them.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

@@ -36,15 +36,15 @@ from forestc.forest.ir import Forest
 from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 from forestc.options.fields import options_of, takes
-from forestc.options.records import inside
 from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.given import count_shared
 from forestc.rows.tables import read_inputs
 from forestc.search.memory import FOLDER as KEPT
 from forestc.system.calls import cores, lock_file
+from forestc.system.records import inside
+from forestc.system.version import __version__
 from forestc.system.writing import writing
-from forestc.version import __version__
 
 # Options that change nothing of what is found, or are added at the end.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")

@@ -20,7 +20,7 @@ from forestc.options.fields import AN_OBJECT
 from forestc.passes.margins import bound_text
 from forestc.passes.pipeline import Step
 from forestc.rows.accuracy import GENERATED
-from forestc.version import __version__
+from forestc.system.version import __version__
 
 
 def command_line(wanted: Request) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.errors import ForestcError
-from forestc.options.records import LARGEST
+from forestc.system.records import LARGEST
 
 FILE = files("forestc.costs") / "fitted.json"
 

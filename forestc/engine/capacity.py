@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from forestc.errors import OptionError
-from forestc.options.records import DamagedError, hold, record_of
+from forestc.system.records import DamagedError, hold, record_of
 
 FORMAT = 1  # of nodes and images
 ROWS = 6  # in flight: the registers on a walker's way from an address to the next one

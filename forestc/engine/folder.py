@@ -12,7 +12,7 @@ from forestc.engine.capacity import FORMAT, Capacity
 from forestc.engine.capacity import schema as capacity_schema
 from forestc.engine.verilog import emit, emit_bench, emit_walker
 from forestc.errors import ForestcError, OptionError
-from forestc.options.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
+from forestc.system.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
 from forestc.system.writing import left_by_simulator, replacing, writing
 
 CAPACITY = "engine.json"

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from forestc.engine.capacity import FORMAT, ROWS, Capacity, bits_for
-from forestc.version import __version__
+from forestc.system.version import __version__
 from hdl_templates import render
 
 MAGIC = int.from_bytes(b"FENG", "little")

@@ -18,7 +18,7 @@ from forestc.exploration.asked import FEW_ROWS, FOLDS, HELD_OUT, Asked
 from forestc.exploration.space import compile_space, cost_of, first_value
 from forestc.forest.ir import Forest
 from forestc.frontends import load
-from forestc.parameters import Choice, Parameter, used
+from forestc.options.parameters import Choice, Parameter, used
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import accept_missing, adopt_names, name_classes

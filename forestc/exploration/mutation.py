@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.parameters import Choice, Parameter, Real, used
+from forestc.options.parameters import Choice, Parameter, Real, used
 
 CHANGED = 1.5  # parameters that are changed on average
 STEP = 0.12  # standard deviation of a changed number's step, as a share of its range

@@ -23,7 +23,7 @@ from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.space import LEVEL, SHRINK, starts
 from forestc.exploration.study import Goal, Limit, Study, Trial
-from forestc.parameters import Choice, Parameter, Whole, used
+from forestc.options.parameters import Choice, Parameter, Whole, used
 
 JOURNAL = "storage.log"
 NAME = "forestc"

@@ -15,7 +15,7 @@ from forestc.costs.prices import DEFAULT_COST
 from forestc.exploration.asked import Asked
 from forestc.forest.ir import Forest
 from forestc.options.c import Layout
-from forestc.parameters import Choice, Parameter, Whole, used
+from forestc.options.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, parse_passes, print_pass, refusal
 from forestc.passes.former import FORMER

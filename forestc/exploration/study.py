@@ -24,7 +24,7 @@ from typing import Any, Literal
 from forestc.costs.devices import DEVICES
 from forestc.errors import MissingExtraError
 from forestc.manifest.notebook import shown_as
-from forestc.options.records import (
+from forestc.system.records import (
     COUNT,
     FIGURE,
     LARGEST,

@@ -25,7 +25,7 @@ from forestc.errors import ModelError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
-from forestc.options.records import DamagedError, Schema, hold, parse_json, shown
+from forestc.system.records import DamagedError, Schema, hold, parse_json, shown
 
 VERSION = 1  # of the text form
 # Limits for text of unknown origin.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forestc.options.records import COUNT, FIGURE, FILES, SHA256, TEXT, Schema, read_record
+from forestc.system.records import COUNT, FIGURE, FILES, SHA256, TEXT, Schema, read_record
 
 CHECK = "check.json"
 CHECK_FORMAT = 1

@@ -22,7 +22,7 @@ from forestc.netlist.ports import label_port, score_port
 from forestc.options.c import CLayout
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import schema_of
-from forestc.options.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
+from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
 FORMAT = 4
 FILE = files_of("forestc.manifest") / "manifest.schema.json"  # all but the options of compile

@@ -33,7 +33,10 @@ from forestc.manifest.results import MEASURED, Command, Result, add_result, chec
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.options.c import COptions, c_options_of
-from forestc.options.records import (
+from forestc.options.stream import StreamOptions
+from forestc.rows.columns import carrying
+from forestc.rows.encode import encode
+from forestc.system.records import (
     TEXT,
     DamagedError,
     Schema,
@@ -43,9 +46,6 @@ from forestc.options.records import (
     read_text,
     refusing,
 )
-from forestc.options.stream import StreamOptions
-from forestc.rows.columns import carrying
-from forestc.rows.encode import encode
 from forestc.system.writing import left_by_simulator, replacing, writing
 
 MANIFEST = "manifest.json"

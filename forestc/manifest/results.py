@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forestc.errors import ForestcError
-from forestc.options.records import (
+from forestc.system.records import (
     COUNT,
     FIGURE,
     FILES,
@@ -28,8 +28,8 @@ from forestc.options.records import (
     refusing,
     shown,
 )
+from forestc.system.version import __version__
 from forestc.system.writing import write_text
-from forestc.version import __version__
 
 MEASURED = "measured.json"
 FORMAT = 1

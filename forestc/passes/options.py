@@ -19,7 +19,7 @@ import numpy as np
 
 from forestc.errors import OptionError
 from forestc.options.amounts import MOST_TOLERANCE
-from forestc.parameters import Choice, Parameter, Real, Value, Whole
+from forestc.options.parameters import Choice, Parameter, Real, Value, Whole
 from forestc.passes.base import Pass
 
 DEFAULT_TOLERANCE = 0.01  # accuracy, or R squared, that may be lost on held-out rows

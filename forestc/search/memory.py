@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
-from forestc.options.records import COUNT, TEXT, Schema, hold
 from forestc.passes.base import Pass, PassResult, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.promises import (
@@ -42,7 +41,8 @@ from forestc.passes.promises import (
 )
 from forestc.rows.batches import Rows
 from forestc.search.settle import settled
-from forestc.version import __version__
+from forestc.system.records import COUNT, TEXT, Schema, hold
+from forestc.system.version import __version__
 
 FOLDER = ".kept"
 MOST = 500_000_000  # bytes of the folder; beyond it the files that were not used for the longest time are dropped

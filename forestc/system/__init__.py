@@ -1,1 +1,1 @@
-"""What differs from one operating system to another: processes, signals, locks, and files written whole."""
+"""What the machine is asked for: processes, signals, locks, files written whole, records read by schema; the version."""

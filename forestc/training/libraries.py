@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ForestcError, OptionError
 from forestc.frontends import load
-from forestc.parameters import Choice, Parameter, Real, Whole
+from forestc.options.parameters import Choice, Parameter, Real, Whole
 from forestc.training.base import Task
 from forestc.training.grid import on_grid, steps_of
 

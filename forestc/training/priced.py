@@ -17,11 +17,11 @@ from forestc.forest.builder import read_features
 from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Feature, Forest, Provenance
 from forestc.forest.numbers import FLOAT64
-from forestc.parameters import Choice, Parameter, Real, Whole
+from forestc.options.parameters import Choice, Parameter, Real, Whole
 from forestc.passes.grown_trees import Grower, constant_tree, leaf_unit, sum_of_trees
 from forestc.rows.noise import with_noise
+from forestc.system.version import __version__
 from forestc.training.base import Task
-from forestc.version import __version__
 
 FEW_COLUMNS = 32  # up to which every tree may read all columns
 FEW_ROWS = 5_000  # rows that small ensembles overfit, so that noise helps

@@ -15,7 +15,7 @@ from forestc.exploration.asked import Asked
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.space import LEAF_PASS, SHRINK, compile_space, passes_of, spelt, starts
 from forestc.exploration.study import Goal, Limit
-from forestc.parameters import Choice, Whole, used
+from forestc.options.parameters import Choice, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.passes.options import space_of

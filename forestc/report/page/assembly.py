@@ -17,8 +17,8 @@ from markupsafe import Markup
 from forestc.errors import ForestcError
 from forestc.report.page.blocks import Chart, Page
 from forestc.report.page.charts import converter
+from forestc.system.version import __version__
 from forestc.system.writing import replacing, writing
-from forestc.version import __version__
 from hdl_templates import page_file, render_page
 
 _PAGE = re.compile(r"\d{4,9}\.html")  # what pages of designs are called

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.errors import ForestcError, known_names
-from forestc.options.records import DamagedError, parse_json
+from forestc.system.records import DamagedError, parse_json
 
 MOST_BYTES, MOST_PEERS = 1 << 20, 500  # of a file: limits for files of unknown origin
 KNOWN = ("accuracy", "lut", "ff", "latency_cycles", "fmax_mhz", "flash", "ram", "instructions")

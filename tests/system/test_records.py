@@ -12,7 +12,7 @@ import pytest
 
 from forestc.errors import ForestcError
 from forestc.manifest.content import reading_schema
-from forestc.options.records import INNER_PATH, DamagedError, hold, inside, parse_json, read_record, record_of
+from forestc.system.records import INNER_PATH, DamagedError, hold, inside, parse_json, read_record, record_of
 
 
 @dataclass(frozen=True)
