@@ -67,10 +67,9 @@ def _inspect(call: Call) -> None:
 
 def _print(call: Call) -> None:
     """Prints the text form of a model."""
-    from forestc.forest.text import print_forest
-    from forestc.frontends import load
+    from forestc.commands.inspect import model_text
 
-    text = print_forest(load(call.given.pop("model"), **call.given))
+    text = model_text(**call.given)
     sys.stdout.write(json.dumps({"text": text}) + "\n" if call.json else text)
 
 
@@ -146,18 +145,14 @@ def _measure(call: Call) -> None:
 
 def _passes(call: Call) -> None:
     """Lists the passes and the levels, or explains one pass."""
-    from forestc.passes import PASSES
-    from forestc.passes.guide import pass_guide
+    from forestc.commands.passes import passes
     from forestc.report.tables import pass_guide_tables, passes_tables
-    from forestc.search.levels import levels_guide
 
-    if call.given:
-        figures = pass_guide(PASSES, call.given["name"])
-        call.show(figures, lambda: pass_guide_tables(figures))
-        return
-    brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]
-    levels = levels_guide()
-    call.show({"passes": brief, "levels": levels}, lambda: passes_tables(brief, levels))
+    figures = passes(**call.given)
+    call.show(
+        figures,
+        lambda: pass_guide_tables(figures) if call.given else passes_tables(figures["passes"], figures["levels"]),
+    )
 
 
 def _explore(call: Call) -> None:

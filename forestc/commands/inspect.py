@@ -7,8 +7,10 @@ from typing import Any
 from forestc.commands.source import open_source
 from forestc.errors import OptionError
 from forestc.forest.node_text import feature_figures, node_figures
+from forestc.forest.text import print_forest
+from forestc.frontends import load
 from forestc.manifest.design import Design
-from forestc.options.commands import InspectOptions
+from forestc.options.commands import InspectOptions, PrintOptions
 from forestc.options.fields import takes
 
 
@@ -33,3 +35,9 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
         return node_figures(forest, tree, 0, options.depth)
     compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}
     return {**forest.figures(), **compiled, "per_feature": feature_figures(forest)}
+
+
+@takes(PrintOptions)
+def model_text(options: PrintOptions) -> str:
+    """Returns the text form of a model, as `forestc print` prints it. Raises ForestcError."""
+    return print_forest(load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations))

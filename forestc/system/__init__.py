@@ -1,1 +1,2 @@
-"""What the machine is asked for: processes, signals, locks, files written whole, records read by schema; the version."""
+"""What the machine is asked for: processes, signals, locks, files written whole, records read by schema; and the
+version."""

@@ -1,0 +1,18 @@
+"""passes: the passes and levels, or one pass with its options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forestc.passes import PASSES
+from forestc.passes.guide import pass_guide
+from forestc.search.levels import levels_guide
+
+
+def passes(name: str | None = None) -> dict[str, Any]:
+    """Returns the guide of a pass; without a name `passes`, brief guides of all, and `levels`. Raises OptionError for
+    an unknown name."""
+    if name is not None:
+        return pass_guide(PASSES, name)
+    brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]
+    return {"passes": brief, "levels": levels_guide()}
