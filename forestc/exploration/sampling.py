@@ -197,7 +197,7 @@ class Sampler:
         return Trial(trial.number, "running", self._chosen(trial, start))
 
     def known(self, ended: Mapping[int, Trial]) -> Study:
-        """The study of the trials that Optuna was told."""
+        """The study of the trials that Optuna knows."""
         trials = tuple(trial for number, trial in ended.items() if number in self._told)
         return Study(self.material.folder, self.asked.goals, self.asked.limits, {}, trials)
 
