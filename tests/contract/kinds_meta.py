@@ -43,7 +43,9 @@ BASES: dict[str, Callable[[], Any]] = {
     "exponential": lambda: ensemble.GradientBoostingClassifier(loss="exponential", n_estimators=5, random_state=0),
     "hist": lambda: ensemble.HistGradientBoostingClassifier(max_iter=5),
     "ada": lambda: ensemble.AdaBoostClassifier(n_estimators=5, random_state=0),
-    "pipeline": lambda: make_pipeline(StandardScaler(), ensemble.GradientBoostingClassifier(n_estimators=4)),
+    "pipeline": lambda: make_pipeline(
+        StandardScaler(), ensemble.GradientBoostingClassifier(n_estimators=4, random_state=0)
+    ),
 }
 SELECTED = GridSearchCV(make_pipeline(SelectKBest(), _forest()), {"selectkbest__k": [5, 9]}, cv=2)
 SCALED = make_pipeline(StandardScaler(), _forest())
@@ -51,7 +53,9 @@ TREE_VOTE = [("a", _search(_forest())), ("b", DecisionTreeClassifier(max_depth=3
 SOFT_VOTE = [("a", _calibrated(_forest(max_depth=4), ensemble=False)), ("b", BASES["boosting"]())]
 KINDS: dict[str, Callable[[], Trained]] = {
     "search-grid": wide(_search(_forest()), MULTI),
-    "search-random": wide(RandomizedSearchCV(_forest(), DEPTHS, n_iter=2, cv=2, scoring="f1_macro"), SMALL),
+    "search-random": wide(
+        RandomizedSearchCV(_forest(), DEPTHS, n_iter=2, cv=2, scoring="f1_macro", random_state=0), SMALL
+    ),
     "search-halving": wide(HalvingGridSearchCV(_forest(), DEPTHS, cv=2, random_state=0), SMALL),
     "search-regression": wide(_search(ensemble.RandomForestRegressor(5, random_state=0)), REGRESSION),
     "search-pipeline": wide(GridSearchCV(SCALED, {"randomforestclassifier__max_depth": [2, 4]}, cv=2), BINARY),
@@ -70,7 +74,7 @@ for base, make in BASES.items():
     first = FixedThresholdClassifier(make(), threshold=0.6, pos_label="benign")
     KINDS |= {
         f"calibrated-ensemble-sigmoid-{base}": wide(_calibrated(make(), ensemble=True), NAMES, 2),
-        f"calibrated-ensemble-isotonic-{base}": wide(_calibrated(make(), method="isotonic"), BINARY, 2),
+        f"calibrated-ensemble-isotonic-{base}": wide(_calibrated(make(), method="isotonic", cv=4), BINARY, 2),
         f"threshold-{base}": wide(FixedThresholdClassifier(make(), threshold=0.3), BINARY),
         f"threshold-{base}-first": wide(first, NAMES),
         f"calibrated-sigmoid-{base}": wide(_calibrated(make(), ensemble=False), BINARY),
