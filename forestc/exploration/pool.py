@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -73,13 +73,13 @@ def failed(job: Job, reason: str) -> Trial:
     return replace(job.trial, state="failed", reason=reason if job.stage == "estimate" else f"{job.stage}: {reason}")
 
 
-def _said_unless_interrupted(failure: Any) -> None:
+def _said_unless_interrupted(failure: sys.UnraisableHookArgs) -> None:
     """A signal may come while compiled code calls back, from where no exception leads out: `_end` waits, then kills."""
     if not isinstance(failure.exc_value, Interrupted):
         sys.__unraisablehook__(failure)
 
 
-def _work(pipe: Any, speaks: bool) -> None:
+def _work(pipe: Connection, speaks: bool) -> None:
     """A worker: takes the bench, then jobs, until the other end of the pipe closes. speaks: whether it may say that it
     compiles functions of forestc."""
     if not speaks:

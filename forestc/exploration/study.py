@@ -286,7 +286,7 @@ def open_study(folder: str | Path) -> Study:
     return Study(folder, goals, limits, asked, tuple(sorted(trials, key=lambda trial: trial.number)))
 
 
-def _known(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
+def _known(kind: type[Goal | Limit | Score | Trial], record: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record that a dataclass has."""
     return {entry.name: record[entry.name] for entry in fields(kind) if entry.name in record}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from forestc.backends.c import check
 from forestc.backends.engine import engine_of
@@ -146,7 +146,7 @@ class Design(FittedEstimator):
             )
         return netlist, witness
 
-    def quantize(self, X: Any) -> NDArray[np.int64]:
+    def quantize(self, X: ArrayLike) -> NDArray[np.int64]:
         """Rows (rows, columns), an array or a data frame, as words (rows, features) for the hardware and C.
 
         The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for

@@ -82,7 +82,7 @@ class FittedEstimator:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         if params:
             raise ValueError(f"a compiled design has no parameters; got {', '.join(params)}")
         return self

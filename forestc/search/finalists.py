@@ -11,7 +11,6 @@ from forestc.backends import verilog
 from forestc.costs.devices import DEVICES
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.search.levels import LevelPlan
-from forestc.search.portfolio import LevelTrial
 from forestc.toolchain.yosys import synthesize
 
 NEARLY = 1.3  # synthesize designs up to this many times the smallest estimate
@@ -32,15 +31,10 @@ def synthesized(
     luts = []
     for number, trial in enumerate(near, 1):
         progress(f"synthesizing {number} of {len(near)} designs: {trial.family}")
-        luts.append(_luts(trial, device, lowering, native))
+        core, text = next(iter(verilog.emit(lower(trial.forest, lowering)).items()))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / core
+            path.write_text(text, encoding="utf-8")
+            luts.append(synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut)
     best = near[luts.index(min(luts))]
     return replace(plan, passes=best.passes, chosen=best)
-
-
-def _luts(trial: LevelTrial, device: str, lowering: LoweringOptions, native: bool) -> int:
-    files = verilog.emit(lower(trial.forest, lowering))
-    core = next(iter(files))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / core
-        path.write_text(files[core], encoding="utf-8")
-        return synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut

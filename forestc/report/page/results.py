@@ -38,7 +38,9 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
         figures = result.figures
         if result.command == "synth":
             what = f"LUTs with the stream, {result.on}" if result.stream else f"LUTs on {result.on}"
-            items.append((what, f"{figures['lut']:,}", _clocked(figures)))
+            mhz = figures["fmax_mhz"]
+            routed = "synthesized" if mhz is None else f"{mhz:.1f} MHz, placed and routed"
+            items.append((what, f"{figures['lut']:,}", f"{routed}; {figures['ff']:,} flip-flops"))
         elif result.command == "measure":
             taken = figures["cycles"] or figures["instructions"]
             count = "cycles" if figures["cycles"] else "instructions"
@@ -47,12 +49,6 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
             most = f"{worst:,} {count} at most" if worst is not None else ran
             items.append((f"bytes of flash on {result.on}", f"{figures['flash']:,}", most))
     return [(visible(what), figure, visible(remark)) for what, figure, remark in items]
-
-
-def _clocked(figures: Mapping[str, Any]) -> str:
-    mhz = figures["fmax_mhz"]
-    routed = "synthesized" if mhz is None else f"{mhz:.1f} MHz, placed and routed"
-    return f"{routed}; {figures['ff']:,} flip-flops"
 
 
 def result_blocks(design: Design) -> list[Block]:

@@ -30,15 +30,8 @@ def logarithmic(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) / min(values) > WIDE
 
 
-def scaled_costs(study: Study) -> dict[int, Point]:
-    """For each trial that keeps the limits its goals (at most `MOST_GOALS`) from 0, best seen, to 1, worst seen."""
-    goals = study.goals[:MOST_GOALS]
-    kept = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
-    columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in kept], goal) for goal in goals]
-    return {trial.number: tuple(column[place] for column in columns) for place, trial in enumerate(kept)}
-
-
 def _scaled(values: list[float], goal: Goal) -> list[float]:
+    """The values from 0, best seen, to 1, worst seen."""
     if logarithmic(values) and not goal.maximize:
         values = [math.log(value) for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)
@@ -49,7 +42,11 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 def history(study: Study) -> list[tuple[int, float]]:
     """For each trial, in order, its number and the share of the box between the worst and the best seen that the trials
     up to it dominate (the hypervolume); with one goal how near they came to the best."""
-    costs, volume = scaled_costs(study), 0.0
+    goals = study.goals[:MOST_GOALS]
+    kept = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
+    columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in kept], goal) for goal in goals]
+    costs = {trial.number: tuple(column[place] for column in columns) for place, trial in enumerate(kept)}
+    volume = 0.0
     front: list[Point] = []
     volumes: list[tuple[int, float]] = []
     for trial in sorted(study.trials, key=lambda trial: trial.number):
