@@ -54,6 +54,14 @@ def state_of(trees, splits, **changed):
     return as_given(trees, splits)[1]._replace(**changed)
 
 
+def collapsed(trees, splits, split, chosen):
+    """The leaf values when those of a subtree are `chosen`."""
+    value, width, start = trees.value.copy(), len(chosen), trees.start[splits.tree[split]]
+    for slot in range(int(splits.first[split]), int(splits.last[split])):
+        value[start + slot * width : start + (slot + 1) * width] = chosen
+    return value
+
+
 def loss_of(odds, label):
     """The mean logistic loss in nats. odds: (rows, outputs) log odds; with one output those of class 1."""
     if odds.shape[1] == 1:

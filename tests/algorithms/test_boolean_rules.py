@@ -18,7 +18,6 @@ from forestc.algorithms.covers.boolean_rules import (
     _RuleProblem,
     class_weights,
     hamming_loss,
-    holds,
     learn_rule_sets,
     learn_rules,
 )
@@ -264,11 +263,6 @@ def test_bits_of_a_table():
     assert made.transform(columns)[:, :3].astype(int).tolist() == [[1, 0, 1], [1, 0, 1], [0, 0, 0], [0, 1, 0]]
     with pytest.raises(RowsError, match="no feature"):
         binarization([np.zeros(4)])
-
-
-def test_a_rule_without_clauses():
-    bits = np.zeros((2, 1), dtype=bool)
-    assert not holds((), "dnf", bits).any() and holds((), "cnf", bits).all()
 
 
 def test_large_tables_are_also_priced_by_samples_and_the_last_word_is_on_all_rows():

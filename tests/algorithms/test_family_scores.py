@@ -10,7 +10,6 @@ import pytest
 
 from forestc.algorithms.networks.family_scores import (
     best_partners,
-    distinct_rows,
     family_score,
     make_scorer,
     set_value,
@@ -62,15 +61,6 @@ def test_a_full_cache_forgets_values_but_never_mixes_them_up():
     for members in [*combinations(range(12), 3), *combinations(range(12), 2)] * 2:
         room = np.array([*members, 0, 0])
         assert set_value(small, room, len(members)) == set_value(scorer, room, len(members))
-
-
-def test_equal_rows_are_counted_as_often_as_they_occur():
-    table = np.repeat(np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]], np.uint8), [1, 300, 77], axis=0)
-    distinct, weight = distinct_rows(table)
-    assert sorted(weight.tolist()) == [1, 77, 300]
-    assert len(distinct) == 3
-    scorer = make_scorer(table, np.full(3, 2), 3, 1.0)
-    assert score(scorer, 2, (0, 1)) == pytest.approx(slow_score(table, (2, 2, 2), 2, (0, 1), 1.0))
 
 
 @pytest.mark.parametrize("states", [2, 3])

@@ -98,19 +98,6 @@ def by_recurrence(low, high, exceptions):
     return max(1, int(fewest_of[0, min(exceptions, p)])) if p else 0
 
 
-def test_many_cases_against_the_paper_s_recurrence():
-    random = np.random.default_rng(0)
-    for case in range(examples(600)):
-        p = int(random.integers(1, 16))
-        low = random.integers(0, 3 * p, p).astype(float)
-        high = low + random.integers(1, 2 + int(random.integers(1, 2 * p + 1)), p)
-        exceptions = int(random.integers(0, p + 1))
-        found = stab_most(low, high, exceptions)
-        judge(found, low, high)
-        assert found.missed.sum() <= exceptions
-        assert len(found.low) == by_recurrence(low, high, exceptions), (case, low, high, exceptions)
-
-
 @pytest.mark.parametrize("seed", range(examples(4)))
 def test_larger_cases_against_the_paper_s_recurrence(seed):
     random = np.random.default_rng(seed)

@@ -7,19 +7,10 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from split_problems import loss_of
+from split_problems import loss_of, problem
 
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of
 from forestc.algorithms.splits.logistic import STEEPNESS, change_of, odds_of
-
-
-def problem(random, classes, trees, rows, wide):
-    leaves = random.integers(1, 5, trees)
-    leaf = np.stack([random.integers(0, n, rows) for n in leaves]).astype(np.int32)
-    outputs = np.array([[0, classes] if wide else [k := int(random.integers(0, classes)), k + 1] for _ in range(trees)])
-    sizes = leaves * (outputs[:, 1] - outputs[:, 0])
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Trees(leaf, start, random.integers(0, 4, int(start[-1])), outputs)
 
 
 def best_loss(trees, value, bias, label):
@@ -31,7 +22,7 @@ def best_loss(trees, value, bias, label):
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
 def test_never_worse_and_within_their_bits(seed, classes, wide):
     random = np.random.default_rng(seed)
-    trees = problem(random, classes, int(random.integers(1, 6)), 30, wide)
+    trees, _ = problem(random, classes, int(random.integers(1, 6)), 30, wide)
     label = random.integers(0, max(2, classes), 30)
     bias = random.integers(-3, 4, classes)
     value, moved = fit_leaves(trees, bias, label, 3)
@@ -42,7 +33,7 @@ def test_never_worse_and_within_their_bits(seed, classes, wide):
 @pytest.mark.parametrize("classes", [1, 3])
 def test_the_scores_are_those_of_the_forest(classes):
     random = np.random.default_rng(1)
-    trees = problem(random, classes, 4, 20, True)
+    trees, _ = problem(random, classes, 4, 20, True)
     bias = np.arange(classes)
     scores = scores_of(trees.leaf, trees.start, trees.value, trees.outputs, bias)
     for row in range(20):

@@ -77,7 +77,7 @@ def test_every_node_s_rows(either, seed, some, share):
     for node, rows in visits(forest, x).items():
         times = np.ones(len(x), dtype=int) if drawn is None else drawn[tree_of[node]].astype(int)
         mine = rows[times[rows] > 0]
-        assert set(order.index[tree_of[node], order.begin[node] : order.end[node]].tolist()) == set(mine.tolist())
+        assert set(order.row[tree_of[node], order.begin[node] : order.end[node]].tolist()) == set(mine.tolist())
         assert whole.count[node] == times[mine].sum()
         if trees.left[node] < 0 or trees.set_start[node] >= 0:
             assert whole.low[node] == -np.inf and whole.high[node] == np.inf

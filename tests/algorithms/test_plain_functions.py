@@ -87,7 +87,7 @@ CALLED = {
     placements: {"_placed"},
     decisions: {"collapse", "mend_leaves", "slacks"},
     walks: {"_walk"},
-    points: {"_count", "_roundest"},
+    points: {"min_intset", "_roundest"},
     arrangements: {"_arrange"},
 }
 

@@ -185,13 +185,6 @@ def test_prices_buy_fewer_thresholds_and_trees(symmetric):
     assert sizes[0] > sizes[1] > sizes[2] > sizes[3] == 0
 
 
-def test_a_rejected_tree_leaves_nothing_behind():
-    X, y = rows_of()
-    cuts = cuts_of(X, lambda column: quantile_cuts(column, 15))
-    grown = boost(cuts, y, "logistic", 1, free(cuts, cut=0.1, tree=1e9), Growth(rounds=3, price=1e-3))
-    assert grown.trees == () and grown.spent == 0
-
-
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("price", [0.0, 1e-4])
 def test_sweeps_lower_the_loss_and_its_price(symmetric, price):

@@ -7,7 +7,7 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from split_problems import loss_of, problem, shape_of, state_of
+from split_problems import collapsed, loss_of, problem, shape_of, state_of
 
 from forestc.algorithms.splits.leaf_fitting import Trees, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import odds_of
@@ -27,10 +27,7 @@ def test_what_a_removal_costs_is_what_the_loss_then_rises_by(seed, classes, wide
     split = int(random.integers(len(splits.tree)))
     shape, state = shape_of(trees, splits), state_of(trees, splits)
     change, chosen = _best(shape, state, sorted_by_leaf(trees), odds_of(before, unit, label), unit, split)
-    own, width = int(splits.tree[split]), len(chosen)
-    value = trees.value.copy()
-    for slot in range(int(splits.first[split]), int(splits.last[split])):
-        value[trees.start[own] + slot * width : trees.start[own] + (slot + 1) * width] = chosen
+    value = collapsed(trees, splits, split, chosen)
     after = scores_of(trees.leaf, trees.start, value, trees.outputs, bias) * unit
     assert change == pytest.approx(40 * (loss_of(after, label) - loss_of(before * unit, label)), abs=1e-9)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from split_problems import problem, shape_of, state_of
+from split_problems import collapsed, problem, shape_of, state_of
 
 from forestc.algorithms.splits.leaf_fitting import integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.squared_pruning import _merged, prune_squared
@@ -20,14 +20,10 @@ def test_what_a_removal_costs_is_what_the_error_then_rises_by(wide):
         target, bias = random.normal(4, 3, (40, 2)), np.array([1, -2])
         residual = target - integer_scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
         split = int(random.integers(len(splits.tree)))
-        own = int(splits.tree[split])
-        width = int(np.diff(trees.outputs[own])[0])
-        chosen = np.zeros(width, np.int64)
+        chosen = np.zeros(int(np.diff(trees.outputs[splits.tree[split]])[0]), np.int64)
         shape, state = shape_of(trees, splits), state_of(trees, splits)
         rise = _merged(shape, state, sorted_by_leaf(trees), residual, 3, split, chosen)
-        value = trees.value.copy()
-        for slot in range(int(splits.first[split]), int(splits.last[split])):
-            value[trees.start[own] + slot * width : trees.start[own] + (slot + 1) * width] = chosen
+        value = collapsed(trees, splits, split, chosen)
         after = target - integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
         assert rise == pytest.approx((after**2).sum() - (residual**2).sum())
 

@@ -94,22 +94,24 @@ def small_forests():
     return found
 
 
-def other_engine_proves(before, after):
-    """HiGHS on both forests as a whole, whatever passes did."""
+def compared(before, after, engine):
+    """By an engine, on both forests as a whole, whatever passes did: same or differs."""
     cells = cells_of(before)
 
-    def ensemble(forest, trees):
+    def ensemble(forest):
         # the pruned forest's conditions are all of the model's, so that both share their cells
         number = {condition: place for place, condition in enumerate(before.conditions)}
         left = tuple(cells.left[number[condition]] for condition in forest.conditions)
         own = [drawn(forest, replace(cells, left=left), index, {}).boxes for index in range(len(forest.trees))]
         zero = replace(own[0], value=np.zeros_like(own[0].value))
-        return BoxEnsemble((*own, *[zero] * (trees - len(own))), forest.bias)
+        return BoxEnsemble((*own, *[zero] * (len(before.trees) - len(own))), forest.bias)
 
     decision = before.decision
     decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
-    both = ensemble(before, len(before.trees)), ensemble(after, len(before.trees))
-    return separate_by_program(*both, decider, cells.box, 10**12).state
+    found = engine(ensemble(before), ensemble(after), decider, cells.box, 10**12)
+    if found.cells is not None:  # the input is one, in words
+        assert wrong_inputs(before, after, cells.words_of(found.cells[np.newaxis])) == 1
+    return found.state
 
 
 def test_every_result_is_confirmed_on_all_cells():
@@ -135,7 +137,7 @@ def test_larger_results_are_proved_by_the_other_engine(kind):
     forest, _ = run_passes(load(model.fit(X, y)), passes_from("simplify,round-leaves"), ArrayRows(X))
     result = PruneExact().run(forest, ArrayRows(X))
     assert result.forest.n_nodes < forest.n_nodes
-    assert other_engine_proves(forest, result.forest) == "same"
+    assert compared(forest, result.forest, separate_by_program) == "same"
 
 
 @pytest.mark.parametrize(
@@ -162,27 +164,9 @@ def test_planted_wrong_prunings_are_caught_by_both_engines(some, most):
                 if not wrong_inputs(forest, wrong, inputs):
                     continue
                 planted += 1
-                assert other_engine_proves(forest, wrong) == "differs", name
-                assert _search(forest, wrong) == "differs", name
+                for engine in (separate, separate_by_program):
+                    assert compared(forest, wrong, engine) == "differs", name
     assert planted > most
-
-
-def _search(before, after):
-    cells = cells_of(before)
-    number = {condition: place for place, condition in enumerate(before.conditions)}
-    own = replace(cells, left=tuple(cells.left[number[condition]] for condition in after.conditions))
-    old = [drawn(before, cells, index, {}).boxes for index in range(len(before.trees))]
-    new = [drawn(after, own, index, {}).boxes for index in range(len(after.trees))]
-    zero = replace(old[0], value=np.zeros_like(old[0].value))
-    new += [zero] * (len(old) - len(new))
-    decision = before.decision
-    decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
-    found = separate(
-        BoxEnsemble(tuple(old), before.bias), BoxEnsemble(tuple(new), after.bias), decider, cells.box, 10**12
-    )
-    if found.cells is not None:  # the input is one, in words
-        assert wrong_inputs(before, after, cells.words_of(found.cells[np.newaxis])) == 1
-    return found.state
 
 
 @dataclass

@@ -169,7 +169,7 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
     for index, nodes in enumerate(task.plain):
         for node in nodes.tolist():
             tree = int(np.searchsorted(task.trees.roots, node, side="right")) - 1
-            values = x[index, order.index[tree, order.begin[node] : order.end[node]]]
+            values = x[index, order.row[tree, order.begin[node] : order.end[node]]]
             changed = int(((values < new[node]) != (values < task.trees.threshold[node])).sum())
             assert changed <= share * len(values)
             moved += changed

@@ -70,21 +70,10 @@ def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
 def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, deadline: float = math.inf) -> Factors:
     """Alternating improvement, then `tries` times another factor in place of one (see `HEAT`). Returns
     the best ones met."""
-    value = np.where(X, weight, -weight)
-    A, B, error = stoppable(_searched, value, start.A.copy(), start.B.copy(), tries, seed, deadline=deadline)
+    value, A, B = np.where(X, weight, -weight), start.A.copy(), start.B.copy()
+    count = A.astype(np.int64) @ B.astype(np.int64)
+    A, B, error = stoppable(_searched, value, A, B, count, tries, seed, deadline=deadline)
     return Factors(A, B, float(error))
-
-
-@compiled()
-def _counts(A: Bits, B: Bits) -> Any:
-    n, k, m = len(A), len(B), B.shape[1]
-    count = np.zeros((n, m), dtype=np.int64)
-    for i in range(n):
-        for f in range(k):
-            if A[i, f]:
-                for j in range(m):
-                    count[i, j] += B[f, j]
-    return count
 
 
 @compiled()
@@ -177,10 +166,9 @@ def _regrow(value: Floats, A: Bits, B: Bits, f: int, count: Ints) -> None:
 
 
 @compiled()
-def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, tries: int, seed: int) -> Any:
+def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: int, seed: int) -> Any:
     np.random.seed(seed)
     k = len(B)
-    count = _counts(A, B)
     _improve(value, A, B, count)
     error = _error(value, count)
     least, least_A, least_B = error, A.copy(), B.copy()

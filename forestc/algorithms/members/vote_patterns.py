@@ -83,8 +83,7 @@ class Patterns:
         return values
 
 
-@dataclass(frozen=True)
-class Classes:
+class Classes(NamedTuple):
     """Trees that score several classes: a row is decided for the class with the largest sum. The value is the weight of
     the rows decided rightly.
 
@@ -135,11 +134,10 @@ class Classes:
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         values = np.full(self.members, -np.inf)
-        trees = Scores(self.leaf, self.begin, self.score, self.fed, self.label, self.weight, self.last)
         rivals = self._two_best(sums)
 
         def some(first: int, past: int) -> None:
-            _class_values(trees, sums, rivals, steps, values, first, past)
+            _class_values(self, sums, rivals, steps, values, first, past)
 
         share_out(self.members, some, few=self.members if self.leaf.size * sums.shape[1] <= SHARED_WORK else 1)
         return values
@@ -177,24 +175,12 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
     return score > other or (score == other and (kind > other_kind) == last)
 
 
-class Scores(NamedTuple):
-    """Fields of `Classes`, as compiled functions take them."""
-
-    leaf: Int32s
-    begin: Ints
-    score: Floats
-    fed: Ints
-    label: Ints
-    weight: Floats
-    last: bool
-
-
 @compiled()
 def _class_values(
-    trees: Scores, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
+    trees: Classes, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
 ) -> None:
     """Classes.values_after for the members first .. past - 1. rivals: Classes._two_best of the sums."""
-    leaf, begin, score, fed, label, weight, last = trees
+    leaf, begin, score, fed, _, label, weight, last = trees
     best, second = rivals
     for member in range(first, past):
         step = steps[member]

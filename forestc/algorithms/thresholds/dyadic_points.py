@@ -19,6 +19,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.thresholds.interval_stabbing import min_intset
 
 DIGITS = 53  # bits of an integer that a float64 holds exactly
 
@@ -32,7 +33,7 @@ def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
     """
     order = np.argsort(low)
     low, high = low[order], high[order]
-    count = int(_count(low, high))
+    count = int(min_intset(low, high).max(initial=-1)) + 1
     ends = np.concatenate([low, high])
     reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)) or 1.0
     top = math.frexp(reach)[1]  # |ends| < 2^top
@@ -68,20 +69,7 @@ def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, I
 
 def _enough(low: Floats, high: Floats, fraction: int, top: int, count: int) -> bool:
     lows, highs = _scaled(low, high, fraction, top)
-    return bool((lows < highs).all()) and int(_count(lows, highs)) == count
-
-
-@compiled(lambda low, high: 0.2 * len(low))
-def _count(low: Floats | Ints, high: Floats | Ints) -> Any:
-    """How many points stab all intervals, which are sorted by low (Min_IntSet)."""
-    points, end = 0, high[0] if len(high) else 0
-    for i in range(len(low)):
-        if points == 0 or low[i] >= end:
-            points += 1
-            end = high[i]
-        else:
-            end = min(end, high[i])
-    return points
+    return bool((lows < highs).all()) and int(min_intset(lows, highs).max(initial=-1)) + 1 == count
 
 
 @compiled(lambda low, *_: 15 * len(low))

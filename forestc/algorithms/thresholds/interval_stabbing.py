@@ -42,7 +42,7 @@ def stab(low: Floats, high: Floats) -> Stabbing:
     """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
     order = np.argsort(low)
     point = np.empty(len(low), dtype=np.int64)
-    point[order] = _sweep(low[order], high[order])
+    point[order] = min_intset(low[order], high[order])
     return _stabbing(low, high, point, np.zeros(len(low), dtype=bool), int(point.max(initial=-1)) + 1)
 
 
@@ -63,12 +63,12 @@ def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
     return stabbing if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
 
 
-@compiled()
-def _sweep(low: Floats, high: Floats) -> Any:
+@compiled(lambda low, high: 0.2 * len(low))
+def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
     """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
     past the smallest end so far. (p,) the point of each interval."""
     group = np.empty(len(low), dtype=np.int64)
-    current, end = -1, -np.inf
+    current, end = -1, high[0] if len(high) else 0
     for i in range(len(low)):
         if current < 0 or low[i] >= end:
             current += 1

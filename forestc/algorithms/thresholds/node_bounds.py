@@ -29,8 +29,7 @@ from forestc.algorithms.compiled import compiled, share_out
 Columns: TypeAlias = NDArray[np.float32] | Floats
 
 
-@dataclass(frozen=True)
-class FlatTrees:
+class FlatTrees(NamedTuple):
     """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
 
     A node with `set_start` -1 sends a row left if its value is below the threshold. Any other node compares with
@@ -59,11 +58,10 @@ _FIELDS = {  # what a visit of a node reads and writes, in one cache line
 _NODE = np.dtype([*_FIELDS.items(), ("unused", np.uint8, 10)])
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """Rows sorted by leaf: node n of tree t was reached by the rows index[t, begin[n] : end[n]]."""
+class Arrangement(NamedTuple):
+    """Rows sorted by leaf: node n of tree t was reached by the rows row[t, begin[n] : end[n]]."""
 
-    index: Int32s
+    row: Int32s
     begin: Int32s
     end: Int32s
 
@@ -236,10 +234,9 @@ class Tails:
         """(nodes, 2, DIGITS): how often each digit comes next in the keys of a batch of rows."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
         times = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
-        batch = _Batch(columns, _keys(columns, self.bits), times, order.index, order.begin, order.end)
-        nodes = _Nodes(trees.roots, trees.feature, trees.threshold, trees.left, trees.set_start)
+        batch = _Batch(columns, _keys(columns, self.bits), times, order)
         wanted = _Wanted(self.prefix, self.rank, self.bits, self.bits - self.found)
-        share_out(len(trees.roots), lambda first, last: _count(batch, nodes, wanted, result, first, last))
+        share_out(len(trees.roots), lambda first, last: _count(batch, trees, wanted, result, first, last))
         return result
 
     def advance(self, counts: Ints) -> None:
@@ -276,40 +273,28 @@ def _values(keys: Words, bits: int) -> Floats:
 
 
 class _Batch(NamedTuple):
-    """A batch of rows. columns, keys: (features, rows) floats and their keys. drawn: (trees, rows) how often each tree
-    drew a row, or empty. index, begin, end: the `Arrangement`."""
+    """columns, keys: (features, rows) floats and their keys. drawn: (trees, rows) how often each tree drew a row, or
+    empty."""
 
-    columns: Any
-    keys: Any
-    drawn: Any
-    index: Any
-    begin: Any
-    end: Any
-
-
-class _Nodes(NamedTuple):
-    """The arrays of `FlatTrees` that counting reads."""
-
-    roots: Any
-    feature: Any
-    threshold: Any
-    left: Any
-    set_start: Any
+    columns: Columns
+    keys: Words
+    drawn: Bytes
+    order: Arrangement
 
 
 class _Wanted(NamedTuple):
     """What `Tails` looks for. open_bits: bits of a key that are not found yet."""
 
-    prefix: Any
-    rank: Any
+    prefix: Words
+    rank: Ints
     bits: int
     open_bits: int
 
 
 @compiled()
-def _count(batch: _Batch, nodes: _Nodes, wanted: _Wanted, counts: Ints, first: int, past: int) -> None:
+def _count(batch: _Batch, nodes: FlatTrees, wanted: _Wanted, counts: Ints, first: int, past: int) -> None:
     """Adds to counts (nodes, 2, DIGITS) the next digits of the keys at the nodes of trees first .. past - 1."""
-    drawn, index, rank, open_bits = batch.drawn, batch.index, wanted.rank, np.uint64(wanted.open_bits)
+    drawn, order, rank, open_bits = batch.drawn, batch.order, wanted.rank, np.uint64(wanted.open_bits)
     shift = open_bits - np.uint64(DIGIT)
     full = ~np.uint64(0) >> np.uint64(64 - wanted.bits)
     for tree in range(first, past):
@@ -319,8 +304,8 @@ def _count(batch: _Batch, nodes: _Nodes, wanted: _Wanted, counts: Ints, first: i
                 continue
             x, key = batch.columns[nodes.feature[node]], batch.keys[nodes.feature[node]]
             threshold, prefix = nodes.threshold[node], wanted.prefix[node]
-            for at in range(batch.begin[node], batch.end[node]):
-                row = index[tree, at]
+            for at in range(order.begin[node], order.end[node]):
+                row = order.row[tree, at]
                 if np.isnan(x[row]):
                     continue
                 side = 0 if x[row] < threshold else 1
