@@ -89,7 +89,10 @@ def learn(
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
     if most * math.log2(n + 1) + math.log2(n + 1) > 63:  # the key of a set has 64 bits
         raise OptionError(f"max_parents {options.max_parents}", where=f"of {n:,} columns", do="allow fewer")
-    options = replace(options, method=_chosen(options.method, n))
+    if n > MOST_VARIABLES:  # nothing can be proved
+        if options.method == "exact":
+            raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_VARIABLES}", do="use search")
+        options = replace(options, method="search")
     _compile(options.method)
     begin = time.monotonic()
 
@@ -101,15 +104,6 @@ def learn(
     scorer = make_scorer(cells, sizes, most + 1, options.ess)
     solved = _solved(scorer, k, most, options, begin + options.time_limit, tell)
     return network_of(solved.found, cells, sizes, options.ess, solved.bound)
-
-
-def _chosen(method: Method, n: int) -> Method:
-    """The method, if it can be used; "search" in place of "auto" where nothing can be proved."""
-    if method == "auto" and n > MOST_VARIABLES:
-        return "search"
-    if method == "exact" and n > MOST_VARIABLES:
-        raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_VARIABLES}", do="use search")
-    return method
 
 
 @cache

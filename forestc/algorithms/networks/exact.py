@@ -18,6 +18,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.networks.elimination_order import moral_graph
 from forestc.algorithms.networks.family_scores import Scorer, popcount, useful_parent_sets
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 
@@ -317,12 +318,7 @@ def prove(
 def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
     """An order that eliminates the moral graph within k, its treewidth at the most; for few variables."""
     n = len(parents)
-    graph = np.zeros(n, np.int64)
-    for child, family in enumerate(parents):
-        for u in (child, *family):
-            for v in (child, *family):
-                if u != v:
-                    graph[u] |= 1 << v
+    graph = np.array([sum(1 << u for u in around) for around in moral_graph(parents)], np.int64)
     space = make_space(n)
     order: list[int] = []
     while len(order) < n:
