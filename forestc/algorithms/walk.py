@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled, share_out
+from forestc.system.compiled import compiled, share_out
 
 
 class WalkedTrees(NamedTuple):

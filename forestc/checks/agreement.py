@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.rows.accuracy import Accuracy, answers_of
+from forestc.rows.accuracy import GENERATED, Accuracy, answers_of
 from forestc.rows.batches import Batch, Rows
 from forestc.rows.encode import encode
 
@@ -82,3 +83,27 @@ def _spread(model: Forest, rows: Rows) -> float:
         scores = _answers(model, batch).scores
         low, high = min(low, float(scores.min())), max(high, float(scores.max()))
     return score_range(low, high)
+
+
+def accuracy_record(
+    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, made: bool
+) -> dict[str, Any]:
+    """Accuracies, and the rows they were measured on. shared: the held-out rows are a share of the given rows. made:
+    the rows were generated, as none were given."""
+    return {
+        "measure": "accuracy" if forest.decides else "R squared",
+        "measured_on": GENERATED if made else "fitted_and_held_out" if shared else "fitted",
+        "given": asdict(given),
+        "held_out": None if held_out is None else asdict(held_out),
+    }
+
+
+def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
+    """A note for users: given rows that were set aside to judge, and what promises about given rows miss of them.
+    agreed, held_out: on all given rows, and on those set aside."""
+    changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
+    what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
+    return (
+        f"{aside:,} of the {agreed.rows:,} given rows were set aside to judge. What is kept of the given rows is kept "
+        f"of the other {agreed.rows - aside:,}; of those set aside {changed:,} {'is' if changed == 1 else 'are'} {what}"
+    )

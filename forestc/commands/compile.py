@@ -19,17 +19,15 @@ from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier, plain
 from forestc.backends.table import written
-from forestc.checks.agreement import Agreement, agreement
+from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, few, raw_rows, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.source import input_model_of
 from forestc.compilation.level_search import PlannedRun, planned_run
 from forestc.compilation.record import (
-    accuracy_record,
     command_line,
     leaves_note,
     model_record,
-    set_aside,
     steps_record,
     synthesis_record,
     versions,

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.deadline import LateError, before
 from forestc.compilation.request import Request
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
@@ -37,6 +36,7 @@ from forestc.search.levels import (
 from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
 from forestc.search.sizes import size_of
+from forestc.system.deadline import LateError, before
 
 MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
 

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forestc.checks.agreement import Agreement
 from forestc.compilation.request import Request
 from forestc.forest.ir import Forest
 from forestc.options.fields import AN_OBJECT
 from forestc.passes.margins import bound_text
 from forestc.passes.pipeline import Step
-from forestc.rows.accuracy import GENERATED
 from forestc.system.version import __version__
 
 
@@ -52,30 +49,6 @@ def model_record(model: object, source: Forest) -> dict[str, str]:
     kind = type(model)
     named = {"file": Path(model).name} if isinstance(model, str | Path) else {}
     return (named or {"class": f"{kind.__module__}.{kind.__qualname__}"}) | {"sha256": source.provenance.model_hash}
-
-
-def accuracy_record(
-    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, made: bool
-) -> dict[str, Any]:
-    """Accuracies, and the rows they were measured on. shared: the held-out rows are a share of the given rows. made:
-    the rows were generated, as none were given."""
-    return {
-        "measure": "accuracy" if forest.decides else "R squared",
-        "measured_on": GENERATED if made else "fitted_and_held_out" if shared else "fitted",
-        "given": asdict(given),
-        "held_out": None if held_out is None else asdict(held_out),
-    }
-
-
-def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
-    """A note for users: given rows that were set aside to judge, and what promises about given rows miss of them.
-    agreed, held_out: on all given rows, and on those set aside."""
-    changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
-    what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
-    return (
-        f"{aside:,} of the {agreed.rows:,} given rows were set aside to judge. What is kept of the given rows is kept "
-        f"of the other {agreed.rows - aside:,}; of those set aside {changed:,} {'is' if changed == 1 else 'are'} {what}"
-    )
 
 
 def leaves_note(step: Step) -> str:

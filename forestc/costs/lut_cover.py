@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
 from forestc.costs.devices import Luts
+from forestc.system.compiled import compiled
 
 KEPT = 3  # cuts of a node, beside the node itself
 MOST_FAN_INS = 3

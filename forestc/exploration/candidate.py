@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from forestc.algorithms.deadline import LateError
 from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.compilation.record import command_line
 from forestc.compilation.request import Request
@@ -40,6 +39,7 @@ from forestc.search.memory import FOLDER as KEPT_FOLDER
 from forestc.search.memory import Passes, Ran, ResultStore
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
+from forestc.system.deadline import LateError
 
 Stage: TypeAlias = Rung | Literal["finish"]
 MODEL = "model.forest"  # a trained model, beside its trial

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from forestc.algorithms.deadline import LateError
 from forestc.exploration.candidate import Job, Stage, costs_of
 from forestc.exploration.choice import choice, shown, size_goal, unpruned
 from forestc.exploration.correction import Correction, corrected, corrections
@@ -17,6 +16,7 @@ from forestc.exploration.material import Material
 from forestc.exploration.pool import Pool
 from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
+from forestc.system.deadline import LateError
 
 NEAR = (0.9, 1.0)  # near the front: on it at this share of the costs, and with this many standard errors more accuracy
 CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on

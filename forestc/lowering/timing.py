@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
 from forestc.costs.devices import Delays
 from forestc.netlist import ir
 from forestc.netlist.ir import Net, Netlist, reads
+from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.deadline import LateError, look
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.frontends import read_training
@@ -24,6 +23,7 @@ from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows, Rows, count_rows
 from forestc.search.alike import StandInDifference, compared
 from forestc.search.cross_validation import Fold, Folds
+from forestc.system.deadline import LateError, look
 from forestc.training.again import Original, Retrain, Way
 from forestc.training.seeds import seeded_numpy
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeGuard
 
-from forestc.algorithms.deadline import LateError, before
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -31,6 +30,7 @@ from forestc.rows.ranges import have_rows
 from forestc.search.cross_validation import Folds
 from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, LevelSearch, LevelTrial, Stop
 from forestc.search.sizes import Size
+from forestc.system.deadline import LateError, before
 
 DEFAULT_EFFORT = 2  # of 1 to 3, see `Stop`
 

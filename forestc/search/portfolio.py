@@ -16,8 +16,6 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import in_threads
-from forestc.algorithms.deadline import look
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
@@ -29,6 +27,8 @@ from forestc.rows.batches import Rows, count_rows
 from forestc.search.cross_validation import CrossJudge, Fold
 from forestc.search.settle import WORSE, best_of, settled
 from forestc.search.sizes import Size
+from forestc.system.compiled import in_threads
+from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
 # (rows x trees, deals): up to so much work, settings that lose only just too much are tried on this many deals of folds

@@ -14,9 +14,9 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.covers.column_generation import Priced, generate, refill, stoppable
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
+from forestc.system.compiled import compiled
 
 
 class Listed:

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
-from forestc.algorithms.compiled import PLAIN
 from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, FlatTrees, Tails
 from forestc.forest.conditions import NO_SET
 from forestc.passes.observation import Observe, flat_trees
 from forestc.passes.share_thresholds.path_change import widened
 from forestc.rows.batches import ArrayRows, Batch, reduce_rows
 from forestc.rows.encode import encode
+from forestc.system.compiled import PLAIN
 
 
 def visits(forest, x):
@@ -48,7 +48,7 @@ def visits(forest, x):
 @pytest.fixture(params=[0, PLAIN], ids=["compiled", "python"])
 def either(request, monkeypatch):
     """By the kernel, or by the same in Python, as for few rows."""
-    monkeypatch.setattr("forestc.algorithms.compiled.PLAIN", request.param)
+    monkeypatch.setattr("forestc.system.compiled.PLAIN", request.param)
 
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

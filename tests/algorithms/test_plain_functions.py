@@ -13,8 +13,6 @@ from random_forests import random_forest, troublesome_rows
 from split_problems import outcomes_of, problem, shape_of, state_of
 
 import forestc
-from forestc.algorithms import compiled as own
-from forestc.algorithms.compiled import FUNCTIONS, compiled
 from forestc.algorithms.splits.kept_decisions import Decided, MovableLeaves, collapse, mend_leaves, slacks
 from forestc.algorithms.splits.leaf_fitting import integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.reached_leaves import leaves_on
@@ -27,6 +25,8 @@ from forestc.lowering.timing import Timing
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.passes.observation import flat_trees
 from forestc.rows.encode import encode
+from forestc.system import compiled as own
+from forestc.system.compiled import FUNCTIONS, compiled
 
 PACKAGE = Path(forestc.__file__).parent
 SEEDS = (1, 2, 5)

@@ -20,7 +20,6 @@ import pytest
 from exploration_pool import searches_here
 
 import forestc
-from forestc.algorithms.deadline import LateError
 from forestc.commands.explore import asked_before, notes_of
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
@@ -32,6 +31,7 @@ from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool
 from forestc.exploration.search import StudySearch
 from forestc.exploration.study import Goal, Score, Trial, open_study
+from forestc.system.deadline import LateError
 
 TRIALS = 23  # a few more than every search begins with
 BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "prove": False}

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from forestc.algorithms.deadline import LateError, before
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
@@ -24,6 +23,7 @@ from forestc.search.cross_validation import Fold
 from forestc.search.portfolio import SIMPLIFY, Family, LevelSearch, Stop
 from forestc.search.settle import climb, settled
 from forestc.search.sizes import Size
+from forestc.system.deadline import LateError, before
 
 made: list[tuple[str, int]] = []  # the model and the setting of each rung that was made
 

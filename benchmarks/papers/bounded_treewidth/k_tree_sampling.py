@@ -18,10 +18,10 @@ import numpy as np
 from papers.bounded_treewidth.k_trees import decode_into
 
 from forestc.algorithms.arrays import Floats, Ints, Words
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.networks.family_scores import Scorer, family_score
 from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
+from forestc.system.compiled import compiled
 
 SAMPLES_A_RUN = 64  # k-trees of a run where their number is given
 LARGEST_EXACT = 6  # treewidth up to which the dynamic programming fits in time and memory

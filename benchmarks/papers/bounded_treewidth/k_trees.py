@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 Ints = NDArray[np.int64]
 Code = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]  # Q ascending; pairs of (parent, place), (0, 0) for Q itself

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 
 class Coded(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.boosting.cuts import Cuts
 from forestc.algorithms.boosting.kernels import Scoring, Slopes, answer, best_level, best_split, lowered, sums_by_code
-from forestc.algorithms.compiled import share_out
+from forestc.system.compiled import share_out
 
 LEAF = -1  # in place of a child
 FEW = 2_000_000  # sums for which threads are not worth starting

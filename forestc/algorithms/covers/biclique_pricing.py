@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.covers.column_generation import stoppable
+from forestc.system.compiled import compiled
 
 ORDERS = 15  # greedy starts for H, and as many for its transpose
 NOISE = 0.2  # relative noise of the perturbed orders

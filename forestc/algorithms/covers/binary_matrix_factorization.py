@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Floats, Ints
-from forestc.algorithms.compiled import compiled, interruptible
 from forestc.algorithms.covers.biclique_pricing import Biclique, greedy_bicliques, heaviest_biclique
 from forestc.algorithms.covers.column_generation import (
     COLUMNS_A_ROUND,
@@ -35,6 +34,7 @@ from forestc.algorithms.covers.column_generation import (
 )
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.errors import OptionError, RowsError
+from forestc.system.compiled import compiled, interruptible
 
 HEAT = 0.01  # share of the error that a worse choice may cost, at the start
 

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.covers.column_generation import stoppable
+from forestc.system.compiled import compiled
 
 LONG = 10**17  # steps without end
 MOST_KEPT = 64  # clauses that one search returns

@@ -42,10 +42,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.compiled import interruptible
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.algorithms.highs import make_highs, make_model
 from forestc.errors import InternalError
+from forestc.system.compiled import interruptible
 
 Progress = Callable[[str], None]
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forestc.algorithms.arrays import Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.highs import make_highs, make_model, most_calls, run
+from forestc.system.compiled import compiled
 
 TRIES = 20  # random escapes of one call of `improve`
 LONGEST = 2.0  # seconds of one call of `improve`

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled, share_out
+from forestc.system.compiled import compiled, share_out
 
 SHARED_WORK = 1 << 20  # rows times members from which on the moves are shared among the cores
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Ints, Words
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.networks.family_scores import popcount
+from forestc.system.compiled import compiled
 
 ONE = np.uint64(1)
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.networks.elimination_order import moral_graph
 from forestc.algorithms.networks.family_scores import Scorer, popcount, useful_parent_sets
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
+from forestc.system.compiled import compiled
 
 MOST_VARIABLES = 20  # for which arrays over all subsets fit
 

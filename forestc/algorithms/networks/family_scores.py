@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 MOST_CELLS = 1 << 16  # configurations of a set that is scored; larger ones count as worth -inf
 MOST_CACHED = 1 << 22  # values kept for each thread, 16 bytes each

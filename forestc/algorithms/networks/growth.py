@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints, Words
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.networks.family_scores import Scorer, family_score
 from forestc.algorithms.networks.random_words import draw
+from forestc.system.compiled import compiled
 
 LOOK = 32  # bags of a partner that are looked at
 NOISE = 0.2  # of a gain, so that each start is another

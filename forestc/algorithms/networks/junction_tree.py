@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
-from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.networks.bayesian_network import MOST_CELLS, BayesianNetwork
 from forestc.errors import ModelError, OptionError
+from forestc.system.compiled import compiled, share_out
 
 
 class Cliques(NamedTuple):

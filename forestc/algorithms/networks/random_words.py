@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forestc.algorithms.arrays import Words
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 
 def seeded(*seed: int) -> Words:

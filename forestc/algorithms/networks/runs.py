@@ -9,8 +9,8 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from forestc.algorithms.arrays import Ints
-from forestc.algorithms.compiled import threads
 from forestc.algorithms.networks.family_scores import Scorer, for_thread
+from forestc.system.compiled import threads
 
 
 class ScoredNetwork(NamedTuple):

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Floats, Ints, Words
-from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.networks.elimination import Room, complete, eliminates, has, make_room, neighbors, put, take
 from forestc.algorithms.networks.family_scores import Scorer, best_partners, family_score, for_thread
 from forestc.algorithms.networks.growth import grow
 from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
+from forestc.system.compiled import compiled, share_out
 
 MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
 HOT_SHARE = 0.3  # the first temperature, as a share of the gain of the best partner

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Int32s, Ints
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 NONE, FOUND, STOPPED = 0, 1, 2  # states of a search
 TREES_TRIED = 4  # trees whose leaves offer cuts

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Int32s, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted, fill_scores
 from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
+from forestc.system.compiled import compiled
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
 MOST_VISITS = 1 << 28  # rows looked at in that search, whatever the numbers of rows and trees

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, move, odds_of
+from forestc.system.compiled import compiled, share_out
 
 SWEEPS = 30  # over all leaves, at most
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled, share_out
+from forestc.system.compiled import compiled, share_out
 
 STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds that one unit of the scores may be worth
 TOGETHER = 8  # rows per logarithm: a product of this many factors neither overflows nor underflows

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats, Ints
-from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
+from forestc.system.compiled import compiled, share_out
 
 MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
 ROUNDS = 4  # rounds of pruning and fitting at each price

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Int32s, Ints
-from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of
+from forestc.system.compiled import compiled, share_out
 
 FEW = 4096  # rows for which one core is enough
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.logistic import Odds, move
 from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of, tree_of
+from forestc.system.compiled import compiled
 
 LEAST = 1e-6  # loss that a change must gain
 DOUBT = 1.0  # standard errors that a change must gain beside its price

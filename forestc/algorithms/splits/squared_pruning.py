@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted, Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.pruning import Pruned, Splits, Start, present_trees, pruned_of, spread, started
 from forestc.algorithms.splits.state import Shape, State, merge, rows_of, saved_by, tree_of
+from forestc.system.compiled import compiled
 
 SWEEPS = 20  # over all leaves, at most
 CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last

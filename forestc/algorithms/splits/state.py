@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.splits.leaf_fitting import Sorted
+from forestc.system.compiled import compiled
 
 
 class Shape(NamedTuple):

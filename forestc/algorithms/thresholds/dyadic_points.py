@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.compiled import compiled
 from forestc.algorithms.thresholds.interval_stabbing import min_intset
+from forestc.system.compiled import compiled
 
 DIGITS = 53  # bits of an integer that a float64 holds exactly
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 
 @dataclass(frozen=True)

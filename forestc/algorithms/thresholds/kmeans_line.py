@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
-from forestc.algorithms.compiled import compiled
+from forestc.system.compiled import compiled
 
 
 def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints, Words
-from forestc.algorithms.compiled import compiled, share_out
+from forestc.system.compiled import compiled, share_out
 
 Columns: TypeAlias = NDArray[np.float32] | Floats
 

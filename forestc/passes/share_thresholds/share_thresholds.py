@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import in_threads
 from forestc.algorithms.thresholds.dyadic_points import narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
 from forestc.errors import OptionError
@@ -30,6 +29,7 @@ from forestc.passes.share_thresholds.path_change import widened
 from forestc.passes.word_formats import choose, comparator_bits
 from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
+from forestc.system.compiled import in_threads
 
 _COUNT_OR_SHARE = "a whole number, or a share below 1"
 _PRUNE = "prune-splits{tolerance=0.01} after quantize-inputs and round-leaves removes conditions, and saves more"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import forestc
-from forestc.algorithms.compiled import _kept_in
+from forestc.system.compiled import _kept_in
 
 PACKAGE = Path(forestc.__file__).parent
 TWO_OF_FORESTC = """
@@ -20,7 +20,7 @@ from forestc.algorithms.networks.random_words import draw, seeded
 draw(seeded(0)), popcount(np.uint64(7))
 """
 OF_OTHERS = """
-import forestc.algorithms.compiled, numba
+import forestc.system.compiled, numba
 numba.njit(lambda x: x + 1)(1)
 """
 
@@ -42,7 +42,7 @@ def test_what_another_version_kept_is_forgotten(tmp_path):
     for name in ("First", "Second"):
         lines = (
             "from typing import NamedTuple",
-            "from forestc.algorithms.compiled import compiled",
+            "from forestc.system.compiled import compiled",
             f"class {name}(NamedTuple):",
             "    size: float",
             "@compiled()",
@@ -72,7 +72,7 @@ def test_where_they_are_kept(cached, said):
 
 @pytest.mark.parametrize("given", [None, "1"])
 def test_as_many_threads_as_numba_takes_without_importing_it(given):
-    code = "from forestc.algorithms.compiled import threads; first = threads(); import numba; print(first, threads())"
+    code = "from forestc.system.compiled import threads; first = threads(); import numba; print(first, threads())"
     words = {name: word for name, word in os.environ.items() if name != "NUMBA_NUM_THREADS"}
     words |= {"PYTHONPATH": str(PACKAGE.parent)} | ({"NUMBA_NUM_THREADS": given} if given else {})
     done = subprocess.run([sys.executable, "-c", code], env=words, capture_output=True, text=True, check=True)

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from forestc.algorithms.compiled import in_threads, share_out
-from forestc.algorithms.deadline import LateError, before, look
+from forestc.system.compiled import in_threads, share_out
+from forestc.system.deadline import LateError, before, look
 
 
 def test_what_ends_in_time_returns_and_raises_as_here():

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from forestc.algorithms.deadline import look
+from forestc.system.deadline import look
 
 A = TypeVar("A")
 B = TypeVar("B")
