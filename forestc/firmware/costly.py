@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.conditions import Below, OneOf, Within
+from forestc.forest.conditions import Below, InSpans, OneOf
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import WordArray, word_range
@@ -77,7 +77,7 @@ def _values(forest: Forest) -> list[NDArray[np.int64]]:
                 beside = {int(threshold) - 1, int(threshold)}
             case OneOf(codes):
                 beside = {int(code) for code in codes}
-            case Within(cuts):
+            case InSpans(cuts):
                 beside = {int(cut) - step for cut in cuts for step in (0, 1)}
         places[condition.feature] |= beside
     values = []

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forestc.forest.conditions import NO_SET, OneOf, Test, Within
+from forestc.forest.conditions import NO_SET, InSpans, OneOf, Test
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
@@ -120,7 +120,7 @@ def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[
         return inner, tree.threshold[inner]
     tests = [forest.conditions.test(place) for place in forest.conditions.places[index][inner].tolist()]
     cuts = [
-        list(test.cuts) if isinstance(test, Within) else [threshold]
+        list(test.cuts) if isinstance(test, InSpans) else [threshold]
         for test, threshold in zip(tests, tree.threshold[inner].tolist(), strict=True)
     ]
     thresholds = [threshold for node_cuts in cuts for threshold in node_cuts]
@@ -174,9 +174,9 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
             return next(iter(codes), value)
         case OneOf(codes), Category(count):
             return next((code for code in range(count + 1) if code not in set(codes)), value)
-        case Within(cuts), _ if cuts and left:
+        case InSpans(cuts), _ if cuts and left:
             return cuts[0]
-        case Within(cuts), _ if cuts:
+        case InSpans(cuts), _ if cuts:
             return cuts[1] if len(cuts) > 1 else columns.stepped(np.array([feature]), cuts[:1], -1)[0]
         case _:
             return value

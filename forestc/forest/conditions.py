@@ -2,11 +2,11 @@
 
 If a node's condition holds for a row, the row goes left. A condition has one of three tests:
 
-| test   | holds for x where                                                             |
-|--------|-------------------------------------------------------------------------------|
-| Below  | x < threshold                                                                 |
-| Within | an odd number of the cuts is <= x: x in [c0, c1) or [c2, c3) ...              |
-| OneOf  | the category's code is one of the codes (`count` stands for all unseen codes) |
+| test    | holds for x where                                                             |
+|---------|-------------------------------------------------------------------------------|
+| Below   | x < threshold                                                                 |
+| InSpans | an odd number of the cuts is <= x: x in [c0, c1) or [c2, c3) ...              |
+| OneOf   | the category's code is one of the codes (`count` stands for all unseen codes) |
 
 Below is short for the cuts (-inf, threshold). A missing value is not tested: it goes where `missing_left` says.
 """
@@ -69,7 +69,7 @@ class Below:
 
 
 @dataclass(frozen=True)
-class Within:
+class InSpans:
     """An odd number of the cuts, which ascend, is <= x; after an odd number of cuts the last span is open."""
 
     cuts: tuple[Member, ...]
@@ -95,18 +95,18 @@ class OneOf:
         return np.isin(x, self.codes)
 
 
-Test: TypeAlias = Below | Within | OneOf
+Test: TypeAlias = Below | InSpans | OneOf
 
 
-def members_of(test: Within | OneOf) -> tuple[Member, ...]:
+def members_of(test: InSpans | OneOf) -> tuple[Member, ...]:
     """The cuts or codes of a set, as `Tree.sets` has them."""
-    return test.cuts if isinstance(test, Within) else test.codes
+    return test.cuts if isinstance(test, InSpans) else test.codes
 
 
-def shortest_test(cuts: Iterable[Member]) -> Below | Within:
+def shortest_test(cuts: Iterable[Member]) -> Below | InSpans:
     """The shortest test that holds where an odd number of the cuts, in any order, is <= x."""
     fewest = toggled(cuts)
-    return Below(fewest[1]) if len(fewest) == 2 and fewest[0] == -INFINITY else Within(fewest)
+    return Below(fewest[1]) if len(fewest) == 2 and fewest[0] == -INFINITY else InSpans(fewest)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class ConditionTable:
         if self.set_number[place] == NO_SET:
             return Below(self.threshold[place].item())
         members = self.sets[self.set_number[place]]
-        return OneOf(tuple(map(int, members))) if self.categorical[place] else Within(members)
+        return OneOf(tuple(map(int, members))) if self.categorical[place] else InSpans(members)
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.forest.conditions import Below, Condition, Member, OneOf, Within
+from forestc.forest.conditions import Below, Condition, InSpans, Member, OneOf
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Float, word_range, word_value
 
@@ -92,7 +92,7 @@ def condition_text(forest: Forest, condition: Condition) -> str:
         case OneOf(codes):
             names = [feature.labels[code] if code < len(feature.labels) else str(code) for code in codes]
             return f"{feature.name} is one of {', '.join(names)}{missing}"
-        case Within(cuts):
+        case InSpans(cuts):
             ends = [*map(number, cuts), *(["inf"] if len(cuts) % 2 else [])]
             spans = [f"[{low}, {high})" for low, high in zip(ends[::2], ends[1::2], strict=True)]
             return f"{feature.name} in {' or '.join(spans)}{missing}"

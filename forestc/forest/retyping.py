@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.builder import changed_tree
-from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
+from forestc.forest.conditions import NO_SET, InSpans, Member, OneOf, toggled, tree_arrays
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import NumberType
 
@@ -38,7 +38,7 @@ def retyped(
             match table.test(place):
                 case OneOf(codes):
                     sets[place] = codes
-                case Within(cuts):
+                case InSpans(cuts):
                     sets[place] = toggled(new[np.searchsorted(old, cuts)].tolist())
     takes = np.array([*missing, False])
     trees = [

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from forestc.forest.conditions import Condition, OneOf, Within, complement, toggled
+from forestc.forest.conditions import Condition, InSpans, OneOf, complement, toggled
 from forestc.forest.ir import LEAF, Feature, Forest
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, order_key, to_words, word_range, word_value
 from forestc.rows.ranges import at_least, next_below
@@ -141,5 +141,5 @@ def _sides(condition: Condition) -> tuple[tuple[Held, bool], tuple[Held, bool]]:
         cuts = toggled(end for code in test.codes for end in (code, code + 1))
     else:
         cuts = test.cuts
-    left, right = Within(cuts).spans, Within(complement(cuts)).spans
+    left, right = InSpans(cuts).spans, InSpans(complement(cuts)).spans
     return (left, condition.missing_left), (right, not condition.missing_left)

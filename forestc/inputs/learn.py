@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.networks.bayesian_network import BayesianNetwork, counted
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.errors import ModelError, OptionError
-from forestc.forest.conditions import NO_SET, OneOf, Within
+from forestc.forest.conditions import NO_SET, InSpans, OneOf
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, FloatArray, round_to, to_words, word_value
 from forestc.inputs.columns import InputColumn
@@ -103,7 +103,7 @@ def _kept_cuts(forest: Forest) -> list[tuple[float, ...]]:
             members: Sequence[Any] = [table.threshold[place].item()]
         else:
             test = table.test(place)
-            members = test.cuts if isinstance(test, Within) else ()
+            members = test.cuts if isinstance(test, InSpans) else ()
         for cut in members:
             if np.isfinite(cut):
                 key = (int(table.feature[place]), cut)

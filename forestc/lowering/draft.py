@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from forestc.errors import ModelError
-from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, Within
+from forestc.forest.conditions import INFINITY, Below, Condition, InSpans, OneOf, Span
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
@@ -130,7 +130,7 @@ class Draft:
             case OneOf(codes):
                 missing = [reserved] if reserved is not None and condition.missing_left else []
                 return self.builder.in_set(port, [*codes, *missing], at)
-            case Within():
+            case InSpans():
                 return self._within(port, condition.test.spans, reserved, condition.missing_left, at)
             case Below(threshold):
                 below = self.builder.less(port, int(threshold), at)

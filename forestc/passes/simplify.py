@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.conditions import Below, Condition, InSpans, OneOf
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 from forestc.passes.added_trees import tree_of_nodes
@@ -76,7 +76,7 @@ def _split(known: _Known, condition: Condition) -> tuple[_Known | None, _Known |
     for left in (True, False):
         missing = known.missing and condition.missing_left == left
         match condition.test:
-            case Within(cuts):
+            case InSpans(cuts):
                 low, high, some = _reach(known, cuts, left)
                 side = _Known(low, high, known.codes, missing)
             case OneOf(members):

@@ -36,3 +36,16 @@ def test_local_names_say_what_they_hold(folder):
     attributes = {id(node.target) for _, node in nodes if isinstance(node, ast.AnnAssign)}
     vague = [(path, node) for path, node in nodes if isinstance(node, ast.Name) and node.id in VAGUE]
     assert not [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in vague if id(node) not in attributes]
+
+
+def test_a_class_has_a_name_of_its_own_and_fits_300_lines():
+    paths = [path for folder in ("forestc", "hw_sim") for path in sorted((ROOT / folder).rglob("*.py"))]
+    nodes = [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    homes, lengths = {}, {}
+    for path, node in nodes:
+        if isinstance(node, ast.ClassDef):
+            homes.setdefault(node.name, set()).add(str(path.relative_to(ROOT)))
+            lengths[node.name] = node.end_lineno - node.lineno + 1
+    assert len(homes) > 300
+    assert not {name: places for name, places in homes.items() if len(places) > 1}
+    assert not {name: lines for name, lines in lengths.items() if lines > 300}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.types import FLOATS, FloatType, compared
-from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.conditions import Below, Condition, InSpans, OneOf
 from forestc.forest.numbers import word_range
 
 
@@ -40,7 +40,7 @@ class ConditionsInC:
                 inside = " || ".join(self._equal(index, code) for code in codes) or "0"
                 if absent is not None and not missing_left:
                     return inside
-            case Within(cuts):
+            case InSpans(cuts):
                 spans = [
                     self._span(index, int(low), None if high is None else int(high))
                     for low, high in zip(cuts[::2], [*cuts[1::2], None], strict=False)

@@ -70,7 +70,7 @@ from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.types import FLOATS, score_type, size_of, word_type
-from forestc.forest.conditions import Below, OneOf, Within
+from forestc.forest.conditions import Below, InSpans, OneOf
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.layouts.leaves import Leaves
@@ -253,7 +253,7 @@ def comparisons(inputs: Inputs) -> Arrays:
                 known: list[Any] = [threshold]
             case OneOf(codes):
                 known = [*codes]
-            case Within(cuts):
+            case InSpans(cuts):
                 known = [*cuts]
         feature, kind = forest.features[condition.feature], inputs.kind(condition.feature)
         if kind in FLOATS:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Within
+from forestc.forest.conditions import INFINITY, Below, Condition, InSpans, OneOf
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import FLOAT32, NumberType, word_value
 
@@ -127,7 +127,7 @@ def literal_text(forest: Forest, condition: Condition, positive: bool = True) ->
         case OneOf(codes):
             labels = [feature.labels[code] if code < len(feature.labels) else f"code {code}" for code in codes]
             return f"{name} {'in' if positive else 'not in'} {{{', '.join(labels)}}}{missing}"
-        case Within(_):
+        case InSpans(_):
             spans = []
             for low, high in condition.test.spans:
                 ends = ["-inf" if low == -INFINITY else _number(word_value(int(low), feature.number), raw)]

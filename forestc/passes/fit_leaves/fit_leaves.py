@@ -19,7 +19,7 @@ from forestc.passes.ladder import AtGivenSettings, Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
 from forestc.passes.options import DEFAULT_TOLERANCE, MOST_LEAF_BITS, Range, Tolerance, check_options, tried
 from forestc.passes.quick_evaluation import answers_to, nodes_reached
-from forestc.passes.round_leaves.rounding import Leaves, one_output, refuse_sums, round_leaves, with_leaves
+from forestc.passes.round_leaves.rounding import RoundedLeaves, one_output, refuse_sums, round_leaves, with_leaves
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode
@@ -132,7 +132,7 @@ class FitLeaves(AtGivenSettings):
         need_words(self, forest)
         on = cache(lambda: fitting_rows(forest, rows))
 
-        def rounded(bits: int) -> Leaves:
+        def rounded(bits: int) -> RoundedLeaves:
             return round_leaves(one_output(forest), bits)
 
         def made(bits: int) -> tuple[Forest, dict[str, Any]]:

@@ -34,7 +34,7 @@ from forestc.passes.promises import (
 from forestc.passes.quick_evaluation import evaluate_quickly, nodes_reached
 from forestc.passes.round_leaves.exact_leaves import whole_votes
 from forestc.passes.round_leaves.rounding import (
-    Leaves,
+    RoundedLeaves,
     candidates,
     one_sum,
     refuse_sums,
@@ -155,7 +155,7 @@ class RoundLeaves:
         kept = () if self.scores is None else (ScoresWithin(self.scores),)
         return PassResult(with_leaves(whole, best.leaves), (promise, *kept), report)
 
-    def _candidates(self, whole: Forest) -> list[tuple[int, Leaves]]:
+    def _candidates(self, whole: Forest) -> list[tuple[int, RoundedLeaves]]:
         """Numbers of bits, and leaves rounded to them, from the fewest up."""
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
@@ -166,7 +166,7 @@ class RoundLeaves:
         of it if `scores` limits their error."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
-    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, Leaves]]) -> list[_Tried]:
+    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Tried]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Tried]) -> list[_Tried]:
@@ -227,7 +227,7 @@ class RoundLeaves:
         return taken(self.tolerance, rung, tried)
 
 
-def _bits(leaves: Leaves) -> int:
+def _bits(leaves: RoundedLeaves) -> int:
     return max(1, max((int(values.max(initial=0)) for values in leaves.values), default=0).bit_length())
 
 
@@ -236,13 +236,13 @@ class _Tried:
     """Integer leaves of some bits, what they change on the rows, and the largest error of values after the link."""
 
     bits: int
-    leaves: Leaves
+    leaves: RoundedLeaves
     change: Change
     values: LargestError
 
 
 def _measured(
-    forest: Forest, rows: Rows | None, some: list[tuple[int, Leaves]], *, values: bool = False
+    forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Tried]:
     """Measures all in one pass over the rows. some: numbers of bits, with the leaves of each. values: whether values
     after the link are measured."""

@@ -32,7 +32,7 @@ MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # bits of a curve's steps: leaf bits p
 
 
 @dataclass(frozen=True)
-class Leaves:
+class RoundedLeaves:
     """Integer leaves of every tree: score = (bias + sum) * scale. exact, error: without rows, whether every input is
     decided as before, and the largest error of a score. weights: integer weights of the parts; link: of their
     combination; None for those of the model."""
@@ -153,7 +153,7 @@ def one_output(forest: Forest) -> Forest:
     )
 
 
-def candidates(forest: Forest, bits: int) -> list[Leaves]:
+def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
     """The ways to round the forest's leaves to `bits` bits."""
     if forest.single:
         return [_round_whole(forest, bits)]
@@ -166,7 +166,7 @@ def candidates(forest: Forest, bits: int) -> list[Leaves]:
             return [round_parts(forest, bits)]
 
 
-def unseen(forest: Forest, bits: int, most: int) -> Leaves:
+def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
     """Unrounded leaves in the fewest bits, if at most `most` are enough; else leaves rounded to `bits` bits. Averages
     and medians are always rounded."""
     if forest.single:
@@ -176,11 +176,11 @@ def unseen(forest: Forest, bits: int, most: int) -> Leaves:
     return round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
 
 
-def _round_whole(forest: Forest, bits: int) -> Leaves:
+def _round_whole(forest: Forest, bits: int) -> RoundedLeaves:
     return as_constant(forest, round_leaves(one_output(forest), bits))
 
 
-def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
+def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
     """`unseen` for a forest of one part."""
     forest = one_output(model)
     grid = leaf_grid(model, forest)
@@ -190,7 +190,7 @@ def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
     return with_error(model, leaves, exact=True)
 
 
-def as_constant(model: Forest, leaves: Leaves) -> Leaves:
+def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
     """The leaves of a model that answers every input alike, changed to answer as it does: the bias of the class that
     the model decides, the threshold, or the scale of a regression's score. The leaves of any other model unchanged.
 
@@ -215,14 +215,14 @@ def as_constant(model: Forest, leaves: Leaves) -> Leaves:
     return replace(leaves, bias=raised)
 
 
-def with_error(model: Forest, leaves: Leaves, exact: bool = False) -> Leaves:
+def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
     """The leaves with the largest error of a score. model: without parts."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
 
 
-def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
+def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
     """Each leaf as the nearest whole number of steps, whatever its tree's lowest is: sums of equal values stay equal,
     and the probabilities p and 1 - p of two classes still add up to 1. model: without parts.
 
@@ -258,10 +258,10 @@ def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
     for tree, least in zip(forest.trees, lowest, strict=True):
         bias[list(tree.outputs)] += least
     outputs = [tree.outputs for tree in forest.trees]
-    return with_error(model, Leaves(values, outputs, bias, 1.0 / (steps * count), decision)), lie
+    return with_error(model, RoundedLeaves(values, outputs, bias, 1.0 / (steps * count), decision)), lie
 
 
-def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves:
+def round_leaves(forest: Forest, bits: int, step: float | None = None) -> RoundedLeaves:
     """Leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
 
     The sum of the smallest leaves goes into the bias. A mean becomes a sum with another scale. step: replaces the step
@@ -299,10 +299,12 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
         decision = Decision("threshold", needed + int(bias[-1]))
     elif decision.kind == "argmax":
         decision = Decision("argmax", 0, "scores", decision.ties)
-    return Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
+    return RoundedLeaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
-def round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
+def round_parts(
+    forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_whole
+) -> RoundedLeaves:
     """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
@@ -340,10 +342,10 @@ def round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], L
         start = stop
     joined = [np.concatenate(own, axis=1) for own in values]
     fed_by = list(map(tuple, outputs))
-    return Leaves(joined, fed_by, np.concatenate(biases), 1.0, forest.decision, tuple(parts), exact, error)
+    return RoundedLeaves(joined, fed_by, np.concatenate(biases), 1.0, forest.decision, tuple(parts), exact, error)
 
 
-def _round_together(forest: Forest, bits: int) -> Leaves:
+def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
     """Rounds parts whose scores are compared with one another: one step for all."""
     divisors = np.ones(forest.n_outputs)
     for part in forest.parts:
@@ -358,7 +360,7 @@ def _round_together(forest: Forest, bits: int) -> Leaves:
     return replace(rounded, parts=tuple(parts), decision=forest.decision)
 
 
-def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
+def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
     """Parts of two classes whose probabilities are averaged: leaves of `bits` bits, and for each part a curve of its
     probability with a few more bits.
 
@@ -382,13 +384,13 @@ def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
     ]
 
 
-def _round_means(forest: Forest, bits: int) -> Leaves:
+def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
     """Parts with a value for every class: each score gets a curve with a few more bits than `bits`. Parts whose values
     are their scores need no curve: their step times a power of 2 is a step of the curves."""
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     counts = [_scores_as_values(part) for part in forest.parts]
 
-    def round_part(alone: Forest, bits: int) -> Leaves:
+    def round_part(alone: Forest, bits: int) -> RoundedLeaves:
         count = _scores_as_values(alone.whole)
         return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
 
@@ -423,14 +425,14 @@ def _scores_as_values(part: Part) -> int:
     return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
 
 
-def _curves(leaves: Leaves, part: Part, steps: int) -> tuple[tuple[int, ...], ...]:
+def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, ...], ...]:
     if part.link.kind == "softmax":
         return (_curve(leaves, part, None, Link("exp", part.link.slope), steps),)
     links = part.link.each or (part.link,) * part.width
     return tuple(_curve(leaves, part, part.start + place, link, steps) for place, link in enumerate(links))
 
 
-def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
+def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
     """For each step from 1 on, the least score of an output whose probability rounds to it, or its largest score + 1.
     Without an output, scores are differences to the largest of all outputs. Raises ModelError if the
     probability falls with the score."""
@@ -475,7 +477,7 @@ def _low(tree: Tree) -> NDArray[np.float64]:
     return np.asarray(tree.values.min(axis=0), dtype=np.float64)
 
 
-def with_leaves(forest: Forest, leaves: Leaves) -> Forest:
+def with_leaves(forest: Forest, leaves: RoundedLeaves) -> Forest:
     """The integer forest with the features and thresholds of `forest`, and leaves, biases, parts and decision of
     `leaves`. forest: of words, as `one_sum` returns it."""
     vote = bool(leaves.parts) and forest.combine.kind == "vote"

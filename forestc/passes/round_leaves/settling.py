@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import most_combinations
-from forestc.passes.round_leaves.rounding import Leaves, round_parts, unseen
+from forestc.passes.round_leaves.rounding import RoundedLeaves, round_parts, unseen
 from forestc.passes.round_leaves.ties import MOST_STEPS, NearTies, near_margin, near_ties, settled, tied_combinations
 from forestc.rows.batches import Rows
 from forestc.rows.made_rows import every_cell, made_rows
@@ -29,14 +29,14 @@ class Settling:
         """Whether the forest decides by its scores, or its parts by theirs."""
         return forest.decides and forest.combine.kind in ("each", "vote")
 
-    def leaves(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
+    def leaves(self, source: Forest, forest: Forest) -> tuple[RoundedLeaves, bool]:
         """The leaves, and whether they decide every input in the ranges as `source` does: where all combinations of
         paths, or of leaves, can be tried. forest: the same, as one sum if it is one."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)
         kept = []
 
-        def settle(part: Forest, bits: int) -> Leaves:
+        def settle(part: Forest, bits: int) -> RoundedLeaves:
             leaves = unseen(part, bits, self.most)
             every = leaves.exact or not part.decides
             if not every:
@@ -46,7 +46,7 @@ class Settling:
 
         return round_parts(forest, self.bits[0], settle), all(kept)
 
-    def _alone(self, source: Forest, forest: Forest, steps: int) -> tuple[Leaves, bool]:
+    def _alone(self, source: Forest, forest: Forest, steps: int) -> tuple[RoundedLeaves, bool]:
         """`leaves` for a forest of one part. steps: as of `settled`."""
         margin = near_margin(forest, self.bits[0])
         ties = None if self.ranges is None else _ties_of_all(source, forest, self.ranges, margin)

@@ -20,7 +20,7 @@ from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations
 from forestc.passes.margins import margins
 from forestc.passes.quick_evaluation import nodes_reached
-from forestc.passes.round_leaves.rounding import Leaves, on_steps, with_error
+from forestc.passes.round_leaves.rounding import RoundedLeaves, on_steps, with_error
 
 MOST_TERMS = 1 << 23  # of all sums of a program of nudges
 TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
@@ -42,7 +42,7 @@ class NearTies:
     count: NDArray[np.int64]
     margin: float
 
-    def changed(self, leaves: Leaves) -> int:
+    def changed(self, leaves: RoundedLeaves) -> int:
         """How many inputs integer leaves decide otherwise."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
@@ -112,7 +112,7 @@ def _distinct(
 
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
-) -> tuple[Leaves, int]:
+) -> tuple[RoundedLeaves, int]:
     """Integer leaves that decide as many of the near ties as the model does as could be found, and how many inputs
     they decide otherwise. Leaves of few bits come first, before them those that hold all values exactly.
 
@@ -135,7 +135,9 @@ def settled(
     return best, int(fewest)
 
 
-def _nudged(forest: Forest, start: Leaves, ties: NearTies, most: int, steps: int) -> tuple[Leaves, int, int]:
+def _nudged(
+    forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
+) -> tuple[RoundedLeaves, int, int]:
     """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions, or if
     the search ends before it finds any that do. Also how many inputs they decide otherwise, and the steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
@@ -169,12 +171,12 @@ class _Places:
     count: int
 
     @staticmethod
-    def of(leaves: Leaves, kinds: list[NDArray[np.int64]]) -> _Places:
+    def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Places:
         sizes = [(int(kind.max()) + 1) * len(fed) for kind, fed in zip(kinds, leaves.outputs, strict=True)]
         ends = np.cumsum([0, *sizes]).tolist()
         return _Places(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
-    def of_output(self, leaves: Leaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
+    def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
         """(rows, trees + 1) what is added up for an output (rows,) where these leaves (rows, trees) are reached."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
@@ -184,7 +186,7 @@ class _Places:
                 result[here, index] = first + kind[leaf[here, index]] * len(fed) + place
         return result
 
-    def sums(self, leaves: Leaves, ties: NearTies, factor: int) -> Sums:
+    def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
         """One for each near tie and each other class."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
@@ -209,7 +211,7 @@ class _Places:
         sign = np.concatenate([won < self.count - 1, -(lost < self.count - 1).astype(np.int8)], axis=1)
         return Sums(places, sign.astype(np.int8), room, count[row])
 
-    def moved(self, leaves: Leaves, nudges: NDArray[np.int64], factor: int) -> Leaves:
+    def moved(self, leaves: RoundedLeaves, nudges: NDArray[np.int64], factor: int) -> RoundedLeaves:
         """The leaves with the nudges, on a grid that is finer by the factor, from 0 upwards in each tree."""
         bias = factor * leaves.bias + nudges[self.biases : self.biases + len(leaves.bias)]
         values = []
