@@ -73,6 +73,6 @@ def test_refusals(given, kind, why):
 def test_compile_records_what_the_board_has():
     request = Request.of(CompileOptions("m.json", None, "out", device="iCEBreaker", no_synth=True, cpu="pico"))
     recorded = request.as_dict()
-    assert recorded["device"] == "ice40-up5k" and recorded["cpu"] == request.c.cpu == "cortex-m0plus"
+    assert recorded["device"] == "ice40-up5k" and recorded["cpu"] == request.options.cpu == "cortex-m0plus"
     with pytest.raises(OptionError, match="did you mean icebreaker"):
         Request.of(CompileOptions("m.json", None, "out", device="icebreker"))

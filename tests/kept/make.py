@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def main() -> None:
         made = forestc.make_image("all/compiled", None, "all/sugar.bin", engine="all/engine")
         packed(HERE / "engine.zip", Path("all"))
         recorded["engine"] = answers(Path("all/compiled"), X[::40].tolist()) | {
-            "capacity": open_engine("all/engine").as_dict(), "image_hash": made["hash"],
+            "capacity": asdict(open_engine("all/engine")), "image_hash": made["hash"],
         }  # fmt: skip
 
         from sklearn.datasets import load_breast_cancer

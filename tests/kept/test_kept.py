@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_a_folder_is_inspected_and_checked_as_before(kept, name):
 
 def test_an_engine_and_its_image_are_as_before(kept):
     before = ANSWERS["engine"]
-    assert open_engine(kept / "engine/engine").as_dict() == before["capacity"]
+    assert asdict(open_engine(kept / "engine/engine")) == before["capacity"]
     made = forestc.make_image(kept / "engine/compiled", out=kept / "again.bin", engine=kept / "engine/engine")
     assert made["hash"] == before["image_hash"]
     assert (kept / "again.bin").read_bytes() == (kept / "engine/sugar.bin").read_bytes()
