@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import count
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from forestc.forest.ir import LEAF
@@ -164,7 +165,7 @@ def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> S
     """The sum of bits, by their places: a bit at place p counts 2^p."""
     left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
     if not _in_one_table([most for words in left.values() for _, most in words]):
-        left = {place: [_narrowest_first(builder, words)] for place, words in left.items()}
+        left = {place: [_narrowest_first(builder, words, tables=True)] for place, words in left.items()}
     if _in_one_table([most for words in left.values() for _, most in words]):
         net, largest = _table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
         return Sum(net, 0, largest)
@@ -192,27 +193,33 @@ def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[W
         some = bits[first : first + TABLE_BITS]
         if len(some) < least:
             counts += some
-        elif len(some) == 2:
-            counts.append(_both(builder, *some))
         else:
-            counts.append(_table_of(builder, [(net, most, 1) for net, most in some]))
+            counts.append(_joined(builder, some))
     return counts
 
 
-def _both(builder: NetlistBuilder, a: Word, b: Word) -> Word:
-    """The sum of two words by an adder."""
-    largest = a[1] + b[1]
-    return builder.add((a[0], b[0]), width_for(0, largest)), largest
+def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of two words by an adder, of more by a table."""
+    if len(words) > 2:
+        return _table_of(builder, [(net, most, 1) for net, most in words])
+    largest = sum(most for _, most in words)
+    return builder.add([net for net, _ in words], width_for(0, largest)), largest
 
 
-def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of words by adders of two, in the order in which a Huffman code is built, so that few operands pass wide
-    adders."""
-    heap = [(largest, order, net) for order, (net, largest) in enumerate(words)]
+def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool = False) -> Word:
+    """The sum of words in the order in which a Huffman code is built, so that few operands pass wide adders.
+
+    tables: add three or more words with one table if they fit; otherwise two with an adder.
+    """
+    heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)
-    for order in range(len(words), 2 * len(words) - 1):
-        (a_most, _, a), (b_most, _, b) = heapq.heappop(heap), heapq.heappop(heap)
-        net, largest = _both(builder, (a, a_most), (b, b_most))
+    for order in count(len(words)):
+        if len(heap) == 1:
+            break
+        some = [heapq.heappop(heap), heapq.heappop(heap)]
+        while tables and heap and _in_one_table([most for most, *_ in (*some, heap[0])]):
+            some.append(heapq.heappop(heap))
+        net, largest = _joined(builder, [(net, most) for most, _, net in some])
         heapq.heappush(heap, (largest, order, net))
     largest, _, net = heap[0]
     return net, largest
@@ -227,4 +234,4 @@ def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
     """
     words = sorted(words, key=lambda word: word[1])
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]
-    return _narrowest_first(builder, [reduce(lambda a, b: _both(builder, a, b), some) for some in threes])
+    return _narrowest_first(builder, [reduce(lambda a, b: _joined(builder, (a, b)), some) for some in threes])

@@ -71,7 +71,7 @@ def test_words_are_added_by_threes_the_narrowest_first():
         (7, 1, 2),
         (8, 1, 2),
         (12, 1, 3),
-        (20, 1, 3),
+        (20, 1, 4),
         (2, 7, 1),
         (4, 3, 3),  # bits of each weight are counted, then the counts added
         (6, 3, 3),
