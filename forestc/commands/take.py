@@ -49,4 +49,10 @@ def _compiled(study: Study, trial: Trial) -> Path:
     material = material_of(asked, study.folder)
     if study.asked.get("content") not in (None, material.content):
         raise OptionError("the study was judged on other rows", do="give it those again, at the same path")
-    return Bench(material, COMMANDS).design(trial)
+    try:
+        return Bench(material, COMMANDS).design(trial)
+    except OptionError as error:  # an option that has gone since
+        raise OptionError(
+            f"this version can't compile trial {trial.number}: {error.what}", where=str(study.folder),
+            do="take another, or --resume the study",
+        ) from error  # fmt: skip

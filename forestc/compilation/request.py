@@ -23,6 +23,7 @@ from forestc.lowering.trees import LoweringOptions
 from forestc.options.amounts import tolerance_of
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import AN_OBJECT, Flag, recorded
+from forestc.options.stream import StreamOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
 from forestc.rows.given import share_of
@@ -52,6 +53,8 @@ class Request:
             tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
+        if options.stream is not None and not isinstance(options.stream, StreamOptions):
+            raise OptionError(f"stream={options.stream!r}", do="give forestc.StreamOptions, empty for the defaults")
         check_search(level, passes, tolerance=options.tolerance, effort=options.effort, keep=options.keep)
         stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))

@@ -14,7 +14,7 @@ states the rules that they must meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from forestc.forest.conditions import ConditionTable, table_of
 from forestc.forest.numbers import FLOAT32, Category, NumberType
 from forestc.forest.summary import html_figures
-from forestc.forest.tree import LEAF as LEAF  # other modules import both from here
+from forestc.forest.tree import LEAF as LEAF  # other modules import these from here, and older pickles Draw
+from forestc.forest.tree import Draw as Draw
 from forestc.forest.tree import Tree as Tree
 
 Label: TypeAlias = str | int | float | bool
@@ -246,6 +247,11 @@ class Forest:
             object.__setattr__(self, "combine", Combine())
         if not self.parts or self.single:
             object.__setattr__(self, "parts", (self.whole,))
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restores a pickled forest; those of older versions have no parts."""
+        self.__dict__.update(state)
+        self.__post_init__()
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"

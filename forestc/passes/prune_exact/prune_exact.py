@@ -53,8 +53,8 @@ class PruneExact(Seeded):
     removed: ClassVar[Mapping[str, str]] = {
         "within": "remove it: every change is proved for all inputs",
         "margin": "use prune-splits, which measures the accuracy that is lost on held-out rows",
-        "trees": "remove it: whole trees are tried first",
-        "nodes": "remove it: whole trees are tried first, then nodes",
+        "trees": "remove it: subtrees are tried, whole trees among them, the largest first",
+        "nodes": "remove it: subtrees are tried, whole trees among them, the largest first",
         "time_limit": "use effort, in millions of steps: the same model then gives the same files anywhere",
     }
 
