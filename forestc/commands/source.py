@@ -7,7 +7,6 @@ from typing import Any
 
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.frontends import load
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import read_inputs
 from forestc.manifest.design import MANIFEST, Design, open_design
@@ -16,6 +15,8 @@ from forestc.options.shared import DrawnRows
 
 def open_source(source: object, *, trust_pickle: bool, iterations: int | str | None) -> Forest | Design:
     """The Design of a compiled folder, or the Forest of a model as `load` takes it. Raises ForestcError."""
+    from forestc.frontends import load  # readers of all libraries, which commands on folders do not need
+
     if isinstance(source, str | Path) and (Path(source) / MANIFEST).is_file():
         source = open_design(source)
     if isinstance(source, Design):
