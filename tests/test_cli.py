@@ -295,7 +295,7 @@ def test_errors_of_the_system_are_reported_as_json_too(run, work, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("forestc.commands.source.load", full)
+    monkeypatch.setattr("forestc.frontends.load", full)
     status, out, err = run("inspect", "ill.json", "--json")
     output = {"kind": "MemoryError", "what": "MemoryError", "where": "", "do": "--debug shows where", "status": 1}
     assert (status, out, json.loads(err)) == (1, "", {"error": output})
