@@ -1,4 +1,4 @@
-"""The estimators, where files that older versions pickled look for them."""
+"""The former home of the estimators: pickles of earlier versions import them from here."""
 
 from forestc.integrations.sklearn_estimators import CompiledClassifier as CompiledClassifier
 from forestc.integrations.sklearn_estimators import CompiledRegressor as CompiledRegressor

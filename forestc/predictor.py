@@ -1,3 +1,3 @@
-"""The predictor of fitted estimators, where files that older versions pickled look for it."""
+"""The former home of a fitted estimator's predictor: pickles of earlier versions import it from here."""
 
 from forestc.manifest.fitted_estimator import QuantizedModel as QuantizedModel

@@ -44,6 +44,18 @@ def test_a_folder_that_is_not_ours(tmp_path, no_passes):
         compile_iris(tmp_path / "notes.txt" / "out")
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"passes": ["simplify", "quantize"]}, "a list of passes holds texts; give one text"),
+        ({"stream": True}, "stream=True; give forestc.StreamOptions"),
+    ],
+)
+def test_python_values_of_the_wrong_kind_are_named(tmp_path, no_passes, given, message):
+    with pytest.raises(OptionError, match=message):
+        compile_iris(tmp_path / "out", **given)
+
+
 @pytest.mark.parametrize("needed", ["need_yosys", "need_command"])
 def test_missing_tools_of_a_device(tmp_path, no_passes, monkeypatch, needed):
     def missing(*_):

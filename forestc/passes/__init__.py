@@ -50,6 +50,8 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
     """
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
+    if any(isinstance(step, str) for step in named):
+        raise OptionError("a list of passes holds texts", do="give one text, with commas between the passes")
     passes = [seeded(step, seed) for step in named]
     leaves = next((place for place, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
     inputs = next((place for place, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)

@@ -100,6 +100,11 @@ def need_words(step: Pass, forest: Forest) -> None:
         raise ModelError(f"{step.name} works on words", do="put quantize-inputs before it")
 
 
+def already_quantized() -> ModelError:
+    """The error for a forest whose words or leaves would be chosen again."""
+    return ModelError("the forest is already quantized", do="give the model that it was made of")
+
+
 def print_pass(step: Pass) -> str:
     """The pass as written on the command line, without options that have their default."""
     options = []

@@ -1,2 +1,2 @@
-"""What the machine is asked for: processes, signals, locks, files written whole, records read by schema; and the
-version."""
+"""What differs between machines or serves all rooms: processes, signals, locks, files written whole, records read by
+schema, limits of time, compiled functions, and the version."""

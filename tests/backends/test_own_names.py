@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from forestc.backends import axi_stream, c, hls, project, verilog
+import pytest
+from thinned import only
+
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.names import RESERVED, identifier
 from forestc.errors import OptionError
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler
+from forestc.toolchain.verilator import find_verilator
 
 SMALL = parse_forest((Path(__file__).parents[1] / "cases" / "small.forest").read_text())
 NEUTRAL = "zebra"
@@ -61,18 +66,43 @@ def test_no_model_is_called_as_what_its_modules_hold():
     assert kept == []
 
 
-def test_verilog_of_any_name_is_clean(tmp_path, need_tool):
-    need_tool("iverilog")
+@pytest.mark.parametrize("tool", only(["iverilog", "verilator"], 0))
+def test_verilog_of_any_name_is_clean(tool, tmp_path, need_tool):
+    need_tool(tool)
+    found = find_verilator()
+    environment = {**os.environ, **({"VERILATOR_ROOT": str(found.root)} if found else {})}
     for place in (0, 1):
-        texts, tops = dict[str, None](), set[str]()
+        texts, tops = {}, []
         for name in NAMES:
-            texts |= dict.fromkeys(verilog_files(*list(designs(name))[place]).values())
-            tops |= {f"{identifier(name)}{end}" for end in ("_tb", "_axis", "_registered")}
+            made = verilog_files(*list(designs(name))[place])
+            texts |= dict.fromkeys(made.values())
+            tops.append(identifier(name))
         (tmp_path / "all.v").write_text("\n".join(texts))
-        roots = [option for top in sorted(tops) for option in ("-s", top)]
-        command = ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *roots, "all.v"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        if tool == "iverilog":
+            ends = ("_tb", "_axis", "_registered")
+            roots = [option for top in sorted(set(tops)) for end in ends for option in ("-s", top + end)]
+            command = ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *roots, "all.v"]
+        else:
+            quiet = ["-Wno-MULTITOP", "--timing"]
+            command = [found.binary, "--lint-only", "--language", "1364-2005", *quiet, "all.v"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+
+def test_amaranth_modules_of_any_name_run():
+    nodes = []
+    for _, netlist, _ in designs(NEUTRAL):
+        nodes += ast.walk(ast.parse(next(iter(amaranth.emit(netlist).values()))))
+    own = {node.id for node in nodes if isinstance(node, ast.Name)}
+    own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    own |= {node.name for node in nodes if isinstance(node, ast.alias | ast.FunctionDef)}
+    own -= {NEUTRAL, f"{NEUTRAL}Stream"}
+    assert {"Signal", "m", "sys"} <= own
+    for name in own:
+        _, netlist, _ = next(designs(name))
+        assert not {amaranth.core_name(netlist), f"{amaranth.core_name(netlist)}Stream"} & own
+    for name in ("x", "print", "self", "None", "Signal", "unused", "sys"):
+        assert amaranth.module(next(designs(name))[1]).LATENCY == 0
 
 
 def test_hls_of_any_name_compiles(tmp_path):

@@ -199,6 +199,27 @@ def test_vhdl_of_every_name(tmp_path, need_tool):
 
 
 @pytest.mark.slow
+def test_verilog_of_every_name(tmp_path, need_tool):
+    need_tool("iverilog")
+    texts, tops = {}, set()
+    names = {identifier(name): name for name in [*own_words(), *ALL_TAKEN]}
+    for place in (0, 1):
+        for made, name in names.items():
+            texts = verilog_files(*list(designs(name))[place])
+            tops = [option for end in ("_tb", "_axis", "_registered") for option in ("-s", f"{made}{end}")]
+            (tmp_path / "all.v").write_text("\n".join(texts.values()))
+            command = ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *tops, "all.v"]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+
+@pytest.mark.slow
+def test_headers_of_every_name(tmp_path):
+    names = {identifier(name).lower(): name for name in [*own_words(), *ALL_TAKEN]}
+    headers_compile(names.values(), tmp_path)
+
+
+@pytest.mark.slow
 def test_features_and_classes_of_every_name(tmp_path, need_tool):
     need_tool("ghdl")
     need_tool("iverilog")

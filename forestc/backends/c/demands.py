@@ -218,6 +218,7 @@ def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_bytes(slots: Slots, forest: Forest) -> int:
+    """Returns the bytes of a slot: of a feature's word, or of its rank."""
     if not slots.ranked:
         return size_of(word_type(forest))
     return 1 if max((len(slot.cuts) for slot in slots.slots), default=1) < 256 else 2
@@ -288,6 +289,7 @@ def _distant(inputs: Inputs) -> list[bool]:
 
 
 def common_amounts(forest: Forest, trees: int) -> Amounts:
+    """Returns what any layout takes beside its trees: for scores, outputs, and parts that are combined."""
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
     kind = "" if forest.single else forest.combine.kind

@@ -111,6 +111,7 @@ class Core:
 
 
 def word_text(word: Word) -> str:
+    """Returns a word as Verilog writes it, for messages."""
     return f"{word.width}'d{word.value}" if isinstance(word, Literal) else word
 
 

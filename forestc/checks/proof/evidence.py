@@ -134,10 +134,12 @@ class Evidence:
 
 
 def named(place: Place | tuple[Place, ...]) -> str:
+    """Returns a net, a constant or several of them as text, for messages."""
     if not isinstance(place, int | Const):
         return " and ".join(map(named, place))
     return f"the constant {place.value}" if isinstance(place, Const) else f"net {place}"
 
 
 def form_of(counts: dict[Net, int], constant: int) -> Form:
+    """Returns the linear form: how often each net is added, and a constant."""
     return tuple(sorted(counts.items())), constant

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
 from forestc.algorithms.splits.pruning import steepest_for
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Decision, Forest
-from forestc.passes.base import PassResult, need_words
+from forestc.passes.base import PassResult, already_quantized, need_words
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import AtGivenSettings, Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
@@ -120,7 +120,7 @@ class FitLeaves(AtGivenSettings):
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """As `Refusing` has it."""
         if source.quantized:
-            raise ModelError("the forest is already quantized", do="remove fit-leaves from the passes")
+            raise already_quantized()
         if not have_rows(rows):
             raise OptionError("fit-leaves needs rows to fit leaves to", do="give --rows, or take round-leaves instead")
         refuse_sums(source)

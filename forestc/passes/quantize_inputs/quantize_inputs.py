@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from forestc.costs.prices import prices
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.forest.retyping import retyped
-from forestc.passes.base import PassResult, required
+from forestc.passes.base import PassResult, already_quantized, required
 from forestc.passes.judge import Judge
 from forestc.passes.observation import observe
 from forestc.passes.options import LOSS, ChangeAllowed, Range, check_options, tried
@@ -95,7 +95,7 @@ class QuantizeInputs:
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """As `Refusing` has it."""
         if source.on_words:
-            raise ModelError("the forest is already quantized", do="remove quantize-inputs from the passes")
+            raise already_quantized()
         if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
             raise OptionError(
                 "quantize-inputs{cost} rounds thresholds where rows allow it", do="give rows, or remove cost"

@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.evaluate import judged
 from forestc.forest.ir import Forest
-from forestc.passes.base import PassResult, need_words, required
+from forestc.passes.base import PassResult, already_quantized, need_words, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
@@ -108,7 +108,7 @@ class RoundLeaves:
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """As `Refusing` has it."""
         if source.quantized:
-            raise ModelError("the forest is already quantized", do="remove round-leaves from the passes")
+            raise already_quantized()
         refuse_sums(source)
         if isinstance(rows, Ranges) and self.needs_judge:
             raise OptionError("round-leaves{tolerance} needs held-out rows, and there are none", do="remove it")
