@@ -19,7 +19,7 @@ from data import shared
 from tools import arguments, kept, save, show
 
 import forestc
-from forestc.passes.judge import Judge
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
 MEASURES = ("forestc/passes", "forestc/algorithms", "forestc/compilation", "forestc/lowering", "forestc/netlist",
@@ -69,14 +69,14 @@ def measured(options: Any, name: str, level: int, latency: int, design: str) -> 
         seconds = time.perf_counter() - start
         xcup = forestc.synth(done.design, "xcup")
         ecp5 = forestc.synth(done.design, "ecp5-85k", try_anyway=True) if latency else {}
-        judge = Judge(forestc.load(model), ArrayRows(X_test.astype(float), y_test))
-        loss = judge.of(done.design.forest)
+        scorer = Scorer(forestc.load(model), ArrayRows(X_test.astype(float), y_test))
+        loss = scorer.of(done.design.forest)
     peer = RECORDED[name]["TreeLUT, two stages" if latency else "TreeLUT"][2]
     return {
         "model": name, "design": design, "test_%": round(100 * loss.accuracy, 2), "latency": latency,
         "xcup_LUT": xcup["lut"], "FF": xcup["ff"], "depth": xcup["depth"], "ECP5_LUT": ecp5.get("lut"),
         "MHz": ecp5.get("fmax_mhz"), "to TreeLUT": round(xcup["lut"] / peer, 2),
-        "model_test_%": round(100 * judge.accuracy, 2), "standard_error_%": round(100 * loss.error, 2),
+        "model_test_%": round(100 * scorer.accuracy, 2), "standard_error_%": round(100 * loss.error, 2),
         "s": round(seconds, 1),
     }  # fmt: skip
 

@@ -27,7 +27,7 @@ from tools import arguments, kept, save, show
 from xgboost import XGBClassifier
 
 import forestc
-from forestc.passes.judge import Judge
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
 TITLE = "what the levels take on large models"
@@ -118,12 +118,12 @@ def mnist(folder: Path) -> list[dict[str, Any]]:
             ("-O0, no rows", {}, None), ("-O1", {"level": 1, "label": fit[1]}, fit[0]),
             ("-O2", {"level": 2, "label": fit[1], "held_out": held, "tolerance": 0.003}, fit[0]),
         ]  # fmt: skip
-        judge = Judge(
+        scorer = Scorer(
             forestc.load(path),
             ArrayRows(images("t10k-images-idx3-ubyte.gz"), labels("t10k-labels-idx1-ubyte.gz")),
         )
         rows, smallest = compiled("MNIST, 300 trees", path, runs, "verilog")
-        loss = judge.of(smallest)
+        loss = scorer.of(smallest)
     rows[-1] |= {"accuracy": round(loss.accuracy, 4), "lost": round(loss.lost, 4), "error": round(loss.error, 4)}
     return rows
 

@@ -34,7 +34,7 @@ from tools import arguments, kept, save, show
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
-from forestc.passes.judge import Judge
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 
 TITLE = "what each level makes of drawn models"
@@ -129,7 +129,7 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
     classes = 0 if name in REGRESSION else len(np.unique(y[fit]))
     model, words = learner(name, classes, seed, number)
     model.fit(X[fit], y[fit])
-    judge = Judge(forestc.load(model), ArrayRows(X[test], y[test]))
+    scorer = Scorer(forestc.load(model), ArrayRows(X[test], y[test]))
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for level in LEVELS:
@@ -142,12 +142,12 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
                     subject = Path(folder) / ("m.json" if words.startswith("xgboost") else "m.txt")
                     boosted.save_model(subject)
                 row = {"set": name, "model": words, "seed": seed, "number": number, "level": level, "way": way}
-                rows.append(row | _figures(subject, X, y, fit, held if way == HELD_OUT else None, level, judge, flash))
+                rows.append(row | _figures(subject, X, y, fit, held if way == HELD_OUT else None, level, scorer, flash))
     return rows
 
 
 def _figures(
-    subject: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, judge: Judge, flash: bool
+    subject: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, flash: bool
 ) -> dict[str, Any]:
     """What a level makes: its size, the accuracy lost on the test rows, and seconds of the passes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -164,7 +164,7 @@ def _figures(
         else:
             estimate = estimated_luts(done.figures)
             size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
-        loss = judge.of(done.design.forest)
+        loss = scorer.of(done.design.forest)
     own = next((trial["size"] for trial in known.get("table", []) if trial["chosen"]), None)
     return {
         "size": size, "own": own, "lost": round(loss.lost, 5), "error": round(loss.error, 5),

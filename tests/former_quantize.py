@@ -4,8 +4,8 @@ from forestc.passes.former import FORMER
 from forestc.search.settle import settled
 
 
-def integers(forest, rows=None, judge=None, **options):
+def integers(forest, rows=None, scorer=None, **options):
     """The forest after quantize-inputs and round-leaves (with fit=True, fit-leaves) with these options."""
     for step in FORMER["quantize"](options):
-        forest = settled(step, forest, rows, judge).forest
+        forest = settled(step, forest, rows, scorer).forest
     return forest

@@ -16,9 +16,9 @@ from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.options.shared import Progress, quiet
 from forestc.passes.base import Pass, PassResult
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.pipeline import Step, run_passes
+from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.given import count_shared, share_of, split_rows
 from forestc.rows.ranges import have_rows
@@ -94,11 +94,11 @@ def planned_run(source: Forest, rows: Rows, wanted: Request) -> PlannedRun:
     return PlannedRun(replace(default, notes=(note,)), fit, held_out, results=results, done=done)
 
 
-def _results(source: Forest, passes: Sequence[Pass], rows: Rows, judge: Judge | None) -> list[PassResult]:
+def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
     """Runs the passes, unchecked, and returns the result of each."""
     results: list[PassResult] = []
     for step in passes:
-        results.append(settled(step, results[-1].forest if results else source, rows, judge))
+        results.append(settled(step, results[-1].forest if results else source, rows, scorer))
     return results
 
 
@@ -123,14 +123,14 @@ def _planned(
             return PlannedRun(replace(planned, notes=(*planned.notes, note)), rows)
         results = None
         if until < math.inf:
-            judge = None if held_out is None else Judge(source, held_out)
-            results = before(until, lambda: _results(source, planned.passes, fit, judge))
+            scorer = None if held_out is None else Scorer(source, held_out)
+            results = before(until, lambda: _results(source, planned.passes, fit, scorer))
         return PlannedRun(planned, fit, held_out, results=results)
     notes: list[str] = []
     if held_out is not None:
         options.progress("looking for held-out rows among the given ones")
         notes = _known(fit, held_out) if share is None else [_SET_ASIDE]
-        folds = Folds((Fold(source, fit, Judge(source, held_out)),), "held-out rows")
+        folds = Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows")
     else:
         from forestc.search.folds import folds_of  # trainers, which no other level needs
 

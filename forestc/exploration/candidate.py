@@ -31,7 +31,7 @@ from forestc.options.compile import CompileOptions
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, PassResult, parse_passes, print_pass
 from forestc.passes.former import FORMER
-from forestc.passes.judge import Judge, Judged, joined, judged_on
+from forestc.passes.scorer import RowErrors, Scorer, joined, row_errors
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import DEFAULT_LEVEL, SearchTerms, plan, searched, searches
@@ -161,7 +161,7 @@ class Bench:
     def _passes(self, model: Forest, fold: int) -> Passes:
         def passes() -> Passes:
             rows, held_out = self.material.fit_and_held_out(fold)
-            return Passes(ResultStore(self.material.folder / KEPT_FOLDER), rows, Judge(model, held_out))
+            return Passes(ResultStore(self.material.folder / KEPT_FOLDER), rows, Scorer(model, held_out))
 
         return self._once(("rows", max(fold, 0), id(model)), passes)  # its judge keeps the model
 
@@ -183,7 +183,7 @@ class Bench:
             size = size_of(
                 asked.targets, asked.device, asked.cpu or "", LoweringOptions(family=family_of(asked.device or ""))
             )
-            folds = Folds((Fold(model, passes.rows, passes.judge),), "validation rows")
+            folds = Folds((Fold(model, passes.rows, passes.scorer),), "validation rows")
             terms = SearchTerms(stop=Stop(1, seconds, time.monotonic() + seconds))
             first = self.results({LEVEL: DEFAULT_LEVEL}, model, fold)
             try:
@@ -246,7 +246,7 @@ class Bench:
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
         """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
-        material, parts, models = self.material, list[Judged](), list[Judged]()
+        material, parts, models = self.material, list[RowErrors](), list[RowErrors]()
         costs = costs_of(material.asked.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
         score = Score(0.0, 0.0, 0)
@@ -254,10 +254,10 @@ class Bench:
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
             rows = material.rows(place.judged)
-            parts.append(judged_on(forest, rows))
+            parts.append(row_errors(forest, rows))
             score = _score(joined(parts))
             if (given := material.forest) is not None:
-                models.append(self._once(("judged", fold), partial(judged_on, given, rows)))
+                models.append(self._once(("judged", fold), partial(row_errors, given, rows)))
                 loss = joined(models).loss(joined(parts).errors)
                 score = replace(score, lost=loss.lost, lost_error=loss.error)
             if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
@@ -367,7 +367,7 @@ class Bench:
         if asked.test is None:
             return trial
         with clock.of("test"):
-            judged = judged_on(design.forest, test_rows(asked.test, asked.label, design.model))
+            judged = row_errors(design.forest, test_rows(asked.test, asked.label, design.model))
             return replace(trial, test=_score(judged))
 
 
@@ -385,7 +385,7 @@ def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float
     return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
-def _score(judged: Judged) -> Score:
+def _score(judged: RowErrors) -> Score:
     return Score(judged.accuracy, judged.standard_error, len(judged.errors))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
-from forestc.passes.judge import ERRORS
+from forestc.passes.scorer import ERRORS
 
 UNPRUNED = 1  # the level that changes no path of the given rows
 

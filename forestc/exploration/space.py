@@ -19,8 +19,8 @@ from forestc.options.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, parse_passes, print_pass, refusal
 from forestc.passes.former import FORMER
-from forestc.passes.judge import Judge
 from forestc.passes.options import space_of
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows
 from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 
@@ -48,9 +48,9 @@ RULE_COMPARATORS = 32  # that rules may use, so that trials take seconds
 def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) -> tuple[Parameter, ...]:
     """The parameters of a compilation of models such as `source` (None: of any sums of trees that decide), each after
     those that it depends on."""
-    judge = None if source is None else Judge(source, judged)
+    scorer = None if source is None else Scorer(source, judged)
     shrinking = tuple(
-        way for way in SHRINKING if all(_takes(name, source, fit, judge) for name in way.split("+") if name != NOTHING)
+        way for way in SHRINKING if all(_takes(name, source, fit, scorer) for name in way.split("+") if name != NOTHING)
     )
     parameters: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
     kept = tuple(way for way in shrinking if way.split("+")[-1] not in REFITTING)
@@ -87,11 +87,11 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
     return tuple(parameters)
 
 
-def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> bool:
+def _takes(name: str, source: Forest | None, fit: Rows, scorer: Scorer | None) -> bool:
     """Whether a pass takes models such as this one."""
     if name == "extract-rules" and source is not None and len(source.classes) > 2:
         return False  # as at -O3: rules of many classes are far less accurate than trees, and take longest to find
-    return source is None or refusal(PASSES[name](), source, fit, judge) is None
+    return source is None or refusal(PASSES[name](), source, fit, scorer) is None
 
 
 def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:

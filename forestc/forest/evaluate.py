@@ -365,8 +365,8 @@ def decide(decision: Decision, scores: NDArray[Any], values: NDArray[Any]) -> ND
         case "threshold":
             return np.asarray(scores[:, -1] >= decision.threshold, dtype=np.int64)
         case "argmax":
-            judged_on = values if decision.on == "values" else scores
+            row_errors = values if decision.on == "values" else scores
             if decision.ties == "last":
-                last = judged_on.shape[1] - 1
-                return np.asarray(last - np.argmax(judged_on[:, ::-1], axis=1), dtype=np.int64)
-            return np.asarray(np.argmax(judged_on, axis=1), dtype=np.int64)
+                last = row_errors.shape[1] - 1
+                return np.asarray(last - np.argmax(row_errors[:, ::-1], axis=1), dtype=np.int64)
+            return np.asarray(np.argmax(row_errors, axis=1), dtype=np.int64)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ForestcError, ModelError, OptionError, known_names
 from forestc.forest.ir import Forest
-from forestc.passes.judge import Judge
 from forestc.passes.promises import Promise
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows
 
 
@@ -33,19 +33,19 @@ class Pass(Protocol):
 
     name: ClassVar[str]
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """What the pass makes at the settings of its options; `forestc.search.settle` chooses open ones. rows: the rows
         that the pass may use, or `Ranges` instead. judge: measures forests on held-out rows, which the pass does not
         see."""
 
 
-def required(judge: Judge | None, step: Pass) -> Judge:
+def required(scorer: Scorer | None, step: Pass) -> Scorer:
     """The judge of a pass that can't do without one. Raises OptionError if there is none."""
-    if judge is None:
+    if scorer is None:
         raise OptionError(
             f"{step.name} needs held-out rows", do="give --held-out FILE or 0.2, or remove it from the passes"
         )
-    return judge
+    return scorer
 
 
 @runtime_checkable
@@ -54,15 +54,15 @@ class Refusing(Protocol):
 
     name: ClassVar[str]
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         """Raises the errors that `run` would raise. source: the model before all passes."""
 
 
-def refusal(step: Pass, source: Forest, rows: Rows | None, judge: Judge | None = None) -> str | None:
+def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None = None) -> str | None:
     """Why a pass rejects a model or its rows; None if it does not."""
     if isinstance(step, Refusing):
         try:
-            step.refuse(source, rows, judge)
+            step.refuse(source, rows, scorer)
         except ForestcError as error:
             return error.what
     return None
@@ -84,12 +84,12 @@ class Remembering(Pass, Protocol):
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult: ...
 
 
-def accepted(step: Refusing, forest: Forest, rows: Rows | None, judge: Judge | None) -> Rows:
+def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer | None) -> Rows:
     """The rows of a pass that works on integer forests and needs rows. Raises ModelError for a forest that is not
     quantized, and the errors of `refuse`."""
     if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
-    step.refuse(forest, rows, judge)
+    step.refuse(forest, rows, scorer)
     assert rows is not None
     return rows
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
-from forestc.passes.judge import Judge, Loss
+from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 
 
@@ -72,7 +72,7 @@ class Ladder(Protocol):
 @runtime_checkable
 class Laddered(Pass, Protocol):
     """A pass that has a ladder. open: whether its options leave settings to choose, which `run` does not. tolerance,
-    needs_judge: the accuracy that a good setting may lose, where held-out rows score it."""
+    needs_scorer: the accuracy that a good setting may lose, where held-out rows score it."""
 
     @property
     def open(self) -> bool: ...
@@ -81,9 +81,9 @@ class Laddered(Pass, Protocol):
     def tolerance(self) -> float | None: ...
 
     @property
-    def needs_judge(self) -> bool: ...
+    def needs_scorer(self) -> bool: ...
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> Ladder:
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> Ladder:
         """Raises the errors of the pass. judge: of a user's pass; None in a search that scores rungs itself."""
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
@@ -103,9 +103,9 @@ def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
 class AtGivenSettings:
     """Gives a pass that has a ladder its `run`."""
 
-    def run(self: Laddered, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self: Laddered, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """As `Pass` has it; `settled` chooses open settings. Raises the errors of `ladder`."""
-        return as_given(self, forest, self.ladder(forest, rows, judge))
+        return as_given(self, forest, self.ladder(forest, rows, scorer))
 
 
 def known(forest: Forest) -> Callable[[], Forest]:

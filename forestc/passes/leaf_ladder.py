@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult
-from forestc.passes.judge import Loss
 from forestc.passes.ladder import Branch, Laddered, Rung, known
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.promises import Within
+from forestc.passes.scorer import Loss
 from forestc.passes.tree_costs import cost_of
 
 

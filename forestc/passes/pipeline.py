@@ -20,15 +20,15 @@ from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
 from forestc.passes.base import Pass, PassResult, Refusing, print_pass, required
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.promises import Change, Exact, Guarantee, Promise, Within, promise_text
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
 
-Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Judge | None], PassResult]
+Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
 MOST_BOUNDARY_INPUTS = 20_000  # inputs beside thresholds on which each pass is checked
 RANDOM_INPUTS = 256  # random inputs, beside as many as there are rows, that those beside thresholds are made from
@@ -87,26 +87,26 @@ def run_passes(
     progress: Callable[[str], None] = lambda _: None,
     evidence: tuple[Loss, Loss] | None = None,
     results: Sequence[PassResult] | None = None,
-    apply: Apply = lambda step, forest, rows, judge: step.run(forest, rows, judge),
+    apply: Apply = lambda step, forest, rows, scorer: step.run(forest, rows, scorer),
 ) -> tuple[Forest, list[Step]]:
     """The forest after all passes, and a Step for each. rows: what passes may use, or ranges. held_out: rows on
-    which a `Judge` measures the loss against the forest. evidence: without such rows, the losses of the forest and of
+    which a `Scorer` measures the loss against the forest. evidence: without such rows, the losses of the forest and of
     what the passes make of it, as cross-validation found them. results: what each pass makes, where a search has run
     them already; their promises are checked all the same. apply: runs a pass; give `forestc.search.settle.settled` for
     passes that leave settings open. Raises CheckError for a broken promise."""
-    judge = None if held_out is None else Judge(forest, held_out)
+    scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
         if isinstance(step, Refusing):
-            step.refuse(forest, rows, judge)
-        if evidence is None and getattr(step, "needs_judge", False):
-            required(judge, step)
-    if judge is not None:
-        _ = judge.accuracy  # raises here for rows that can't be judged on
+            step.refuse(forest, rows, scorer)
+        if evidence is None and getattr(step, "needs_scorer", False):
+            required(scorer, step)
+    if scorer is not None:
+        _ = scorer.accuracy  # raises here for rows that can't be judged on
     names = [print_pass(step) for step in passes]
     forests, made = [forest], []
     for place, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        made.append(results[place] if results else apply(step, forests[-1], rows, judge))
+        made.append(results[place] if results else apply(step, forests[-1], rows, scorer))
         origin = forests[-1].provenance
         forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
         verify(forests[-1])
@@ -127,9 +127,9 @@ def run_passes(
         run.on_boundary(rows)
         if not generated:
             run.on_made_rows()
-    if judge is not None:
+    if scorer is not None:
         progress("measuring accuracy on held-out rows")
-        losses = judge.of_all(forests)
+        losses = scorer.of_all(forests)
         for run, losses_here in zip(runs, pairwise(losses), strict=True):
             run.on_held_out(*losses_here)
     elif evidence is not None:

@@ -28,9 +28,9 @@ from forestc.errors import CheckError
 from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
-from forestc.passes.judge import Loss
 from forestc.passes.margins import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.scorer import Loss
 from forestc.rows.accuracy import LargestError
 from forestc.rows.encode import encode
 from forestc.rows.made_rows import every_cell
@@ -466,7 +466,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
 @dataclass(frozen=True)
 class Within(Promise):
     """The accuracy (R squared of a regression) lost against the model on the held-out rows, plus ERRORS of its standard
-    errors, is at most the tolerance; see `Judge`."""
+    errors, is at most the tolerance; see `Scorer`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"

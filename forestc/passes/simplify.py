@@ -19,8 +19,8 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows
 
 
@@ -33,7 +33,7 @@ class Simplify:
 
     name: ClassVar[str] = "simplify"
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """Exact. Time O(nodes * features on a path)."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.ir import Forest
-from forestc.passes.judge import Judged, judged_on
 from forestc.passes.quick_evaluation import answers_to
+from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
 # (size, factor that counts as alike, factor beyond which stand-ins are refused)
@@ -34,22 +34,22 @@ class _Answers:
     """What a model says of its own rows."""
 
     answers: NDArray[np.float64]
-    judged: Judged
+    row_errors: RowErrors
 
     @staticmethod
     def of(model: Forest, rows: ArrayRows) -> _Answers:
         answers = answers_to(model, rows.X).reshape(len(rows.X), -1)
-        return _Answers(answers.astype(np.float64), judged_on(model, rows))
+        return _Answers(answers.astype(np.float64), row_errors(model, rows))
 
     def lost(self, other: _Answers) -> tuple[float, float]:
         """The accuracy that the other loses against this, and the standard error of that."""
-        loss = self.judged.loss(other.judged.errors)
+        loss = self.row_errors.loss(other.row_errors.errors)
         return loss.lost, loss.error
 
     def share(self, other: _Answers) -> float:
         """The share of rows that the other answers differently; of values the squared difference, as a share of their
         variance."""
-        if self.judged.decides:
+        if self.row_errors.decides:
             return float((self.answers != other.answers).any(axis=1).mean())
         whole = float(((self.answers - self.answers.mean(axis=0)) ** 2).sum())
         return float(((self.answers - other.answers) ** 2).sum()) / (whole or 1.0)
@@ -94,13 +94,13 @@ def compared(
     shared = max(mine.share(other) for other in others)
     if fewer < 1:
         half, every_second = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
-        by_seed = max(by_seed, abs(_Answers.of(half, every_second).judged.accuracy - mine.judged.accuracy))
+        by_seed = max(by_seed, abs(_Answers.of(half, every_second).row_errors.accuracy - mine.row_errors.accuracy))
         shared = max(shared, mine.share(_Answers.of(half, rows)))
     lost = float(np.mean([lost, *(its.lost(other)[0] for other in others)]))
     share = float(np.mean([share, *(its.share(other) for other in others)]))
     more, unlike = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers
     if more > ERRORS * error:
-        measure, accuracy = its.judged.measure, its.judged.accuracy
+        measure, accuracy = its.row_errors.measure, its.row_errors.accuracy
         why = f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
     elif unlike > 0:
         why = f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.ir import Forest
-from forestc.passes.judge import Judge, Judged, Loss, joined
+from forestc.passes.scorer import Loss, RowErrors, Scorer, joined
 from forestc.rows.batches import Rows, count_rows
 
 
@@ -22,7 +22,7 @@ class Fold:
 
     model: Forest
     fit: Rows
-    judge: Judge
+    scorer: Scorer
     widened: float = 0.0
 
 
@@ -39,7 +39,7 @@ class Folds:
 
 
 @dataclass(frozen=True)
-class CrossJudge:
+class CrossScorer:
     """Judges what is made of the models of several folds, on the judged rows of all of them together.
 
     stand_ins: whether what is judged stands for another forest, made of all rows by the same passes. That one may be
@@ -52,13 +52,13 @@ class CrossJudge:
     stand_ins: bool = False
 
     @cached_property
-    def judged(self) -> Judged:
+    def baseline(self) -> RowErrors:
         """The models on the judged rows."""
-        return joined([fold.judge.judged for fold in self.folds])
+        return joined([fold.scorer.baseline for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """The loss of forests with these errors on the judged rows of each fold."""
-        loss = self.judged.loss(np.concatenate(errors))
+        loss = self.baseline.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss
         first = self.folds[0]
@@ -67,4 +67,4 @@ class CrossJudge:
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """The loss of forests made of each fold's model."""
-        return self.loss([fold.judge.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])
+        return self.loss([fold.scorer.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.frontends import read_training
-from forestc.passes.judge import Judge
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows, Rows, count_rows
 from forestc.search.alike import StandInDifference, compared
 from forestc.search.cross_validation import Fold, Folds
@@ -38,7 +38,7 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
     X, y, share = _arrays(rows)
     if y is None:  # what counts is agreement with the model, which holds on all rows alike
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
-        folds = [Fold(source, ArrayRows(X[fit]), Judge(source, ArrayRows(X[on]))) for fit, on in parts]
+        folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
     near: list[tuple[StandInDifference, Way]] = []
     reasons: list[str] = []
@@ -71,7 +71,7 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
 def _folds(way: Way, source: Forest, X: NDArray[np.float64], y: NDArray[Any], widened: float = 0.0) -> Folds:
     def fold(fit: NDArray[np.int64], judged: NDArray[np.int64]) -> Fold:
         model = _retrained(way.train, source, X[fit], y[fit])
-        return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])), widened)
+        return Fold(model, ArrayRows(X[fit], y[fit]), Scorer(model, ArrayRows(X[judged], y[judged])), widened)
 
     def dealt(repeat: int) -> tuple[Fold, ...]:
         return tuple(fold(*places) for places in _dealt(y, source.decides, repeat))

@@ -28,7 +28,6 @@ from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.base import Pass, PassResult, print_pass
-from forestc.passes.judge import Judge
 from forestc.passes.promises import (
     Exact,
     FewChanges,
@@ -39,6 +38,7 @@ from forestc.passes.promises import (
     ScoresWithin,
     Within,
 )
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows
 from forestc.search.settle import settled
 from forestc.system.records import COUNT, TEXT, Schema, hold
@@ -151,14 +151,14 @@ class Passes:
 
     kept: ResultStore
     rows: Rows
-    judge: Judge
+    scorer: Scorer
 
     @cached_property
     def content(self) -> str:
         """A hash of the model, of the rows and of those that judge: of all that results depend on beside the pass."""
-        model = self.judge.model
+        model = self.scorer.model
         parts = hashlib.sha256(f"{__version__} {model.always_missing} {print_forest(model)}".encode())
-        for rows in (self.rows, self.judge.held_out):
+        for rows in (self.rows, self.scorer.held_out):
             for batch in rows.batches():
                 parts.update(f"{batch.X.shape}".encode() + batch.X.tobytes())
                 parts.update(b"" if batch.truth is None else batch.truth.tobytes())
@@ -174,7 +174,7 @@ class Passes:
             result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
         else:
             memory = KeptArrays(self.kept, f"{self.content} {before.text_hash}")
-            result = settled(step, before.forest, self.rows, self.judge, memory)
+            result = settled(step, before.forest, self.rows, self.scorer, memory)
             content = printed_result(result)
             if content is not None:
                 self.kept.put(key, content)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, print_pass
-from forestc.passes.judge import ERRORS, Loss
 from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
 from forestc.passes.regrow_trees.regrow_trees import GrowingLadder
+from forestc.passes.scorer import ERRORS, Loss
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
-from forestc.search.cross_validation import CrossJudge, Fold
+from forestc.search.cross_validation import CrossScorer, Fold
 from forestc.search.settle import WORSE, best_of, settled
 from forestc.search.sizes import Size
 from forestc.system.compiled import in_threads
@@ -148,7 +148,7 @@ class LevelSearch:
             self.base if fold.model is self.model and fold.fit is self.rows else _Place(fold.model, fold.fit)
             for fold in self.folds
         ]
-        self.judge = CrossJudge(self.folds, self.base not in self.places)
+        self.scorer = CrossScorer(self.folds, self.base not in self.places)
         work = self.count * len(self.model.trees)
         most = next(repeats for most_work, repeats in REPEATS if work <= most_work)
         self.repeats = 0 if self.repeated is None or self.base in self.places else most
@@ -195,14 +195,14 @@ class LevelSearch:
 
     def plain(self, name: str, passes: Sequence[Pass]) -> LevelTrial:
         """Tries one list of passes."""
-        loss = self.judge.of([place.after(passes) for place in self.places])
+        loss = self.scorer.of([place.after(passes) for place in self.places])
         return self.add(name, tuple(passes), lambda: self.base.made(passes), math.inf, loss)
 
     def add(
         self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
     ) -> LevelTrial:
         look()
-        good = loss.rows >= len(self.judge.judged.errors) and loss.within(self.tolerance)
+        good = loss.rows >= len(self.scorer.baseline.errors) and loss.within(self.tolerance)
         trial = LevelTrial(name, passes, make, cost, loss, good, self.size.of)
         self.trials.append(trial)
         return trial
@@ -303,8 +303,8 @@ class _Climb:
             rung = next(self.ladders[place].rungs([step]), None)
             if rung is None or rung.hurried:  # another machine may make another
                 return
-            errors += fold.judge.errors([rung.forest])
-            yield rung, replace(self.search.judge, folds=self.search.folds[:number]).loss(errors)
+            errors += fold.scorer.errors([rung.forest])
+            yield rung, replace(self.search.scorer, folds=self.search.folds[:number]).loss(errors)
 
     def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
         """Returns the loss of a setting. If the first folds find only just too much, further deals of the rows are
@@ -313,7 +313,11 @@ class _Climb:
         search, folds, known = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
             least = loss.lost + ERRORS * loss.error * REPEATED
-            if loss.rows < len(search.judge.judged.errors) or loss.within(search.tolerance) or least > search.tolerance:
+            if (
+                loss.rows < len(search.scorer.baseline.errors)
+                or loss.within(search.tolerance)
+                or least > search.tolerance
+            ):
                 break
             try:
                 again = search.repeat(number)
@@ -325,8 +329,8 @@ class _Climb:
             if not all(forests):
                 break
             folds += [fold for fold, _ in again]
-            known += [fold.judge.errors(forest)[0] for (fold, _), forest in zip(again, forests, strict=True)]
-            loss = replace(search.judge, folds=tuple(folds)).loss(known)
+            known += [fold.scorer.errors(forest)[0] for (fold, _), forest in zip(again, forests, strict=True)]
+            loss = replace(search.scorer, folds=tuple(folds)).loss(known)
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
@@ -355,8 +359,8 @@ class _Climb:
             own = in_threads(advance, tuple(ladders))[0]
             skipped = 0
             pairs = zip(search.folds, search.places, strict=True)
-            errors = [fold.judge.errors([rungs[place].forest])[0] for fold, place in pairs]
-            loss = self._confirmed(steps[: steps.index(rung.step) + 1], errors, search.judge.loss(errors))
+            errors = [fold.scorer.errors([rungs[place].forest])[0] for fold, place in pairs]
+            loss = self._confirmed(steps[: steps.index(rung.step) + 1], errors, search.scorer.loss(errors))
             yield number, rung, self._add(rung, loss, rung)
             if len(ladders) == 1:
                 own = next(ladders[search.base], None)

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 from forestc.forest.ir import Forest
 from forestc.passes.base import Memory, Pass, PassResult, Remembering, required
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
 from forestc.passes.options import DEFAULT_TOLERANCE
+from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 
 WORSE = 1.25  # stop behind a branch whose best forest costs this many times the best of all
 
 
 def settled(
-    step: Pass, forest: Forest, rows: Rows | None, judge: Judge | None = None, memory: Memory | None = None
+    step: Pass, forest: Forest, rows: Rows | None, scorer: Scorer | None = None, memory: Memory | None = None
 ) -> PassResult:
     """What a pass makes of a forest. Of open settings it takes the cheapest that are good: within the tolerance on the
     judge's rows, or by the pass's own promise. memory: arrays of earlier runs with other options. Raises OptionError
@@ -27,19 +27,19 @@ def settled(
     if not isinstance(step, Laddered) or not step.open:
         if memory is not None and isinstance(step, Remembering):
             return step.run_remembering(forest, rows, memory)
-        return step.run(forest, rows, judge)
+        return step.run(forest, rows, scorer)
     losses: list[tuple[Rung, Loss]] = []
     limit = DEFAULT_TOLERANCE if step.tolerance is None else float(step.tolerance)
 
     def good(rung: Rung) -> bool:
-        if step.needs_judge:
-            losses.append((rung, required(judge, step).of(rung.forest)))
+        if step.needs_scorer:
+            losses.append((rung, required(scorer, step).of(rung.forest)))
         return rung.smaller and all(loss.within(limit) for _, loss in losses[-1:])
 
-    ladder = step.ladder(forest, rows, judge)
+    ladder = step.ladder(forest, rows, scorer)
     best, tried = climb(ladder, good)
     other = ladder.otherwise(losses, tried) if best is None else step.result(forest, best, tried)
-    return other if isinstance(other, PassResult) else settled(other, forest, rows, judge)
+    return other if isinstance(other, PassResult) else settled(other, forest, rows, scorer)
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:

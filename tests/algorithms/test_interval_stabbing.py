@@ -32,7 +32,7 @@ def fewest(low, high, exceptions):
     raise AssertionError
 
 
-def judge(found, low, high):
+def scorer(found, low, high):
     """Every interval takes a point, and what is not missed contains all of its point's freedom."""
     assert (found.low < found.high).all()
     taken_low, taken_high = found.low[found.point], found.high[found.point]
@@ -46,11 +46,11 @@ def judge(found, low, high):
 def test_the_fewest_points(drawn, exceptions):
     low, high = intervals(drawn)
     found = stab_most(low, high, exceptions)
-    judge(found, low, high)
+    scorer(found, low, high)
     assert found.missed.sum() <= exceptions
     assert len(found.low) == fewest(low, high, exceptions)
     none = stab(low, high)
-    judge(none, low, high)
+    scorer(none, low, high)
     assert not none.missed.any() and len(none.low) == fewest(low, high, 0)
 
 
@@ -61,7 +61,7 @@ def test_more_exceptions_never_need_more_points(share):
     high = low + random.exponential(0.01, size=3000)
     exceptions = int(share * 3000)
     found, before = stab_most(low, high, exceptions), stab_most(low, high, max(0, exceptions - 100))
-    judge(found, low, high)
+    scorer(found, low, high)
     assert found.missed.sum() <= exceptions
     assert len(found.low) <= len(before.low)
 

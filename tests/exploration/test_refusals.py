@@ -18,7 +18,7 @@ from forestc.exploration.material import material_of
 from forestc.exploration.study import Trial, write_asked
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.passes.judge import judged_on
+from forestc.passes.scorer import row_errors
 from forestc.rows.tables import read_table
 
 
@@ -82,7 +82,7 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
     other = Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
     assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
-    assert judged_on(material.forest, material.rows(material.folds[0].fit)).accuracy > 0.8
+    assert row_errors(material.forest, material.rows(material.folds[0].fit)).accuracy > 0.8
     assert "--classes bad,good" in Bench(material, COMMANDS).command(Trial(0, "complete", {"level": 1}))
 
 

@@ -48,7 +48,7 @@ def seeds(reader: str) -> list[bytes]:
     return [path.read_bytes() for path in paths if path.stat().st_size < 12_000]
 
 
-def judge(reader: str, data: bytes) -> None:
+def scorer(reader: str, data: bytes) -> None:
     """Reads the bytes. Raises whatever is no ForestcError."""
     with contextlib.suppress(ForestcError):
         verify(READERS[reader](data, "fuzz"))
@@ -65,7 +65,7 @@ def main() -> None:
         (corpus / f"seed{index}").write_bytes(data)
     findings = HERE / "findings"
     arguments = [sys.argv[0], *options, "-rss_limit_mb=4096", "-timeout=20", f"-artifact_prefix={findings}/{reader}-"]
-    atheris.Setup(arguments, lambda data: judge(reader, data))
+    atheris.Setup(arguments, lambda data: scorer(reader, data))
     atheris.Fuzz()
 
 

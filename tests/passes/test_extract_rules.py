@@ -32,8 +32,8 @@ from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.extract_rules.literals import Literals
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.extract_rules.rules_text import is_rules, literal_text, rules_text
-from forestc.passes.judge import Judge
 from forestc.passes.prune_splits.prune_splits import PruneSplits
+from forestc.passes.scorer import Scorer
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
@@ -55,13 +55,13 @@ def case(kind):
     source = load(model)
     rows, held_out = (ArrayRows(X.iloc[part].to_numpy(), places[part]) for part in (fit, held))
     forest = run_passes(source, passes_from("simplify,round-leaves"), rows)[0]
-    return model, X, y, forest, rows, Judge(source, held_out)
+    return model, X, y, forest, rows, Scorer(source, held_out)
 
 
 def extracted(kind, **options):
-    _, _, _, forest, rows, judge = case(kind)
+    _, _, _, forest, rows, scorer = case(kind)
     return settled(
-        ExtractRules(**{"tolerance": 0.1, "complexity": 8, "comparators": 40, **options}), forest, rows, judge
+        ExtractRules(**{"tolerance": 0.1, "complexity": 8, "comparators": 40, **options}), forest, rows, scorer
     )
 
 
@@ -69,10 +69,10 @@ def extracted(kind, **options):
 @pytest.mark.parametrize("kind", DATA)
 @pytest.mark.parametrize("learn", only(["labels", "forest"], 0))
 def test_rules_are_small_within_the_tolerance_and_the_same_every_time(kind, form, learn):
-    _, _, _, forest, _, judge = case(kind)
+    _, _, _, forest, _, scorer = case(kind)
     result = extracted(kind, form=form, learn=learn)
     after, report = result.forest, result.report
-    assert judge.of(after).within(0.1)
+    assert scorer.of(after).within(0.1)
     assert report["complexity"] <= 8 * (1 if kind == "two" else 3)
     assert report["clauses"] + report["rule_conditions"] == report["complexity"]
     assert report["bound"] <= report["loss"] and report["accuracy"] > 0.85 and report["fidelity"] > 0.85
@@ -207,18 +207,18 @@ def test_random_forests_give_rules_or_are_refused():
 
 
 def test_refusals():
-    _, _, _, forest, rows, judge = case("two")
+    _, _, _, forest, rows, scorer = case("two")
     with pytest.raises(OptionError, match="extract-rules needs a model that decides on one class"):
-        ExtractRules().refuse(random_forest(0, True, "regression"), rows, judge)
+        ExtractRules().refuse(random_forest(0, True, "regression"), rows, scorer)
     with pytest.raises(OptionError, match="extract-rules learns from rows"):
-        ExtractRules().refuse(forest, None, judge)
+        ExtractRules().refuse(forest, None, scorer)
     with pytest.raises(OptionError, match="extract-rules needs held-out rows"):
         settled(ExtractRules(), forest, rows, None)
     with pytest.raises(ModelError, match="extract-rules works on integer forests"):
-        settled(ExtractRules(), judge.model, rows, judge)
+        settled(ExtractRules(), scorer.model, rows, scorer)
     some = next(rows.batches()).X[:50]
     with pytest.raises(OptionError, match="extract-rules: on all rows the labels are of one class"):
-        settled(ExtractRules(), forest, ArrayRows(some, np.ones(50, dtype=np.int64)), judge)
+        settled(ExtractRules(), forest, ArrayRows(some, np.ones(50, dtype=np.int64)), scorer)
     with pytest.raises(OptionError, match="extract-rules: complexity=1"):
         ExtractRules(complexity=1)
     with pytest.raises(OptionError, match="use labels or forest"):
@@ -226,7 +226,7 @@ def test_refusals():
     with pytest.raises(ModelError, match="the forest is not a set of rules"):
         rules_text(forest)
     with pytest.raises(OptionError, match="prune-splits needs a sum of trees"):
-        settled(PruneSplits(), extracted("two").forest, rows, judge)
+        settled(PruneSplits(), extracted("two").forest, rows, scorer)
 
 
 @pytest.mark.parametrize("missing_left, positive, text", [
@@ -250,12 +250,12 @@ def test_after_an_interrupt_the_best_rules_are_used_if_they_are_good_enough(monk
 
 
 def test_balanced_rules_find_more_of_a_rare_class():
-    _, _, _, forest, rows, judge = case("two")
+    _, _, _, forest, rows, scorer = case("two")
     rare = np.flatnonzero(rows.truth == 1)[::6]  # one in six of a class of its own
     few = ArrayRows(rows.X, np.isin(np.arange(len(rows.truth)), rare).astype(int))
     plain, balanced = (
         settled(
-            ExtractRules(tolerance=math.inf, complexity=2, comparators=40, balanced=each), forest, few, judge
+            ExtractRules(tolerance=math.inf, complexity=2, comparators=40, balanced=each), forest, few, scorer
         ).forest
         for each in (False, True)
     )

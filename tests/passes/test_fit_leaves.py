@@ -11,8 +11,8 @@ from forestc import load
 from forestc.errors import ModelError, OptionError
 from forestc.passes.fit_leaves import fit_leaves
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
-from forestc.passes.judge import Judge
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.search.settle import settled
 
@@ -61,7 +61,7 @@ def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
     monkeypatch.setattr(fit_leaves, "MOST_LEAVES", 20 * 100)
     for size in (len(X), 33):
         rows = ArrayRows(X, y, size)
-        result = settled(FitLeaves(2, 0.1), WORDS.run(forest, rows).forest, rows, Judge(forest, ArrayRows(X, y)))
+        result = settled(FitLeaves(2, 0.1), WORDS.run(forest, rows).forest, rows, Scorer(forest, ArrayRows(X, y)))
         assert result.report["rows"] == -(-len(X) // -(-len(X) * 20 // 2000))
 
 
@@ -71,10 +71,10 @@ def test_what_can_not_be_fitted():
     with pytest.raises(OptionError, match="fit-leaves needs held-out rows"):
         settled(FitLeaves(), WORDS.run(forest, rows).forest, rows)
     with pytest.raises(ModelError, match="fit-leaves works on words; put quantize-inputs before it"):
-        FitLeaves(leaf_bits=1).run(forest, rows, Judge(forest, rows))
+        FitLeaves(leaf_bits=1).run(forest, rows, Scorer(forest, rows))
     with pytest.raises(OptionError, match="fit-leaves needs rows to fit leaves to"):
         FitLeaves(leaf_bits=1).run(QuantizeInputs(input="ordered").run(forest, None).forest, None)
     numbers, X, y = trained("xgboost-regression")
     forest, rows = load(numbers), ArrayRows(X, y)
     with pytest.raises(OptionError, match="fit-leaves needs a model that decides on one class"):
-        settled(FitLeaves(), WORDS.run(forest, rows).forest, rows, Judge(forest, rows))
+        settled(FitLeaves(), WORDS.run(forest, rows).forest, rows, Scorer(forest, rows))

@@ -14,9 +14,9 @@ from forestc import load
 from forestc.errors import CheckError, OptionError
 from forestc.forest.builder import changed_tree
 from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, Exact, FewChanges, KeepsDecisions, KeepsPaths, ScoresWithin, Within
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import Ranges, ValueRange
@@ -29,7 +29,7 @@ class Moved:
     by: float
     name: ClassVar[str] = "moved"
 
-    def run(self, forest, rows, judge=None):
+    def run(self, forest, rows, scorer=None):
         first = forest.trees[0]
         threshold = first.threshold.copy()
         threshold[0] = np.float32(threshold[0] + self.by)
@@ -45,7 +45,7 @@ class Raised(Moved):
 
     name: ClassVar[str] = "raised"
 
-    def run(self, forest, rows, judge=None):
+    def run(self, forest, rows, scorer=None):
         first = forest.trees[0]
         return self.promising(forest, changed_tree(first, values=first.values + self.by))
 
@@ -56,7 +56,7 @@ class Biased(Moved):
 
     name: ClassVar[str] = "biased"
 
-    def run(self, forest, rows, judge=None):
+    def run(self, forest, rows, scorer=None):
         return PassResult(replace(forest, bias=forest.bias + self.by), (self.promise,))
 
 
@@ -185,7 +185,7 @@ def test_of_a_regression_r_squared_is_judged():
         each.std(ddof=1) * len(y) ** 0.5 / ((y - y.mean()) ** 2).sum()
     )
     with pytest.raises(OptionError, match="the held-out rows all have the same label"):
-        Judge(forest, ArrayRows(X, np.ones(len(X)))).of(forest)
+        Scorer(forest, ArrayRows(X, np.ones(len(X)))).of(forest)
     with pytest.raises(OptionError, match="no rows are held out"):
-        Judge(forest, ArrayRows(X[:0])).of(forest)
-    assert Judge(forest, ArrayRows(X)).of(forest).measure == "agreement with the model"
+        Scorer(forest, ArrayRows(X[:0])).of(forest)
+    assert Scorer(forest, ArrayRows(X)).of(forest).measure == "agreement with the model"

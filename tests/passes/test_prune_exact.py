@@ -175,7 +175,7 @@ class Wrong:
 
     name: ClassVar[str] = "wrong"
 
-    def run(self, forest, rows, judge=None):
+    def run(self, forest, rows, scorer=None):
         return PassResult(self.after, (self.promise,))
 
 

@@ -20,11 +20,11 @@ from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.text import print_forest
 from forestc.passes import passes_from
-from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact, KeepsDecisions
 from forestc.passes.prune_splits import ensemble, kept_rows
 from forestc.passes.prune_splits.ensemble import _leaves_in_order
 from forestc.passes.prune_splits.prune_splits import PruneSplits, PruningLadder
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
 from forestc.search.settle import settled
@@ -299,10 +299,10 @@ def test_what_nothing_found_keeps_is_kept_in_another_way():
     """With no accuracy to lose decisions are kept."""
     model, X, _ = trained("forest-text-labels")
     forest = run_passes(load(model), passes_from("none"), ArrayRows(X[::3]))[0]
-    rows, judge = ArrayRows(X[::3]), Judge(forest, ArrayRows(np.random.default_rng(0).uniform(0, 8, (500, 4))))
+    rows, scorer = ArrayRows(X[::3]), Scorer(forest, ArrayRows(np.random.default_rng(0).uniform(0, 8, (500, 4))))
 
     def pruned(**options):
-        return settled(PruneSplits(copies=1, **options), forest, rows, judge)
+        return settled(PruneSplits(copies=1, **options), forest, rows, scorer)
 
     auto = pruned(keep="decisions")
     accurate, either = (pruned(keep=keep, tolerance=0) for keep in ("accuracy", "accuracy-or-decisions"))
@@ -347,12 +347,12 @@ def test_a_pass_that_remembers_makes_the_same(kind, options):
     rows, held_out = ArrayRows(X[::4], truth[::4]), ArrayRows(X[1::4], truth[1::4])
     source = load(model)
     forest, _ = run_passes(source, passes_from("simplify,round-leaves{leaf_bits=6,change=1}"), rows)
-    judge, memory = Judge(source, held_out), Known()
+    scorer, memory = Scorer(source, held_out), Known()
     options = {"leaf_bits": "same", **options}
 
     def same(price):
         step = PruneSplits(price=price, copies=2, tolerance=math.inf, **options)
-        fresh, resumed = (settled(step, forest, rows, judge, kept) for kept in (None, memory))
+        fresh, resumed = (settled(step, forest, rows, scorer, kept) for kept in (None, memory))
         assert print_forest(resumed.forest) == print_forest(fresh.forest)
         assert (resumed.report, resumed.promises) == (fresh.report, fresh.promises)
 

@@ -17,11 +17,11 @@ from forestc import load
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.passes import passes_from
-from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.promises import Exact, Within
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.prune_trees.selectable import selectable
+from forestc.passes.scorer import Scorer
 from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
@@ -48,7 +48,7 @@ def case(kind):
     source = load(model.fit(X[fit].astype(np.float32), y[fit]))
     rows, held_out = (ArrayRows(X[part].astype(np.float32).astype(np.float64), y[part]) for part in (fit, held))
     forest = run_passes(source, passes_from("simplify,round-leaves{leaf_bits=8,change=1}"), rows)[0]
-    return forest, rows, Judge(source, held_out)
+    return forest, rows, Scorer(source, held_out)
 
 
 def total(forest, unit):
@@ -63,20 +63,20 @@ def total(forest, unit):
     ],
 )
 def test_fewer_trees_within_the_tolerance(kind):
-    forest, rows, judge = case(kind)
+    forest, rows, scorer = case(kind)
     tolerance = 0.05 if forest.decides else 0.15
-    result = settled(PruneTrees(tolerance=tolerance, copies=0 if kind == "boosting-multi" else 2), forest, rows, judge)
+    result = settled(PruneTrees(tolerance=tolerance, copies=0 if kind == "boosting-multi" else 2), forest, rows, scorer)
     after, report = result.forest, result.report
-    assert result.promises == (Within(tolerance),) and judge.of(after).within(tolerance)
+    assert result.promises == (Within(tolerance),) and scorer.of(after).within(tolerance)
     assert report["trees"] == [len(forest.trees), len(after.trees)] and report["luts"][1] < 0.8 * report["luts"][0]
     assert report["comparators"][1] == len(after.conditions.comparators)
     assert report["chosen_on"] == ("rows not trained on" if kind.startswith("forest") else "rows")
 
 
 def test_the_same_seed_gives_the_same_forest():
-    forest, rows, judge = case("boosting")
+    forest, rows, scorer = case("boosting")
     one, other = (
-        settled(PruneTrees(tolerance=0.05, price=0.1, copies=2, seed=1), forest, rows, judge) for _ in range(2)
+        settled(PruneTrees(tolerance=0.05, price=0.1, copies=2, seed=1), forest, rows, scorer) for _ in range(2)
     )
     assert one.report == other.report and np.array_equal(one.forest.bias, other.forest.bias)
 
@@ -128,29 +128,29 @@ def test_moves_are_worth_what_the_forest_is():
 
 
 def test_a_higher_price_keeps_fewer_trees():
-    forest, rows, judge = case("forest")
-    expensive = settled(PruneTrees(tolerance=0.3, price=5.0, cost="trees"), forest, rows, judge)
-    cheap = settled(PruneTrees(tolerance=0.3, price=0.01, cost="trees"), forest, rows, judge)
+    forest, rows, scorer = case("forest")
+    expensive = settled(PruneTrees(tolerance=0.3, price=5.0, cost="trees"), forest, rows, scorer)
+    cheap = settled(PruneTrees(tolerance=0.3, price=0.01, cost="trees"), forest, rows, scorer)
     assert len(expensive.forest.trees) < len(cheap.forest.trees) < 20
     assert expensive.report["chosen_on_held_out"] is False
 
 
 @pytest.mark.parametrize("unit", ["trees", "nodes", "comparators", "lut6"])
 def test_a_share_of_the_hardware_is_kept(unit):
-    forest, rows, judge = case("forest")
-    after = settled(PruneTrees(tolerance=0.3, share=0.3, cost=unit), forest, rows, judge).forest
+    forest, rows, scorer = case("forest")
+    after = settled(PruneTrees(tolerance=0.3, share=0.3, cost=unit), forest, rows, scorer).forest
     bill = "luts" if unit == "lut6" else unit
     assert 0 < total(after, bill) <= 0.3 * total(forest, bill)
 
 
 def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
-    forest, rows, judge = case("boosting")
-    twice = settled(PruneTrees(tolerance=0.2, times=3, share=0.2, cost="trees", copies=0), forest, rows, judge).forest
+    forest, rows, scorer = case("boosting")
+    twice = settled(PruneTrees(tolerance=0.2, times=3, share=0.2, cost="trees", copies=0), forest, rows, scorer).forest
     assert len(twice.trees) <= 5
     multiples = [tree.values * times for tree in forest.trees for times in (1, 2, 3)]
     assert all(any(np.array_equal(tree.values, values) for values in multiples) for tree in twice.trees)
     plain, fitted = (
-        settled(PruneTrees(tolerance=0.5, share=0.08, cost="trees", refit=refit, copies=0), forest, rows, judge).forest
+        settled(PruneTrees(tolerance=0.5, share=0.08, cost="trees", refit=refit, copies=0), forest, rows, scorer).forest
         for refit in (False, True)
     )
     accuracy = [(evaluate(each, rows.X).index == rows.truth).mean() for each in (plain, fitted)]
@@ -158,9 +158,9 @@ def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
 
 
 def test_leaves_of_a_regression_are_fitted_again():
-    forest, rows, judge = case("boosting-regression")
+    forest, rows, scorer = case("boosting-regression")
     few = {"tolerance": math.inf, "share": 0.16, "cost": "trees"}
-    plain, fitted = (settled(PruneTrees(**few, refit=refit), forest, rows, judge).forest for refit in (False, True))
+    plain, fitted = (settled(PruneTrees(**few, refit=refit), forest, rows, scorer).forest for refit in (False, True))
     errors = [((evaluate(each, rows.X).values[:, 0] - rows.truth) ** 2).sum() for each in (plain, fitted)]
     assert errors[1] < 0.95 * errors[0]
     span = max(tree.values.max() for tree in forest.trees) - min(tree.values.min() for tree in forest.trees)
@@ -168,21 +168,21 @@ def test_leaves_of_a_regression_are_fitted_again():
 
 
 def test_trees_of_one_leaf_are_no_members():
-    forest, rows, judge = case("boosting")
+    forest, rows, scorer = case("boosting")
     leaf = {"feature": -1, "threshold": 0, "set_index": -1, "left": -1, "right": -1, "missing_left": False, "leaf": 0}
     arrays = {name: np.array([value], dtype=getattr(forest.trees[0], name).dtype) for name, value in leaf.items()}
     one = changed_tree(forest.trees[0], **arrays, values=np.array([[7]]), cover=None, ids=np.zeros(1, dtype=np.int32))
     longer = changed(forest, trees=(one, *forest.trees), bias=forest.bias - 7)
     options = {"tolerance": 0.3, "share": 0.2, "cost": "trees", "copies": 0}
-    plain, found = (settled(PruneTrees(**options), each, rows, judge).forest for each in (forest, longer))
+    plain, found = (settled(PruneTrees(**options), each, rows, scorer).forest for each in (forest, longer))
     assert len(found.trees) <= 5 and all(tree.size > 1 for tree in found.trees)
     assert np.array_equal(evaluate(plain, rows.X).scores, evaluate(found, rows.X).scores)
 
 
 def test_nothing_to_drop_is_exact():
-    forest, rows, judge = case("forest")
-    one = settled(PruneTrees(tolerance=0.4, share=0.05, cost="trees"), forest, rows, judge).forest
-    result = settled(PruneTrees(tolerance=0), one, rows, judge)
+    forest, rows, scorer = case("forest")
+    one = settled(PruneTrees(tolerance=0.4, share=0.05, cost="trees"), forest, rows, scorer).forest
+    result = settled(PruneTrees(tolerance=0), one, rows, scorer)
     assert result.promises == (Exact(),) and result.forest is one
 
 
@@ -191,10 +191,10 @@ def test_any_forest_is_pruned_or_refused():
     for seed in range(25):
         forest = random_forest(seed, True)
         X = troublesome_rows(forest, seed, 60)
-        judge = Judge(forest, ArrayRows(troublesome_rows(forest, seed + 1, 60)))
+        scorer = Scorer(forest, ArrayRows(troublesome_rows(forest, seed + 1, 60)))
         try:
-            _ = judge.accuracy
-            result = settled(PruneTrees(tolerance=math.inf, copies=0), forest, ArrayRows(X), judge)
+            _ = scorer.accuracy
+            result = settled(PruneTrees(tolerance=math.inf, copies=0), forest, ArrayRows(X), scorer)
         except OptionError as error:
             assert "prune-trees" in str(error) or "same label" in str(error)
             continue
@@ -218,7 +218,7 @@ def test_a_removed_option_is_refused_with_what_takes_its_place(option):
 
 
 def test_what_is_refused():
-    forest, rows, judge = case("forest")
+    forest, rows, scorer = case("forest")
     for options, words in (
         ({"share": 0}, "share=0; use auto or a share up to 1"),
         ({"times": 0}, "times=0"),
@@ -229,6 +229,6 @@ def test_what_is_refused():
     with pytest.raises(OptionError, match="needs held-out rows"):
         settled(PruneTrees(), forest, rows)
     with pytest.raises(OptionError, match="needs rows"):
-        settled(PruneTrees(), forest, None, judge)
+        settled(PruneTrees(), forest, None, scorer)
     with pytest.raises(ModelError, match="put quantize-inputs,round-leaves before it"):
-        settled(PruneTrees(), judge.model, rows, judge)
+        settled(PruneTrees(), scorer.model, rows, scorer)

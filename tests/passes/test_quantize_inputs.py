@@ -14,9 +14,9 @@ from forestc import load
 from forestc.errors import ModelError, OptionError, RowsError
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import parse_forest, print_forest
-from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import encode, evaluate
 
@@ -102,13 +102,13 @@ def test_words_are_narrowed_within_the_tolerance_and_given_formats_stay():
     forest = load(model)
     halves = FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
     options = {"tolerance": 0.05, "formats": {forest.features[0].name: "fixed<20,12>"}}
-    judge = Judge(forest, halves.held_out)
+    scorer = Scorer(forest, halves.held_out)
     narrow, wide = (
-        QuantizeInputs(cost=cost, **options).run(forest, halves.fit, judge).forest for cost in ("flash", None)
+        QuantizeInputs(cost=cost, **options).run(forest, halves.fit, scorer).forest for cost in ("flash", None)
     )
     assert narrow.features[0].number == wide.features[0].number == Fixed(20, 12, signed=True)
     assert sum(each.number.bits for each in narrow.features) < sum(each.number.bits for each in wide.features)
-    assert judge.of(narrow).within(0.05)
+    assert scorer.of(narrow).within(0.05)
 
 
 def test_formats_given_by_hand():

@@ -16,9 +16,9 @@ from forestc.algorithms.boosting.trees import Growth
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
 from forestc.passes.grown_trees import leaf_unit
-from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact, Within
 from forestc.passes.regrow_trees.regrow_trees import GrowingLadder, RegrowTrees
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 from forestc.rows.encode import evaluate
 
@@ -50,7 +50,7 @@ def test_the_forest_says_what_was_grown(symmetric):
         forest = random_forest(seed, True)
         X = troublesome_rows(forest, seed, 120)
         try:
-            RegrowTrees().refuse(forest, ArrayRows(X), Judge(forest, ArrayRows(X)))
+            RegrowTrees().refuse(forest, ArrayRows(X), Scorer(forest, ArrayRows(X)))
         except OptionError:
             assert len(forest.targets) > 1 or forest.n_scores > 1
             continue
@@ -89,7 +89,7 @@ def test_the_smallest_within_the_tolerance(kind, tolerance):
     assert step.report["chosen_on_held_out"] and step.report["scores"] == "log_odds"
     assert all(len(set(tree.threshold[tree.inner].tolist())) <= 6 for tree in forest.trees)
     assert max(int(tree.values.max()) for tree in forest.trees) == 1
-    assert Judge(load(halves(kind)[0]), held_out).of(forest).within(tolerance)
+    assert Scorer(load(halves(kind)[0]), held_out).of(forest).within(tolerance)
 
 
 def test_narrow_luts_make_smaller_tables_and_processors_none():

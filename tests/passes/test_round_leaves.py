@@ -14,11 +14,11 @@ from thinned import only
 import forestc
 from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError
-from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Within
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 
@@ -128,7 +128,7 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     result, step = rounded(forest, X[::2], y[::2], held_out, tolerance=0.03)
     bits = step.report["leaf_bits"]
     assert step.promises[0] == Within(0.03) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
-    assert Judge(forest, held_out).of(result).within(0.03)
+    assert Scorer(forest, held_out).of(result).within(0.03)
     with pytest.raises(CheckError, match=r"held-out rows, with a standard error of"):  # a bit less is not
         rounded(forest, X[::2], y[::2], held_out, tolerance=0.03, leaf_bits=bits - 1)
     if not forest.decides:  # some of the R squared is always lost, so the given rows alone decide

@@ -21,11 +21,11 @@ from forestc.algorithms.thresholds.node_bounds import BoundsUpdate
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes import passes_from
-from forestc.passes.judge import Judge
 from forestc.passes.observation import Observe, columns_of
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Within
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
+from forestc.passes.scorer import Scorer
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.accuracy import Accuracy
@@ -178,7 +178,7 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
 
 def judged(step, forest, rows):
     """What a pass makes of a forest that is judged on held-out rows."""
-    return step.run(forest, rows.fit, Judge(forest, rows.held_out))
+    return step.run(forest, rows.fit, Scorer(forest, rows.held_out))
 
 
 def halves(kind):

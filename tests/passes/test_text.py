@@ -10,11 +10,11 @@ import pytest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
-from forestc.passes.judge import Judge
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
+from forestc.passes.scorer import Scorer
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
@@ -44,8 +44,8 @@ def passed(step, *trees, head=FLOATS, rows=None):
         "tree outputs 0\n" + "".join(f"{i}: {node}\n" for i, node in enumerate(tree.split(" | "))) for tree in trees
     )
     forest = parse_forest(text)
-    judge = Judge(forest, LARGE) if rows is LARGE else None
-    lines = print_forest(settled(step, forest, rows, judge).forest).splitlines()
+    scorer = Scorer(forest, LARGE) if rows is LARGE else None
+    lines = print_forest(settled(step, forest, rows, scorer).forest).splitlines()
     kept = [
         line for line in lines if re.match(r'feature "a"|bias|decision|scale|words|aggregate (?!sum)|tree|\d+:', line)
     ]

@@ -254,7 +254,7 @@ def lying(promise, forest):
     """A pass that returns a forest with a promise."""
 
     class Lying(RoundLeaves):
-        def run(self, before, rows, judge=None):
+        def run(self, before, rows, scorer=None):
             return PassResult(forest, (promise,))
 
     return Lying()

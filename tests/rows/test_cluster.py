@@ -19,8 +19,8 @@ from thinned import only
 import forestc
 from forestc import load
 from forestc.errors import OptionError, RowsError, ToolError
-from forestc.passes.judge import Judge
 from forestc.passes.observation import Observe
+from forestc.passes.scorer import Scorer
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows.batches import FitAndHeldOut, reduce_rows
 from forestc.rows.cluster import ClusterRows, on_cluster
@@ -65,11 +65,11 @@ def test_the_cluster_says_the_same(cluster, folder, step):
     parts = rows.parts()
     assert len(parts) == 15 and [first for first, _ in parts[:3]] == [0, 40, 80]
     fit, held_out = FitAndHeldOut.every(rows, 5)
-    judge = Judge(forest, held_out)
-    here = step.run(forest, fit, judge)
+    scorer = Scorer(forest, held_out)
+    here = step.run(forest, fit, scorer)
     with on_cluster(rows, cluster.scheduler_address) as there:
         assert isinstance(there, ClusterRows)
-        found = step.run(forest, FitAndHeldOut.every(there, 5).fit, judge)
+        found = step.run(forest, FitAndHeldOut.every(there, 5).fit, scorer)
     assert found.report == here.report
     for a, b in zip(found.forest.trees, here.forest.trees, strict=True):
         assert np.array_equal(a.threshold, b.threshold)

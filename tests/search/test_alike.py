@@ -27,11 +27,11 @@ from sklearn.tree import DecisionTreeClassifier
 from forestc import load
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
-from forestc.passes.judge import Judge
 from forestc.passes.quick_evaluation import answers_to
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.search.alike import FAR, StandInDifference, compared
-from forestc.search.cross_validation import CrossJudge, Fold
+from forestc.search.cross_validation import CrossScorer, Fold
 from forestc.search.folds import folds_of
 from forestc.training.seeds import seeded, seeded_numpy
 
@@ -157,7 +157,7 @@ def test_what_seeds_do_not_explain_widens_the_standard_error_until_it_is_refused
     assert difference.widened == pytest.approx(lost) and not difference.far and 0.01 < lost <= FAR
     assert f"its accuracy on these rows is {1 - lost:.4f}, and the model's 1.0000" in difference.why
     plain, wider = (
-        CrossJudge((Fold(other, given, Judge(other, given), more),), stand_ins=True) for more in (0.0, 0.02)
+        CrossScorer((Fold(other, given, Scorer(other, given), more),), stand_ins=True) for more in (0.0, 0.02)
     )
     assert wider.of([model]).error == pytest.approx(np.hypot(plain.of([model]).error, 0.02))
     assert wider.of([model]).lost == plain.of([model]).lost

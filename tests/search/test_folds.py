@@ -18,7 +18,7 @@ from forestc import load
 from forestc.errors import ForestcError
 from forestc.rows.batches import ArrayRows, Batch
 from forestc.search import folds as folds_module
-from forestc.search.cross_validation import CrossJudge
+from forestc.search.cross_validation import CrossScorer
 from forestc.search.folds import folds_of
 from forestc.search.levels import SearchTerms, searched
 from forestc.search.sizes import Size
@@ -33,25 +33,25 @@ def test_no_fold_is_judged_on_rows_that_its_model_was_trained_on():
     model, X, rows = rows_of("forest-binary")
     found = folds_of(model, load(model), rows)
     assert found.how == "models trained again with the same parameters"
-    judged = [np.ascontiguousarray(fold.judge.held_out.X) for fold in found.folds]
+    judged = [np.ascontiguousarray(fold.scorer.held_out.X) for fold in found.folds]
     assert len(found.folds) == 5 and sorted(map(bytes, np.concatenate(judged))) == sorted(map(bytes, X))
     for fold, held in zip(found.folds, judged, strict=True):
         seen = {row.tobytes() for row in fold.fit.X}
         assert not seen & {row.tobytes() for row in held} and len(fold.fit.X) == len(X) - len(held)
         assert len(fold.model.trees) == len(load(model).trees) and fold.model.classes == load(model).classes
     # each class is in every fold in its share
-    shares = [fold.judge.held_out.truth.mean() for fold in found.folds]
+    shares = [fold.scorer.held_out.truth.mean() for fold in found.folds]
     assert max(shares) - min(shares) < 0.02
 
 
 def test_the_rows_of_all_folds_are_judged_together():
     model, X, rows = rows_of("forest-binary")
     found = folds_of(model, load(model), rows)
-    judge = CrossJudge(found.folds)
-    assert len(judge.judged.errors) == len(X)
-    loss = judge.of([fold.model for fold in found.folds])
+    scorer = CrossScorer(found.folds)
+    assert len(scorer.baseline.errors) == len(X)
+    loss = scorer.of([fold.model for fold in found.folds])
     assert loss.lost == 0 and loss.error == 0 and loss.rows == len(X)
-    wrong = sum(float(fold.judge.judged.errors.sum()) for fold in found.folds)
+    wrong = sum(float(fold.scorer.baseline.errors.sum()) for fold in found.folds)
     assert loss.accuracy == pytest.approx(1 - wrong / len(X))
 
 
@@ -68,7 +68,7 @@ def test_searches_boosters_and_regressions():
     _, X, y = trained("forest-regression")
     regressor = RandomForestRegressor(4, max_depth=3, random_state=0).fit(X, y)
     found = folds_of(regressor, load(regressor), ArrayRows(X, y))
-    assert 0 < CrossJudge(found.folds).judged.accuracy < 1
+    assert 0 < CrossScorer(found.folds).baseline.accuracy < 1
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_a_model_without_parameters_has_its_kind_trained(kind, library):
     assert f"ensembles of the model's kind ({library} of" in found.how and "--held-out FILE" in found.how
     sizes = [len(fold.model.trees) for fold in found.folds]
     assert all(abs(size - len(source.trees)) <= len(source.trees) // 2 + len(source.classes) for size in sizes)
-    accuracy = CrossJudge(found.folds).judged.accuracy
+    accuracy = CrossScorer(found.folds).baseline.accuracy
     assert 0.6 < accuracy < 1
 
 
 def test_without_labels_what_counts_is_agreement_with_the_model():
     model, X, _ = rows_of("forest-binary")
     found = folds_of(model, load(model), ArrayRows(X))
-    assert CrossJudge(found.folds).of([load(model)] * len(found.folds)).measure == "agreement with the model"
+    assert CrossScorer(found.folds).of([load(model)] * len(found.folds)).measure == "agreement with the model"
 
 
 def test_a_class_of_a_single_row_is_refused():
@@ -138,7 +138,7 @@ def test_other_deals_hold_out_every_row_once_and_repeat():
     found = folds_of(model, load(model), rows)
     assert found.repeated is not None
     deals = [found.folds, found.repeated(1), found.repeated(2), found.repeated(1)]
-    judged = [[np.ascontiguousarray(fold.judge.held_out.X) for fold in folds] for folds in deals]
+    judged = [[np.ascontiguousarray(fold.scorer.held_out.X) for fold in folds] for folds in deals]
     for folds in judged:
         assert sorted(map(bytes, np.concatenate(folds))) == sorted(map(bytes, X))
     assert all(np.array_equal(a, b) for a, b in zip(judged[1], judged[3], strict=True))

@@ -22,11 +22,11 @@ from forestc.errors import CheckError, OptionError
 from forestc.forest.text import print_forest
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes, print_pass
-from forestc.passes.judge import Judge
 from forestc.passes.promises import EveryPath, Within
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
+from forestc.passes.scorer import Scorer
 from forestc.report.tables import level_tables
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
@@ -71,7 +71,7 @@ def test_each_level_keeps_what_it_says(kind):
         if level <= 1:
             assert (before.index == after.index).all()
         else:
-            assert Judge(forest, held_out).of(quantized).within(0.01)
+            assert Scorer(forest, held_out).of(quantized).within(0.01)
     assert sizes[0] > sizes[1] >= sizes[2] and sizes[1] > sizes[3]
 
 
@@ -82,7 +82,7 @@ def test_what_is_kept_of_given_rows_beside_the_accuracy(keep, tmp_path):
     done = forestc.compile(model, X[::2], tmp_path / "a", label=y[::2], keep=keep, targets="c", **asked)
     before, after = evaluate(forest, X[::2]), evaluate(done.design.forest, X[::2])
     assert done.figures["level"]["keeps"].startswith(f"every {keep[:-1]} of the given rows")
-    assert Judge(forest, ArrayRows(X[1::2], y[1::2])).of(done.design.forest).within(0.05)
+    assert Scorer(forest, ArrayRows(X[1::2], y[1::2])).of(done.design.forest).within(0.05)
     assert not any("--keep" in note for note in done.figures["notes"])
     if keep == "decisions":
         assert (before.index == after.index).all() and done.figures["level"]["tried"] > 3
@@ -160,7 +160,7 @@ def test_a_path_that_only_made_rows_take_is_found():
     """exact, held to its promise beside the rows: words of few rows do not tell all values apart."""
 
     class Lying(QuantizeInputs):
-        def run(self, forest, rows, judge=None):
+        def run(self, forest, rows, scorer=None):
             narrow = QuantizeInputs().run(forest, rows)
             return type(narrow)(narrow.forest, (EveryPath(True, 10.0),), narrow.report)
 
@@ -175,7 +175,7 @@ def test_regressions_are_pruned_within_the_tolerance(targets):
     y = np.stack([y, X[:, 0]], axis=1)[:, :targets].squeeze()
     forest = load(RandomForestRegressor(6, max_depth=4, random_state=0).fit(X[::2], y[::2]))
     rows, held_out = ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
-    folds = Folds((Fold(forest, rows, Judge(forest, held_out)),), "held-out rows")
+    folds = Folds((Fold(forest, rows, Scorer(forest, held_out)),), "held-out rows")
     size = Size(lambda after: float(after.n_nodes), "nodes", "lut6")
     planned = searched(3, forest, rows, folds, size, SearchTerms(0.1))
     assert planned.chosen is not None and planned.chosen.good
@@ -195,7 +195,7 @@ def test_models_that_pruning_does_not_take_are_searched(kind):
         model = clone(model).fit(X[::2], np.stack([y, X[:, 0]], axis=1)[::2])
         y = np.stack([y, X[:, 0]], axis=1)
     forest, rows, held_out = load(model), ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
-    folds = Folds((Fold(forest, rows, Judge(forest, held_out)),), "held-out rows")
+    folds = Folds((Fold(forest, rows, Scorer(forest, held_out)),), "held-out rows")
     size = Size(lambda after: float(sum(int(tree.values.max()) for tree in after.trees)), "units", "lut6")
     planned = searched(2, forest, rows, folds, size, SearchTerms(0.1))
     assert any(trial.family != "paths kept" and trial.good for trial in planned.trials)

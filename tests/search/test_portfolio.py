@@ -16,8 +16,8 @@ from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import Fixed
 from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
 from forestc.search.cross_validation import Fold
 from forestc.search.portfolio import SIMPLIFY, Family, LevelSearch, Stop
@@ -53,12 +53,12 @@ class Moving:
     tolerance: float = 0.01
     name = "moving"
     space = ()
-    open = needs_judge = True
+    open = needs_scorer = True
 
-    def run(self, forest, rows, judge=None):
+    def run(self, forest, rows, scorer=None):
         raise AssertionError("settings are made by the ladder")
 
-    def ladder(self, forest, rows, judge=None):
+    def ladder(self, forest, rows, scorer=None):
         return MovingLadder(self, forest)
 
     def result(self, forest, rung, tried):
@@ -100,7 +100,7 @@ def search_of(step, *, folds=3, tolerance=0.065, stop=None):
     for fold in range(folds):
         judged = np.arange(100) % folds == fold
         copy = stump(f"fold {fold}", 50)
-        own.append(Fold(copy, ArrayRows(X[~judged], y[~judged]), Judge(copy, ArrayRows(X[judged], y[judged]))))
+        own.append(Fold(copy, ArrayRows(X[~judged], y[~judged]), Scorer(copy, ArrayRows(X[judged], y[judged]))))
     size = Size(lambda forest: float(100 - forest.trees[0].threshold[0]), "LUTs", "lut6")
     search = LevelSearch(model, rows, tuple(own), size, tolerance, stop or Stop(2))
     search.plain("paths kept", (SIMPLIFY,))
@@ -125,7 +125,7 @@ def test_folds_stand_for_all_rows_with_a_larger_error():
     assert loss.error == pytest.approx(math.sqrt(variance * (1 + 100 / 66)))
     model, rows = stump("model", 50), ArrayRows(np.arange(100.0)[:, None], (np.arange(100) >= 50).astype(np.int64))
     search = LevelSearch(
-        model, rows, (Fold(model, rows, Judge(model, rows)),), Size(lambda _: 1.0, "LUTs", "lut6"), 0.065
+        model, rows, (Fold(model, rows, Scorer(model, rows)),), Size(lambda _: 1.0, "LUTs", "lut6"), 0.065
     )
     search.climb(Family("moved", (), Moving((3,))))
     assert search.trials[0].loss.error == pytest.approx(math.sqrt(variance))
@@ -202,7 +202,7 @@ def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
 
     @dataclass(frozen=True)
     class Refused(Moving):
-        def ladder(self, forest, rows, judge=None):
+        def ladder(self, forest, rows, scorer=None):
             raise OptionError("no such forests", do="try others")
 
     search.climb(Family("refused", (), Refused()))
@@ -225,10 +225,10 @@ def test_what_a_pass_takes_is_the_cheapest_that_is_good():
 def test_open_settings_are_settled_on_the_judges_rows():
     X = np.arange(100.0)[:, None]
     forest, y = stump("model", 50), (X[:, 0] >= 50).astype(np.int64)
-    judge = Judge(forest, ArrayRows(X, y))
+    scorer = Scorer(forest, ArrayRows(X, y))
 
-    def moved(step, judge=judge):
-        result = settled(step, forest, ArrayRows(X, y), judge)
+    def moved(step, scorer=scorer):
+        result = settled(step, forest, ArrayRows(X, y), scorer)
         return int(result.forest.trees[0].threshold[0]) - 50, result.report
 
     step = Moving((1, 2, 3, 6, 7), tolerance=0.055)

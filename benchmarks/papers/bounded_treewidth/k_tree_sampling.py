@@ -18,7 +18,7 @@ import numpy as np
 from papers.bounded_treewidth.k_trees import decode_into
 
 from forestc.algorithms.arrays import Floats, Ints, Words
-from forestc.algorithms.networks.family_scores import Scorer, family_score
+from forestc.algorithms.networks.family_scores import FamilyScorer, family_score
 from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled
@@ -62,7 +62,15 @@ def draw_k_tree(n: int, k: int, random: Words, bags: Ints, above: Ints) -> None:
 
 @compiled()
 def _improve(
-    scorer: Scorer, child: int, pool: Ints, length: int, must: int, most: int, choice: Best, family: Ints, at: Ints
+    scorer: FamilyScorer,
+    child: int,
+    pool: Ints,
+    length: int,
+    must: int,
+    most: int,
+    choice: Best,
+    family: Ints,
+    at: Ints,
 ) -> None:
     """Takes the best parents of a child among the first `length` of the pool, if they are better than those it has.
 
@@ -122,7 +130,7 @@ def draw_orders(k: int, random: Words, bags: Ints, above: Ints, orders: Ints) ->
 
 
 @compiled()
-def version_2(scorer: Scorer, k: int, most: int, samples: int, best: Best) -> None:
+def version_2(scorer: FamilyScorer, k: int, most: int, samples: int, best: Best) -> None:
     """Algorithm 1, Version 2: a number of k-trees, each with one order."""
     n = len(scorer.states)
     m = n - k
@@ -180,7 +188,7 @@ def _rank(order: Ints, length: int) -> int:
 
 
 @compiled()
-def _own_values(scorer: Scorer, bag: Ints, most: int, values: Floats, family: Ints) -> None:
+def _own_values(scorer: FamilyScorer, bag: Ints, most: int, values: Floats, family: Ints) -> None:
     """values[i, mask]: the best score of member i with exactly the parents of a mask, then with any of its subsets."""
     size = len(bag)
     for i in range(size):
@@ -266,7 +274,7 @@ def _translated(places: Ints, mask: int) -> int:
 
 
 @compiled()
-def version_1(scorer: Scorer, k: int, most: int, samples: int, best: Best, orders: Ints) -> None:
+def version_1(scorer: FamilyScorer, k: int, most: int, samples: int, best: Best, orders: Ints) -> None:
     """Algorithm 1, Version 1: a number of k-trees, the best network within each. orders: `orders_of(k + 1)`."""
     n = len(scorer.states)
     m = n - k
@@ -277,7 +285,7 @@ def version_1(scorer: Scorer, k: int, most: int, samples: int, best: Best, order
 
 
 @compiled()
-def best_within(scorer: Scorer, bags: Ints, above: Ints, most: int, best: Best, orders: Ints) -> float:
+def best_within(scorer: FamilyScorer, bags: Ints, above: Ints, most: int, best: Best, orders: Ints) -> float:
     """The score of the best network within a k-tree, which `best` becomes if it is better."""
     m, size = bags.shape
     k = size - 1
@@ -377,7 +385,7 @@ def _row_of(tables: Tables, bag: int, orders: Ints, rank: int, mask: int, ranks:
 
 
 def sample(
-    scorer: Scorer,
+    scorer: FamilyScorer,
     k: int,
     most: int,
     version: int,
@@ -395,12 +403,12 @@ def sample(
     kernel, more = (version_1, (orders_of(k + 1),)) if version == 1 else (version_2, ())
     n = len(scorer.states)
 
-    def counted(begin: int, own: Scorer) -> None:
+    def counted(begin: int, own: FamilyScorer) -> None:
         best = make_best(n, most, seeded(seed, begin))
         kernel(own, k, most, min(SAMPLES_A_RUN, (samples or 0) - begin), best, *more)
         runs.take_in(found_in(best.parents, best.sizes, float(best.score[0]), best.order))
 
-    def timed(lane: int, own: Scorer) -> None:
+    def timed(lane: int, own: FamilyScorer) -> None:
         best = make_best(n, most, seeded(seed, lane))
         many, last = 1, -math.inf
         while many and not runs.stop.is_set():

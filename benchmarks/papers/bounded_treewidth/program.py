@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from forestc.algorithms.highs import make_highs
-from forestc.algorithms.networks.family_scores import Scorer, useful_parent_sets
+from forestc.algorithms.networks.family_scores import FamilyScorer, useful_parent_sets
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 
 MOST_COLUMNS = 40  # n * n * n rows
@@ -36,7 +36,7 @@ class _Rows:
         self.lower.append(least)
 
 
-def solve(scorer: Scorer, k: int, most: int, start: ScoredNetwork, *, end: float, seed: int = 0) -> NetworkProof:
+def solve(scorer: FamilyScorer, k: int, most: int, start: ScoredNetwork, *, end: float, seed: int = 0) -> NetworkProof:
     """The best network of treewidth at most k, or the best and a bound when the time is over.
 
     start: a network of this treewidth, which the solver is given. end: by time.monotonic().

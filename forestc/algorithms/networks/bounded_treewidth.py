@@ -20,7 +20,7 @@ from forestc.algorithms.arrays import Bits, Bytes, Ints
 from forestc.algorithms.covers.column_generation import Progress
 from forestc.algorithms.networks.bayesian_network import MOST_STATES, BayesianNetwork, counted
 from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
-from forestc.algorithms.networks.family_scores import Scorer, family_score, make_scorer
+from forestc.algorithms.networks.family_scores import FamilyScorer, family_score, make_scorer
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError, RowsError
@@ -116,7 +116,12 @@ def _compile(method: Method) -> None:
 
 
 def _solved(
-    scorer: Scorer, k: int, most: int, options: NetworkSearch, end: float, tell: Callable[[ScoredNetwork, float], None]
+    scorer: FamilyScorer,
+    k: int,
+    most: int,
+    options: NetworkSearch,
+    end: float,
+    tell: Callable[[ScoredNetwork, float], None],
 ) -> NetworkProof:
     """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed

@@ -18,7 +18,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.networks.elimination_order import moral_graph
-from forestc.algorithms.networks.family_scores import Scorer, popcount, useful_parent_sets
+from forestc.algorithms.networks.family_scores import FamilyScorer, popcount, useful_parent_sets
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.system.compiled import compiled
 
@@ -49,7 +49,7 @@ def make_space(n: int) -> Space:
     return Space(np.zeros(1 << n), *(np.zeros(1 << n, np.int64) for _ in range(3)))
 
 
-def make_families(scorer: Scorer, most: int) -> Families:
+def make_families(scorer: FamilyScorer, most: int) -> Families:
     """The parent sets of up to `most` columns that can be in a best network, with their scores, child by child."""
     masks: list[int] = []
     scores: list[float] = []
@@ -257,7 +257,7 @@ class Outlook:
 
 
 def prove(
-    scorer: Scorer,
+    scorer: FamilyScorer,
     k: int,
     most: int,
     start: ScoredNetwork,

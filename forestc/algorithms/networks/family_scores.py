@@ -29,7 +29,7 @@ BLOCK = 64  # words whose ANDs are kept at a time
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-class Scorer(NamedTuple):
+class FamilyScorer(NamedTuple):
     """Rows made ready for counting, and a cache of set values. One for each thread: `for_thread` shares the rows."""
 
     states: Ints  # (columns,)
@@ -48,7 +48,7 @@ class Scorer(NamedTuple):
     members: Ints  # room for a sorted set
 
 
-def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> Scorer:
+def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilyScorer:
     """bits: (rows, columns). largest: most members of a set that is asked for."""
     distinct, weight = distinct_rows(bits)
     binary = bool((states <= 2).all())
@@ -63,7 +63,7 @@ def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> Scorer:
         cells = np.ascontiguousarray(distinct.T)
     sets = sum(math.comb(columns, size) for size in range(1, largest + 1))
     capacity = 1 << min(MOST_CACHED, max(1024, 4 * sets)).bit_length() - 1
-    return Scorer(
+    return FamilyScorer(
         np.asarray(states, np.int64), words, multiplicity, valid, cells, weight, rises, ess, len(bits),
         np.full(capacity, EMPTY), np.zeros(capacity),
         np.zeros((1 << largest if binary else 1, BLOCK), np.uint64),
@@ -71,7 +71,7 @@ def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> Scorer:
     )  # fmt: skip
 
 
-def for_thread(scorer: Scorer, capacity: int | None = None) -> Scorer:
+def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScorer:
     """A scorer of the same rows with an empty cache and room of its own. capacity: of the cache, a power of two; as
     large as the other's by default."""
     size = capacity or len(scorer.keys)
@@ -125,7 +125,7 @@ def popcount(x: np.uint64) -> np.uint64:
 
 
 @compiled()
-def _binary_value(scorer: Scorer, members: Ints, size: int) -> float:
+def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
     """f of a set of binary columns: counts of ANDs of its subsets, then inclusion and exclusion."""
     counts, ands = scorer.counts, scorer.ands
     cells = 1 << size
@@ -160,7 +160,7 @@ def _binary_value(scorer: Scorer, members: Ints, size: int) -> float:
 
 
 @compiled()
-def _general_value(scorer: Scorer, members: Ints, size: int) -> float:
+def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
     """f of a set of columns of any number of states, counted row by row."""
     configurations = 1
     for place in range(size):
@@ -183,14 +183,14 @@ def _general_value(scorer: Scorer, members: Ints, size: int) -> float:
 
 
 @compiled()
-def _counted_value(scorer: Scorer, members: Ints, size: int) -> float:
+def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
     """f of the first `size` members; their counts stay in scorer.counts."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 
 
 @compiled()
-def set_value(scorer: Scorer, members: Ints, size: int) -> float:
+def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
     """f of the first `size` members, which ascend; from the cache if it is there."""
     if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
         return math.lgamma(scorer.rows + scorer.ess) - math.lgamma(scorer.ess)
@@ -209,7 +209,7 @@ def set_value(scorer: Scorer, members: Ints, size: int) -> float:
 
 
 @compiled()
-def family_score(scorer: Scorer, child: int, parents: Ints, count: int) -> float:
+def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) -> float:
     """BDeu of a child and its first `count` parents, in any order."""
     members = scorer.members
     for place in range(count):
@@ -229,7 +229,7 @@ def family_score(scorer: Scorer, child: int, parents: Ints, count: int) -> float
 
 
 @compiled()
-def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
+def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
     """Finds, for each column from first to past - 1, the columns that gain most as its only parent, the best first.
 
     partners: (columns, most) and gains, of the same shape, are filled. The gain is f(i, j) - f(i) - f(j) + f(), the
@@ -262,7 +262,7 @@ def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: 
 
 
 @compiled()
-def _observed(scorer: Scorer, members: Ints, size: int) -> int:
+def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
     """How many configurations of the first `size` members occur."""
     _counted_value(scorer, members, size)
     cells = 1
@@ -276,7 +276,7 @@ def _observed(scorer: Scorer, members: Ints, size: int) -> int:
     return occurring
 
 
-def useful_parent_sets(scorer: Scorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:
+def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:
     """The parent sets of a child, up to `most` parents, that an optimum may need, with their scores, the best first.
 
     A set is left out if a subset scores at least as well: a network can be given the subset instead, which adds no edge

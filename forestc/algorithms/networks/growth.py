@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints, Words
-from forestc.algorithms.networks.family_scores import Scorer, family_score
+from forestc.algorithms.networks.family_scores import FamilyScorer, family_score
 from forestc.algorithms.networks.random_words import draw
 from forestc.system.compiled import compiled
 
@@ -20,7 +20,7 @@ NOISE = 0.2  # of a gain, so that each start is another
 
 @compiled()
 def _choose(
-    scorer: Scorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
+    scorer: FamilyScorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
 ) -> tuple[float, int]:
     """Parents from a bag, added one by one while the score rises: the score, and how many are in `chosen`."""
     count = 0
@@ -47,7 +47,9 @@ def _choose(
 
 
 @compiled()
-def grow(scorer: Scorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints) -> None:
+def grow(
+    scorer: FamilyScorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints
+) -> None:
     """Fills in the parents of each column, of treewidth at most k.
 
     partners, gains: (n, m) the columns that gain most with each column, and how much. parents: (n, most). sizes: (n,)

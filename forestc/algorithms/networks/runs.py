@@ -9,7 +9,7 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from forestc.algorithms.arrays import Ints
-from forestc.algorithms.networks.family_scores import Scorer, for_thread
+from forestc.algorithms.networks.family_scores import FamilyScorer, for_thread
 from forestc.system.compiled import threads
 
 
@@ -39,7 +39,7 @@ def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNet
 class Runs:
     """What the runs of a search share: the rows, when to stop, and the best network so far."""
 
-    def __init__(self, scorer: Scorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
+    def __init__(self, scorer: FamilyScorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
         """end: by time.monotonic(). better: called with each better network."""
         self.end = end
         self.stop = Event()
@@ -58,10 +58,10 @@ class Runs:
                 if risen and self._better is not None:
                     self._better(network)
 
-    def run(self, jobs: Sequence[Callable[[Scorer], None]]) -> ScoredNetwork:
+    def run(self, jobs: Sequence[Callable[[FamilyScorer], None]]) -> ScoredNetwork:
         """Runs jobs in threads, each with a scorer of its own; the best network. Ctrl-C ends them early."""
 
-        def with_scorer(job: Callable[[Scorer], None]) -> None:
+        def with_scorer(job: Callable[[FamilyScorer], None]) -> None:
             scorer = self._spare.pop()
             try:
                 if not self.stop.is_set():

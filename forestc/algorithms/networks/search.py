@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Floats, Ints, Words
 from forestc.algorithms.networks.elimination import Room, complete, eliminates, has, make_room, neighbors, put, take
-from forestc.algorithms.networks.family_scores import Scorer, best_partners, family_score, for_thread
+from forestc.algorithms.networks.family_scores import FamilyScorer, best_partners, family_score, for_thread
 from forestc.algorithms.networks.growth import grow
 from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
@@ -140,7 +140,7 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 
 @compiled()
-def restart(scorer: Scorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
+def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
     """Sets the state to a network; False if no elimination within k was found for it. The best one is kept."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
@@ -179,7 +179,9 @@ def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
 
 
 @compiled()
-def anneal(scorer: Scorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float) -> None:
+def anneal(
+    scorer: FamilyScorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float
+) -> None:
     """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
 
     partners: (n, m) columns worth trying as parents of each column.
@@ -274,7 +276,7 @@ class AnnealingPlan(NamedTuple):
 
 
 def search(
-    scorer: Scorer,
+    scorer: FamilyScorer,
     k: int,
     most: int,
     *,
@@ -305,7 +307,7 @@ def _temperature(hot: float, done: float) -> float:
     return float(hot * (COLD / hot) ** done)
 
 
-def _grown(scorer: Scorer, state: AnnealingState, plan: AnnealingPlan) -> None:
+def _grown(scorer: FamilyScorer, state: AnnealingState, plan: AnnealingPlan) -> None:
     """To the network of a k-tree that grows."""
     parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
     grow(scorer, plan.k, plan.partners, plan.gains, state.random, parents, sizes)
@@ -315,13 +317,13 @@ def _grown(scorer: Scorer, state: AnnealingState, plan: AnnealingPlan) -> None:
         _from_scratch(scorer, state, plan.k)
 
 
-def _from_scratch(scorer: Scorer, state: AnnealingState, k: int) -> None:
+def _from_scratch(scorer: FamilyScorer, state: AnnealingState, k: int) -> None:
     """Back to the network without arcs."""
     restart(scorer, state, np.zeros_like(state.parents), np.zeros_like(state.sizes), k)
     keep_best(state)
 
 
-def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: Scorer) -> None:
+def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilyScorer) -> None:
     """One run of a fixed number of moves."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, sample))
@@ -341,7 +343,7 @@ def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: Scorer) -
     runs.take_in(found_in(state.best_parents, state.best_sizes, float(state.best_score[0]), state.best_order))
 
 
-def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: Scorer) -> None:
+def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer) -> None:
     """Runs that together take the time that is left. The first begins at a grown network and shows how many moves there
     is time for: few, and it goes on; else others begin from scratch, each longer than the one before."""
     n = len(scorer.states)
@@ -359,7 +361,7 @@ def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: Scorer) -> N
 
 
 def _timed_run(
-    runs: Runs, plan: AnnealingPlan, scorer: Scorer, state: AnnealingState, seconds: float, hot: float
+    runs: Runs, plan: AnnealingPlan, scorer: FamilyScorer, state: AnnealingState, seconds: float, hot: float
 ) -> int:
     """One run from where the state is; how many moves it made."""
     begin = now = time.monotonic()

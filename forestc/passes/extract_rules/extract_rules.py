@@ -34,12 +34,12 @@ from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, known
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
 from forestc.passes.promises import Within
 from forestc.passes.quick_evaluation import answers_to, evaluate_quickly
+from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
@@ -86,13 +86,13 @@ class ExtractRules(Seeded, AtGivenSettings):
     copies: Copies = 0
     mix: Mix = 0.1
     name: ClassVar[str] = "extract-rules"
-    needs_judge: ClassVar[bool] = True
+    needs_scorer: ClassVar[bool] = True
     removed: ClassVar[Mapping[str, str]] = {"longest": "use complexity: it limits clauses and their conditions"}
 
     def __post_init__(self) -> None:
         check_options(self)
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not (source.single and source.decides):
             raise OptionError("extract-rules needs a model that decides on one class", do="remove it from the passes")
         if not have_rows(rows):
@@ -103,8 +103,8 @@ class ExtractRules(Seeded, AtGivenSettings):
         """Rules are scored at any complexity, as they keep nothing by themselves."""
         return True
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> RuleLadder:
-        return RuleLadder(forest, accepted(self, forest, rows, judge), self, judge)
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> RuleLadder:
+        return RuleLadder(forest, accepted(self, forest, rows, scorer), self, scorer)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""
@@ -119,7 +119,7 @@ class RuleLadder:
     forest: Forest
     rows: Rows
     options: ExtractRules
-    judge: Judge | None
+    scorer: Scorer | None
 
     def branches(self) -> list[Branch]:
         given = self.options.complexity
@@ -163,10 +163,10 @@ class RuleLadder:
             "time_limit_reached": learner.late,
             "interrupted": learnt.interrupted,
         }
-        if self.judge is not None:
+        if self.scorer is not None:
             report |= {
-                "accuracy": self.judge.of(after).accuracy,
-                "fidelity": _fidelity(self.forest, after, self.judge.held_out),
+                "accuracy": self.scorer.of(after).accuracy,
+                "fidelity": _fidelity(self.forest, after, self.scorer.held_out),
                 "chosen_on_held_out": self.options.complexity == "auto",
             }
             if learnt.interrupted:

@@ -14,12 +14,12 @@ from forestc.algorithms.splits.pruning import steepest_for
 from forestc.errors import OptionError
 from forestc.forest.ir import Decision, Forest
 from forestc.passes.base import PassResult, already_quantized, need_words
-from forestc.passes.judge import Judge
 from forestc.passes.ladder import AtGivenSettings, Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
 from forestc.passes.options import DEFAULT_TOLERANCE, MOST_LEAF_BITS, Range, Tolerance, check_options, tried
 from forestc.passes.quick_evaluation import answers_to, nodes_reached
 from forestc.passes.round_leaves.rounding import RoundedLeaves, one_output, refuse_sums, round_leaves, with_leaves
+from forestc.passes.scorer import Scorer
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode
@@ -107,7 +107,7 @@ class FitLeaves(AtGivenSettings):
     ] = "auto"
     tolerance: Tolerance = DEFAULT_TOLERANCE
     name: ClassVar[str] = "fit-leaves"
-    needs_judge: ClassVar[bool] = True
+    needs_scorer: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -117,7 +117,7 @@ class FitLeaves(AtGivenSettings):
         """As `Laddered` has it."""
         return self.leaf_bits == "auto"
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         """As `Refusing` has it."""
         if source.quantized:
             raise already_quantized()
@@ -125,9 +125,9 @@ class FitLeaves(AtGivenSettings):
             raise OptionError("fit-leaves needs rows to fit leaves to", do="give --rows, or take round-leaves instead")
         refuse_sums(source)
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> LeafLadder:
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
         """As `Laddered` has it: the numbers of leaf bits, ascending."""
-        self.refuse(forest, rows, judge)
+        self.refuse(forest, rows, scorer)
         assert rows is not None
         need_words(self, forest)
         on = cache(lambda: fitting_rows(forest, rows))

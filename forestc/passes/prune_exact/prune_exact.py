@@ -21,11 +21,11 @@ from forestc.forest.builder import changed
 from forestc.forest.ir import Forest, Tree
 from forestc.passes.added_trees import tree_of_nodes
 from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge
 from forestc.passes.options import Range, Seeded, check_options
 from forestc.passes.promises import Exact, Promise, SameDecisions
 from forestc.passes.prune_exact.cells import cells_of, children, leaf_value
 from forestc.passes.prune_exact.merging import Merging
+from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows, count_rows, evenly_spaced
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
@@ -61,7 +61,7 @@ class PruneExact(Seeded):
     def __post_init__(self) -> None:
         check_options(self)
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not (source.single and source.decides):
             raise OptionError("prune-exact needs a model that decides on one class", do="remove it from the passes")
         if source.aggregate.kind != "sum":
@@ -70,12 +70,12 @@ class PruneExact(Seeded):
                 do="remove it from the passes",
             )
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """Promises `SameDecisions`; `Exact` if nothing was removed. Raises OptionError, or ModelError for a forest that
         is not quantized, decides on values after a link, or whose sums are too large."""
         if not forest.quantized:
             raise ModelError("prune-exact works on integer forests", do="put quantize-inputs,round-leaves before it")
-        self.refuse(forest, rows, judge)
+        self.refuse(forest, rows, scorer)
         if forest.decision.kind == "argmax" and forest.decision.on != "scores":
             raise ModelError("prune-exact: the model decides on values after its link", do="remove it from the passes")
         most = sum(float(np.abs(tree.values).max(initial=0)) for tree in forest.trees) + float(

@@ -24,7 +24,6 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
 from forestc.passes.fit_leaves.fit_leaves import outputs_follow
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, as_given
 from forestc.passes.options import (
     SHARE,
@@ -39,6 +38,7 @@ from forestc.passes.options import (
 )  # fmt: skip
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.prune_splits.ensemble import SmallerEnsemble, SplitEnsemble, has_odds
+from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
@@ -116,10 +116,10 @@ class PruneSplits(Seeded, AtGivenSettings):
             )
 
     @property
-    def needs_judge(self) -> bool:
+    def needs_scorer(self) -> bool:
         return self.keep != "decisions"
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not source.single:
             raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
         if not source.decides and self.keep == "decisions":
@@ -158,8 +158,8 @@ class PruneSplits(Seeded, AtGivenSettings):
         """A report with the number of rungs tried."""
         return report | {"tried": tried, "chosen_on_held_out": self.keep != "decisions" and tried > 1}
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PruningLadder:
-        return PruningLadder(forest, accepted(self, forest, rows, judge), self)
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PruningLadder:
+        return PruningLadder(forest, accepted(self, forest, rows, scorer), self)
 
 
 class PruningLadder:

@@ -28,12 +28,12 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.fit_leaves.fit_leaves import FittingRows, fitted, outputs_follow
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
 from forestc.passes.promises import Exact, Within
 from forestc.passes.prune_trees.selectable import Selectable, selectable, two_classes
+from forestc.passes.scorer import Loss, Scorer
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
@@ -88,7 +88,7 @@ class PruneTrees(Seeded, AtGivenSettings):
     copies: Copies = 8
     mix: Mix = 0.1
     name: ClassVar[str] = "prune-trees"
-    needs_judge: ClassVar[bool] = True
+    needs_scorer: ClassVar[bool] = True
     removed: ClassVar[Mapping[str, str]] = {
         **{f"most_{unit}": _SHARE for unit in UNITS},
         **dict.fromkeys(("weights", "tau", "gamma", "seconds"), _SELECT),
@@ -99,7 +99,7 @@ class PruneTrees(Seeded, AtGivenSettings):
         if self.cost not in UNITS:
             prices(self.cost)  # raises for an unknown family
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not (source.single and source.adds) or (not source.decides and source.n_outputs != 1):
             raise OptionError(
                 "prune-trees needs a sum of trees that decides on one class or gives one value",
@@ -121,8 +121,8 @@ class PruneTrees(Seeded, AtGivenSettings):
         report = _totals(forest, rung.forest) | rung.report | {"chosen_on_held_out": tried > 1}
         return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> SelectingLadder:
-        return SelectingLadder(forest, accepted(self, forest, rows, judge), self)
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> SelectingLadder:
+        return SelectingLadder(forest, accepted(self, forest, rows, scorer), self)
 
 
 def _without_constants(forest: Forest) -> Forest:

@@ -12,7 +12,6 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.forest.retyping import retyped
 from forestc.passes.base import PassResult, already_quantized, required
-from forestc.passes.judge import Judge
 from forestc.passes.observation import observe
 from forestc.passes.options import LOSS, ChangeAllowed, Range, check_options, tried
 from forestc.passes.promises import (
@@ -28,6 +27,7 @@ from forestc.passes.promises import (
 from forestc.passes.quantize_inputs.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize_inputs.narrow_words import narrowed, word_widths
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.scorer import Scorer
 from forestc.passes.word_formats import Format, choose, given, parse_formats
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
@@ -77,7 +77,7 @@ class QuantizeInputs:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.exact and self.needs_judge:
+        if self.exact and self.needs_scorer:
             raise OptionError("quantize-inputs: exact=true uses no rows, but tolerance does", do="remove one of them")
         if self.cost is not None:
             prices(self.cost)  # raises for an unknown cost
@@ -88,11 +88,11 @@ class QuantizeInputs:
                 )
 
     @property
-    def needs_judge(self) -> bool:
+    def needs_scorer(self) -> bool:
         """Whether its result is judged on held-out rows."""
         return self.tolerance is not None
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         """As `Refusing` has it."""
         if source.on_words:
             raise already_quantized()
@@ -100,15 +100,15 @@ class QuantizeInputs:
             raise OptionError(
                 "quantize-inputs{cost} rounds thresholds where rows allow it", do="give rows, or remove cost"
             )
-        if isinstance(rows, Ranges) and self.needs_judge:
+        if isinstance(rows, Ranges) and self.needs_scorer:
             raise OptionError("quantize-inputs{tolerance} needs held-out rows, and there are none", do="remove it")
         if rows is None and self.input != "ordered" and not self.exact:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """The forest on words. With `Ranges` instead of rows it is exact for every input in them; with None, input must
         be ordered. Raises OptionError, or ModelError for a forest of words."""
-        self.refuse(forest, rows, judge)
+        self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
         if self.exact or isinstance(rows, Ranges):
             ranges = rows if isinstance(rows, Ranges) else Ranges()
@@ -129,7 +129,7 @@ class QuantizeInputs:
         ]
         if self.cost is not None:
             assert rows is not None
-            near = self._near_enough(forest, rows, judge)
+            near = self._near_enough(forest, rows, scorer)
             free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
             formats = narrowed(
                 forest, formats, free, word_widths(self.cost),
@@ -182,11 +182,11 @@ class QuantizeInputs:
             promise = KeepsDecisions()
         return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
 
-    def _near_enough(self, source: Forest, rows: Rows, judge: Judge | None) -> Callable[[Forest], bool]:
+    def _near_enough(self, source: Forest, rows: Rows, scorer: Scorer | None) -> Callable[[Forest], bool]:
         """Whether a forest loses no more than the tolerance on held-out rows; without a tolerance, whether no more than
         `change` of what is decided on the rows changes."""
         if self.tolerance is not None:
-            limit, judged_by = float(self.tolerance), required(judge, self)
+            limit, judged_by = float(self.tolerance), required(scorer, self)
             return lambda forest: judged_by.of(forest).within(limit)
         batches = [(batch.X, evaluate_quickly(source, encode(source, batch.X))) for batch in rows.batches()]
         most = most_change(self.change, source)

@@ -28,7 +28,6 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
-from forestc.passes.judge import Judge, Loss
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.options import (
@@ -44,6 +43,7 @@ from forestc.passes.options import (
 )  # fmt: skip
 from forestc.passes.promises import Exact, Within
 from forestc.passes.regrow_trees.candidates import grower_of
+from forestc.passes.scorer import Loss, Scorer
 from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
@@ -111,7 +111,7 @@ class RegrowTrees(Seeded, AtGivenSettings):
         "of a processor as in flash-avr or instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
-    needs_judge: ClassVar[bool] = True
+    needs_scorer: ClassVar[bool] = True
     removed: ClassVar[Mapping[str, str]] = {
         "learn": "remove it: rows without labels are learnt by the model's decisions or values"
     }
@@ -122,7 +122,7 @@ class RegrowTrees(Seeded, AtGivenSettings):
             raise OptionError("regrow-trees: noise is for the copies of rows", do="give copies=1 or more")
         prices(self.cost)  # raises for an unknown family
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         remove = "remove it from the passes"
         if len(source.targets) > 1:
             raise OptionError("regrow-trees needs a model of one target", do=remove)
@@ -142,8 +142,8 @@ class RegrowTrees(Seeded, AtGivenSettings):
         """Whether an option leaves something to choose."""
         return "auto" in (self.trees, self.price, self.leaf_bits)
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> GrowingLadder:
-        return GrowingLadder(forest, accepted(self, forest, rows, judge), self)
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> GrowingLadder:
+        return GrowingLadder(forest, accepted(self, forest, rows, scorer), self)
 
 
 def _chosen(tried: int) -> dict[str, Any]:

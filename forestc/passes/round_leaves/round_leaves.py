@@ -16,7 +16,6 @@ from forestc.errors import OptionError
 from forestc.forest.evaluate import judged
 from forestc.forest.ir import Forest
 from forestc.passes.base import PassResult, already_quantized, need_words, required
-from forestc.passes.judge import Judge
 from forestc.passes.ladder import Rung
 from forestc.passes.leaf_ladder import LeafLadder, taken
 from forestc.passes.options import LOSS, MOST_LEAF_BITS, ChangeAllowed, Range, check_options, tried
@@ -44,6 +43,7 @@ from forestc.passes.round_leaves.rounding import (
 )
 from forestc.passes.round_leaves.settling import Settling
 from forestc.passes.round_leaves.ties import TIE_BITS
+from forestc.passes.scorer import Scorer
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
@@ -97,20 +97,20 @@ class RoundLeaves:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.exact and self.needs_judge:
+        if self.exact and self.needs_scorer:
             raise OptionError("round-leaves: exact=true uses no rows, but tolerance does", do="remove one of them")
 
     @property
-    def needs_judge(self) -> bool:
+    def needs_scorer(self) -> bool:
         """Whether its result is judged on held-out rows."""
         return self.tolerance is not None
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         """As `Refusing` has it."""
         if source.quantized:
             raise already_quantized()
         refuse_sums(source)
-        if isinstance(rows, Ranges) and self.needs_judge:
+        if isinstance(rows, Ranges) and self.needs_scorer:
             raise OptionError("round-leaves{tolerance} needs held-out rows, and there are none", do="remove it")
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
             why = "which exact=true does not use" if have_rows(rows) else "and there are none"
@@ -121,10 +121,10 @@ class RoundLeaves:
         if rows is None and (self.leaf_bits == "auto" or self.scores is not None) and not self.exact:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, leaf_bits
         must be a number. Raises OptionError, or ModelError for a forest of floats or one that is already quantized."""
-        self.refuse(forest, rows, judge)
+        self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
@@ -147,7 +147,7 @@ class RoundLeaves:
             promise = KeepsAllButTies(best.change.changed, margin)
         report: dict[str, Any] = {}
         if self.tolerance is not None:
-            fewest = self._within(whole, fine, judge) if auto else best
+            fewest = self._within(whole, fine, scorer) if auto else best
             if fewest is not None:
                 best, promise = fewest, Within(float(self.tolerance))
                 report = {"chosen_on_held_out": len(tried) > 1}
@@ -176,10 +176,10 @@ class RoundLeaves:
         allowed = max(self.scores, min(trial.values.share for trial in tried))
         return [trial for trial in tried if trial.values.share <= allowed]
 
-    def _within(self, whole: Forest, fine: list[_Tried], judge: Judge | None) -> _Tried | None:
+    def _within(self, whole: Forest, fine: list[_Tried], scorer: Scorer | None) -> _Tried | None:
         """The first that loses no more than the tolerance; None if all lose more."""
-        limit, judge = float(self.tolerance or 0.0), required(judge, self)
-        return next((trial for trial in fine if judge.of(with_leaves(whole, trial.leaves)).within(limit)), None)
+        limit, scorer = float(self.tolerance or 0.0), required(scorer, self)
+        return next((trial for trial in fine if scorer.of(with_leaves(whole, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
         """Unrounded leaves where possible; else leaves that decide ties as the model does, on all combinations of paths
@@ -211,9 +211,9 @@ class RoundLeaves:
         }
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
-    def ladder(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> LeafLadder:
+    def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
         """As `Laddered` has it: the numbers of leaf bits, ascending."""
-        self.refuse(forest, rows, judge)
+        self.refuse(forest, rows, scorer)
         need_words(self, forest)
         whole = one_sum(forest)
 

@@ -21,10 +21,10 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
 from forestc.passes.base import PassResult, print_pass
-from forestc.passes.judge import Judge
 from forestc.passes.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.options import DEFAULT_TOLERANCE, LOSS, Range, check_options, tried
 from forestc.passes.promises import KeepsPaths, Promise, Within
+from forestc.passes.scorer import Scorer
 from forestc.passes.share_thresholds.path_change import widened
 from forestc.passes.word_formats import choose, comparator_bits
 from forestc.rows.batches import Rows, reduce_rows
@@ -90,20 +90,20 @@ class ShareThresholds:
         """Whether no path of a row changes."""
         return not (self.path_change or self.exceptions)
 
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not have_rows(rows):
             raise OptionError(
                 "share-thresholds needs rows: they say how far thresholds may move",
                 do="give --rows, or remove it from the passes",
             )
-        if not self.lossless and judge is None:
+        if not self.lossless and scorer is None:
             raise OptionError(
                 f"{print_pass(self)} is judged on held-out rows, and there are none",
                 do="give rows that the model was not trained on (--held-out FILE), or hold out a share of the rows "
                 "(--held-out 0.2)",
             )
 
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """The forest with shared thresholds. Promises `KeepsPaths` with default options; else `Within`.
 
         Raises OptionError for a quantized forest, without rows, or if it needs a judge and there is none. Time
@@ -111,7 +111,7 @@ class ShareThresholds:
         """
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
-        self.refuse(forest, rows, judge)
+        self.refuse(forest, rows, scorer)
         assert rows is not None
         task = Observe.of(forest)
         seen = reduce_rows(rows, task)

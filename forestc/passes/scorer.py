@@ -50,7 +50,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Judged:
+class RowErrors:
     """A forest on judged rows. errors: (rows,) 0 or 1, or squared errors. truth: (rows,) or (rows, targets). decides:
     whether truth are classes. labeled: whether they are labels, not the forest's own answers."""
 
@@ -105,7 +105,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Judge:
+class Scorer:
     """Judges forests made from a model on held-out rows, which passes do not see. The model's own answers stand in for
     missing labels. Methods raise OptionError without rows, and for a regression whose labels are all equal."""
 
@@ -118,14 +118,14 @@ class Judge:
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
         """The losses of several forests, in one pass over the rows."""
-        return [self.judged.loss(errors) for errors in self.errors(forests)]
+        return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
         """(rows,) of each forest: 1 for a wrong decision, else 0; of a regression the squared error."""
-        judged, first = self.judged, 0
+        baseline, first = self.baseline, 0
         parts: list[list[NDArray[np.float64]]] = [[] for _ in forests]
         for batch in self.held_out.batches():
-            truth = judged.truth[first : (first := first + len(batch.X))]
+            truth = baseline.truth[first : (first := first + len(batch.X))]
             for errors, forest in zip(parts, forests, strict=True):
                 errors.append(errors_of(self.model, answers_to(forest, batch.X), truth))
         return [np.concatenate(errors) for errors in parts]
@@ -133,32 +133,32 @@ class Judge:
     @property
     def accuracy(self) -> float:
         """The model's accuracy."""
-        return self.judged.accuracy
+        return self.baseline.accuracy
 
     @cached_property
-    def judged(self) -> Judged:
+    def baseline(self) -> RowErrors:
         """The model on the held-out rows."""
-        judged = judged_on(self.model, self.held_out)
-        if not judged.decides and (judged.truth == judged.truth.flat[0]).all():
+        baseline = row_errors(self.model, self.held_out)
+        if not baseline.decides and (baseline.truth == baseline.truth.flat[0]).all():
             raise OptionError("the held-out rows all have the same label", do="hold out other rows")
-        return judged
+        return baseline
 
 
-def judged_on(forest: Forest, rows: Rows) -> Judged:
+def row_errors(forest: Forest, rows: Rows) -> RowErrors:
     """A forest on rows; its own answers stand in for missing labels. Raises OptionError without rows."""
     parts = []
     for batch in rows.batches():
         answers = answers_to(forest, batch.X)
         truth = truth_of_batch(batch, answers)
-        parts.append(Judged(errors_of(forest, answers, truth), truth, forest.decides, batch.truth is not None))
+        parts.append(RowErrors(errors_of(forest, answers, truth), truth, forest.decides, batch.truth is not None))
     if not sum(len(part.errors) for part in parts):
         raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
     return joined(parts)
 
 
-def joined(parts: Sequence[Judged]) -> Judged:
+def joined(parts: Sequence[RowErrors]) -> RowErrors:
     """Several parts of the judged rows as one."""
-    return Judged(
+    return RowErrors(
         np.concatenate([part.errors for part in parts]),
         np.concatenate([part.truth for part in parts]),
         parts[0].decides,
