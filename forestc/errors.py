@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -35,13 +36,18 @@ class ForestcError(Exception):
     """An error that the user can fix. The command line prints its parts; `str(error)` is for Python: the same line,
     with keywords in the place of flags.
 
-    what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1.
+    what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1. usual_where, usual_do: of all
+    errors of a class that say no other.
     """
 
     exit_status = 1
+    usual_where = ""
+    usual_do = ""
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        self.what, self.where, self.do = (printable(part) for part in (what, where, do))
+        self.what, self.where, self.do = (
+            printable(part) for part in (what, where or self.usual_where, do or self.usual_do)
+        )
         super().__init__("; ".join(part for part in (self.what, self.where, self.do) if part))
 
     def __str__(self) -> str:
@@ -50,6 +56,8 @@ class ForestcError(Exception):
 
 class ModelError(ForestcError):
     """The model can't be read, or has a property that forestc can't preserve exactly."""
+
+    usual_do = "train or save the model again with its library; if the message stays, report it"
 
 
 class RowsError(ForestcError):
@@ -66,29 +74,47 @@ class MissingExtraError(ForestcError):
     """An optional library is not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed", do=f'pip install "forestc[{extra}]"')
+        super().__init__(
+            f"{library} is not installed", where=f"Python in {sys.prefix}", do=f'pip install "forestc[{extra}]"'
+        )
 
 
 class CheckError(ForestcError):
     """A promise was not kept: outputs differ, or a pass broke its guarantee. Exit status 3."""
 
     exit_status = 3
+    usual_do = "compile again; if the difference stays, it is a bug of forestc: report it with the model"
 
 
 class ToolError(ForestcError):
     """An external program is missing, failed, or took too long. Exit status 4."""
 
     exit_status = 4
+    usual_do = "run it again with --debug, and look at what the program printed"
 
 
 class MissingToolError(ToolError):
     """An external program, or a library that runs one, is not installed; `do` says how to install it."""
+
+    usual_where = "the PATH"
 
 
 class InternalError(ForestcError):
     """A malformed IR: a bug in forestc, not in the model. Exit status 3."""
 
     exit_status = 3
+    usual_do = "this is a bug of forestc: report it with the model"
+
+
+@contextmanager
+def located(where: str, name: str = "") -> Iterator[None]:
+    """Gives a place to errors that pass through without one, unless their text has the name of the place."""
+    try:
+        yield
+    except ForestcError as error:
+        if not error.where and not (name and name in error.what):
+            error.where = printable(where)
+        raise
 
 
 def in_python(text: str) -> str:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from forestc.errors import ModelError, check_exists
+from forestc.errors import ModelError, check_exists, located
 from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, read, refuse_folder
 from forestc.frontends.known_training import KnownTraining, training_of
@@ -35,13 +35,15 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
         refuse_cut(asked)
         return carrying(source)
     if not isinstance(source, str | Path):
-        return carrying(load_object(source, asked))
+        with located(f"model of type {type(source).__name__}"):
+            return carrying(load_object(source, asked))
     path = Path(source)
     content = Content(_bytes(path), str(path), asked)
     with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
-        kind = kind_of(content)
-        forest = carrying(read(content, kind, trust_pickle=trust_pickle))
+        with located(str(path)):
+            kind = kind_of(content)
+            forest = carrying(read(content, kind, trust_pickle=trust_pickle))
     if kind is TEXT:  # it holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.errors import located
 from forestc.forest.boundary import boundary_inputs, random_words
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
@@ -96,17 +97,19 @@ def run_passes(
     passes that leave settings open. Raises CheckError for a broken promise."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
-        if isinstance(step, Refusing):
-            step.refuse(forest, rows, scorer)
-        if evidence is None and getattr(step, "needs_scorer", False):
-            required(scorer, step)
+        with located(f"pass {step.name}", step.name):
+            if isinstance(step, Refusing):
+                step.refuse(forest, rows, scorer)
+            if evidence is None and getattr(step, "needs_scorer", False):
+                required(scorer, step)
     if scorer is not None:
         _ = scorer.accuracy  # raises here for rows that can't be judged on
     names = [print_pass(step) for step in passes]
     forests, made = [forest], []
     for place, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        made.append(results[place] if results else apply(step, forests[-1], rows, scorer))
+        with located(f"pass {name}", step.name):
+            made.append(results[place] if results else apply(step, forests[-1], rows, scorer))
         origin = forests[-1].provenance
         forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
         verify(forests[-1])

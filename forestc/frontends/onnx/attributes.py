@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[Any]
 
+UNREAD = "export the model without this operator or setting: docs/reference/models.md lists those that are read"
+
 # TensorProto.DataType -> NumPy type, and the field that holds the numbers if raw_data does not.
 TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     1: (np.float32, "float_data"),
@@ -93,7 +95,7 @@ class Attributes:
                 raise self.fail(f"attribute {attribute.name!r} refers to an attribute of a function")
             self.by_name[attribute.name] = attribute
 
-    def fail(self, what: str, do: str = "") -> ModelError:
+    def fail(self, what: str, do: str = UNREAD) -> ModelError:
         return ModelError(what, where=self.where, do=do)
 
     def has(self, name: str) -> bool:

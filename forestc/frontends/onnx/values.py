@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Decision, Label, Link
-from forestc.frontends.onnx.attributes import Attributes
+from forestc.frontends.onnx.attributes import UNREAD, Attributes
 from forestc.frontends.onnx.columns import RawColumn, Step
 from forestc.frontends.onnx.text import TextColumn
 
@@ -124,7 +124,7 @@ class Node:
                 raise self.fail(f"reads {name[:60]!r}, which no node before it writes")
             self.inputs.append(values[name] if name else None)
 
-    def fail(self, what: str, do: str = "") -> ModelError:
+    def fail(self, what: str, do: str = UNREAD) -> ModelError:
         return ModelError(what, where=self.where, do=do)
 
     def attributes(self, *known: str) -> Attributes:
