@@ -86,13 +86,13 @@ def _spread(model: Forest, rows: Rows) -> float:
 
 
 def accuracy_record(
-    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, made: bool
+    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, generated: bool
 ) -> dict[str, Any]:
     """Accuracies, and the rows they were measured on. shared: the held-out rows are a share of the given rows. made:
     the rows were generated, as none were given."""
     return {
         "measure": "accuracy" if forest.decides else "R squared",
-        "measured_on": GENERATED if made else "fitted_and_held_out" if shared else "fitted",
+        "measured_on": GENERATED if generated else "fitted_and_held_out" if shared else "fitted",
         "given": asdict(given),
         "held_out": None if held_out is None else asdict(held_out),
     }

@@ -38,12 +38,12 @@ def few(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
 
 def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> str:
     """The lines of the test bench's vectors. given: `few`."""
-    wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
+    quota = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
     for some in given:
-        words = some.words[: wanted[some.origin]]
-        wanted[some.origin] -= len(words)
+        words = some.words[: quota[some.origin]]
+        quota[some.origin] -= len(words)
         if len(words):
             results = pack(outputs, expected(forest, netlist, words))
             text.append(verilog.vector_lines(inputs, outputs, pack(inputs, words), results))

@@ -94,16 +94,16 @@ class Engine(Protocol):
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference: ...
 
 
-def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
+def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
     """Compares results (rows, fields) row by row. Missing rows count as different."""
-    common = min(len(got), len(wanted))
-    wrong = np.flatnonzero((got[:common] != wanted[:common]).any(axis=1))
-    count = len(wrong) + abs(len(got) - len(wanted))
+    common = min(len(got), len(expected))
+    wrong = np.flatnonzero((got[:common] != expected[:common]).any(axis=1))
+    count = len(wrong) + abs(len(got) - len(expected))
     if not count:
         return Difference(0)
     first = int(wrong[0]) if len(wrong) else common
     shown = tuple(got[first].tolist()) if first < len(got) else ()
-    return Difference(count, first, shown, tuple(wanted[min(first, len(wanted) - 1)].tolist()))
+    return Difference(count, first, shown, tuple(expected[min(first, len(expected) - 1)].tolist()))
 
 
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
@@ -113,18 +113,18 @@ def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
     return np.frombuffer(out, dtype=kind).reshape(-1, columns)
 
 
-def bench_difference(out: bytes, wanted: IntMatrix) -> Difference:
+def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
     """What a self-checking test bench says of results (rows, fields). Raises ToolError unless it gave one verdict."""
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:
         raise ToolError(f"the test bench gave {len(verdicts) or 'no'} verdicts", where=" | ".join(log[-4:]))
     passed, number = verdicts[0][1] == "PASS", int(verdicts[0][2] or 0)
-    if passed and number == len(wanted):
+    if passed and number == len(expected):
         return Difference(0)
     first = next((match for line in log if (match := _MISMATCH.match(line))), None)
-    place = min(int(first[1]), len(wanted) - 1) if first else 0
-    return Difference(1 if passed else max(1, number), place, (), tuple(wanted[place].tolist()))
+    index = min(int(first[1]), len(expected) - 1) if first else 0
+    return Difference(1 if passed else max(1, number), index, (), tuple(expected[index].tolist()))
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
@@ -136,8 +136,8 @@ def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
     """A simulator's results (label, score0, ...) on feature words: (rows, fields). run: maps all input ports to all
     output ports."""
-    places = [place for place, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
-    return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
+    indices = [index for index, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
+    return np.asarray(run(netlist_words(netlist, words))[:, indices], dtype=np.int64)
 
 
 def copied(design: Design, role: str, folder: Path) -> str:
@@ -231,12 +231,12 @@ class BenchEngine(Engine):
         raise NotImplementedError
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        wanted = results(self.netlist, evaluation)
+        expected = results(self.netlist, evaluation)
         lines = verilog.vector_lines(
-            self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, wanted)
+            self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, expected)
         )
         (self.folder / "vectors.txt").write_text(lines)
-        return bench_difference(run_tool(self.command, self.folder, seconds=3600), wanted)
+        return bench_difference(run_tool(self.command, self.folder, seconds=3600), expected)
 
 
 class IcarusEngine(BenchEngine):
@@ -335,8 +335,8 @@ class CEngine(Engine):
         self.shown = shown(self.forest, prefix, options.c_values)
         header = folder / copied(design, "c", folder)
         features = self.forest.features
-        places = [inputs.place(index).replace("->", ".") for index in range(len(features))]
-        words = [(place, inputs.kind(index)) for index, place in enumerate(places)]
+        operands = [inputs.place(index).replace("->", ".") for index in range(len(features))]
+        words = [(operand, inputs.kind(index)) for index, operand in enumerate(operands)]
         main = render(
             "check/c_main.c.j2",
             prefix=prefix,
@@ -382,23 +382,23 @@ class CEngine(Engine):
             parts += [self.rows.table(rows)] * self.quantizes
         out = run_tool([str(self.folder / "program")], self.folder, data=np.concatenate(parts, axis=1).tobytes())
         index = evaluation.index.reshape(len(rows), -1)
-        wanted = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
-        wanted += [encode(self.forest, rows)] * self.quantizes
+        expected = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
+        expected += [encode(self.forest, rows)] * self.quantizes
         exact = None if self.shown is None else values_of(self.forest, evaluation)
         if exact is not None:
-            wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))
-        joined = np.concatenate(wanted, axis=1)
+            expected.insert(3, np.zeros(exact.shape, dtype=np.int64))
+        joined = np.concatenate(expected, axis=1)
         got = rows_of_numbers(out, "=i8", joined.shape[1]).copy()
         if self.shown is not None and exact is not None:
             first = 1 + index.shape[1] + evaluation.scores.shape[1]
-            place, common = slice(first, first + self.shown.count), min(len(got), len(joined))
-            raw, exact = got[:common, place], exact[:common]
+            shown_columns, common = slice(first, first + self.shown.count), min(len(got), len(joined))
+            raw, exact = got[:common, shown_columns], exact[:common]
             floats = self.shown.kind == "float"
             values = raw.astype(np.uint32).view(np.float32).astype(np.float64) if floats else raw * self.shown.step
             near = np.abs(values - exact) <= self.shown.bound
             steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
             nearest = steps.astype(np.int64)
-            joined[:common, place] = np.where(near, raw, np.where(nearest == raw, ~raw, nearest))
+            joined[:common, shown_columns] = np.where(near, raw, np.where(nearest == raw, ~raw, nearest))
         result = difference(got, joined)
         row = rows[result.first].tolist() if self.inputs.raw and 0 <= result.first < len(rows) else ()
         return replace(result, given=tuple(row), left_out=left_out, why=why)
@@ -466,10 +466,10 @@ class HlsEngine(Engine):
         self.tool = f"{version(compiler)}, ap_types"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        wanted = results(self.netlist, evaluation)
-        words = vectors.words if vectors.words.shape[1] else np.zeros((len(wanted), 1), dtype=np.int64)
+        expected = results(self.netlist, evaluation)
+        words = vectors.words if vectors.words.shape[1] else np.zeros((len(expected), 1), dtype=np.int64)
         out = run_tool([str(self.folder / "program")], self.folder, data=words.astype("<i8").tobytes(), seconds=3600)
-        return difference(rows_of_numbers(out, "<i8", wanted.shape[1]), wanted)
+        return difference(rows_of_numbers(out, "<i8", expected.shape[1]), expected)
 
 
 class AmaranthEngine(VerilatorEngine):

@@ -90,7 +90,7 @@ class Algebra(Protocol[W, C]):
     def equal(self, word: W, value: int) -> C: ...
     def same(self, a: W, b: W) -> C: ...
     def below(self, a: W, b: W) -> C: ...
-    def bit(self, word: W, place: W) -> C: ...
+    def bit(self, word: W, index: W) -> C: ...
     def both(self, a: C, b: C) -> C: ...
     def plus(self, a: W, b: W | int, width: int) -> W: ...
     def choose(self, condition: C, a: W, b: W | int) -> W: ...
@@ -133,8 +133,8 @@ class Numbers:
     def below(self, a: Ints, b: Ints) -> NDArray[np.bool_]:
         return np.asarray(a < b)
 
-    def bit(self, word: Ints, place: Ints) -> NDArray[np.bool_]:
-        return np.asarray(word >> place & 1 == 1)
+    def bit(self, word: Ints, index: Ints) -> NDArray[np.bool_]:
+        return np.asarray(word >> index & 1 == 1)
 
     def both(self, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return a & b
@@ -327,12 +327,12 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
     """(rows, columns) The words of a row's columns, of the words (rows, features) of a quantized forest."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
-    for index, (feature, place) in enumerate(zip(forest.features, forest.places, strict=True)):
+    for index, (feature, column) in enumerate(zip(forest.features, forest.places, strict=True)):
         span = word_range(feature.number, feature.missing)
         own = words[:, index] - span.low
         if span.missing is not None and not isinstance(feature.number, Category):
             own = np.where(words[:, index] == span.missing, (1 << shape.word) - 1, own)
-        columns[:, place] = own
+        columns[:, column] = own
     return columns
 
 

@@ -66,8 +66,8 @@ class CheckResult:
         title = "check: ok" if self.ok else "check: failed"
         if (agreed := self.agreement) is None:
             return html_table(title, head, rows)
-        known = {f"{agreed.measure}, model": agreed.model, f"{agreed.measure}, compiled": agreed.compiled}
-        shares = {what: share for what, share in known.items() if share is not None}
+        measured = {f"{agreed.measure}, model": agreed.model, f"{agreed.measure}, compiled": agreed.compiled}
+        shares = {what: share for what, share in measured.items() if share is not None}
         shares["agreement with the model"] = agreed.agreement
         figures = {what: f"{100 * share:.2f} %" for what, share in shares.items()}
         return html_table(title, head, rows) + html_figures(f"on {counted(agreed.rows, 'row')}", figures)

@@ -66,5 +66,5 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
                 reached = reached[size[nearest[reached]] < best[index][side, reached]]
                 best[index][side, reached] = size[nearest[reached]]
                 words[index][side, reached] = tried[chosen[nearest[reached]]]
-    for kept, nearest_words in zip(best, words, strict=True):
-        yield nearest_words[kept < FAR]
+    for nearest_margin, nearest_words in zip(best, words, strict=True):
+        yield nearest_words[nearest_margin < FAR]

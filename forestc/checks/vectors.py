@@ -131,8 +131,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
                 column * 2.0**20, random.choice(special, len(column)), np.where(feature.missing, np.nan, column),
             ]  # fmt: skip
         which = random.integers(0, 2 * len(choices), len(column))
-        for place, values in enumerate(choices):
-            column = np.where(which == place, values, column)
+        for index, values in enumerate(choices):
+            column = np.where(which == index, values, column)
         if not feature.missing:
             column = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
         rows[:, own] = column
@@ -146,10 +146,10 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
-    kept = fits(forest, inputs.types, vectors.raw).all(axis=1)
-    raw = inputs.fitted(vectors.raw[kept])
+    fitting = fits(forest, inputs.types, vectors.raw).all(axis=1)
+    raw = inputs.fitted(vectors.raw[fitting])
     first = unfit(forest, vectors.raw, inputs.types, start)
-    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~kept).sum())
+    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~fitting).sum())
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:

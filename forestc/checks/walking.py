@@ -84,7 +84,7 @@ class Simulation:
         if len(out) < size + 4 or any(out[size : size + 4]):
             raise ToolError("the engine lost or added rows", where=out[-200:].decode("utf-8", "replace"))
         words = np.frombuffer(out[:size], dtype="<u4").reshape(-1, lanes)
-        results = [sum(int(word) << (32 * place) for place, word in enumerate(row)) for row in words.tolist()]
+        results = [sum(int(word) << (32 * lane) for lane, word in enumerate(row)) for row in words.tolist()]
         return results, printable(out[size + 4 :].decode("utf-8", "replace"))
 
 
@@ -106,8 +106,8 @@ class WalkersInVerilator(Engine):
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         beats = packed_rows(self.forest, self.capacity, vectors.words)
         got, _ = self.simulation.run([Load(0, self.image.words)], beats, stall=STALLS)
-        wanted = results_of(self.capacity, evaluation)
-        return difference(unpacked_results(self.capacity, got), wanted)
+        expected = results_of(self.capacity, evaluation)
+        return difference(unpacked_results(self.capacity, got), expected)
 
 
 class WalkersInIcarus(Engine):
@@ -130,12 +130,12 @@ class WalkersInIcarus(Engine):
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         assert self.runner is not None
-        wanted = results_of(self.capacity, evaluation)
+        expected = results_of(self.capacity, evaluation)
         (self.folder / "rows.txt").write_text(row_lines(self.forest, self.capacity, vectors.words))
-        lines = "".join(f"{result:x}\n" for result in packed_results(self.capacity, wanted))
+        lines = "".join(f"{result:x}\n" for result in packed_results(self.capacity, expected))
         (self.folder / "results.txt").write_text(lines)
         command = [self.runner, "-n", "bench.vvp", f"+stall={STALLS}"]
-        return bench_difference(run_tool(command, self.folder, seconds=3600), wanted)
+        return bench_difference(run_tool(command, self.folder, seconds=3600), expected)
 
 
 class ImageInReader(Engine):

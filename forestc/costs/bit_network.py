@@ -45,7 +45,7 @@ class BitNetwork(BlastedBits):
         ends = {edge >> 1 for register in alive for edge in self.feeds[register]}
         counts["pass"] = len(comparisons & (ends | {edge >> 1 for edge in self.outputs}))
         for kind, results in self.chains:
-            used = max((place + 1 for place, edge in enumerate(results) if self.alive[edge >> 1]), default=0)
+            used = max((index + 1 for index, edge in enumerate(results) if self.alive[edge >> 1]), default=0)
             counts[kind] += used > 0
             counts[f"{kind}_bits"] += used
         return counts
@@ -69,7 +69,7 @@ class BitNetwork(BlastedBits):
         every = (1 << PATTERNS) - 1
         values = [0] * len(self.nodes)
         leaves: list[frozenset[int] | None] = [frozenset()] * len(self.nodes)  # None: more than FEW_LEAVES
-        known = {0: 0}
+        edge_of = {0: 0}
         new = [2 * node for node in range(len(self.nodes))]
         for node, edges in enumerate(self.nodes):
             if node == 0 or not self.alive[node]:
@@ -98,7 +98,7 @@ class BitNetwork(BlastedBits):
             rarely = min(value.bit_count(), PATTERNS - value.bit_count()) < OFTEN
             if rarely and leaves[node] is None:
                 continue
-            new[node] = known.setdefault(value, 2 * node ^ inverted) ^ inverted
+            new[node] = edge_of.setdefault(value, 2 * node ^ inverted) ^ inverted
         self.outputs = [new[edge >> 1] ^ (edge & 1) for edge in self.outputs]
 
     def flip_flops(self) -> int:

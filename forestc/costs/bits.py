@@ -20,7 +20,7 @@ class Bits:
         self.nodes: list[tuple[Edge, ...]] = [_LEAF]
         self.feeds: dict[int, tuple[Edge, ...]] = {}
         self.xors: set[int] = set()
-        self.known: dict[tuple[Hashable, ...], Edge] = {}
+        self.edge_of: dict[tuple[Hashable, ...], Edge] = {}
 
     def leaf(self, *feeds: int) -> int:
         self.nodes.append(_LEAF)
@@ -28,10 +28,10 @@ class Bits:
         return 2 * len(self.nodes) - 2
 
     def node(self, key: tuple[Hashable, ...], edges: tuple[int, ...]) -> int:
-        edge = self.known.get(key)
+        edge = self.edge_of.get(key)
         if edge is None:
             self.nodes.append(edges)
-            edge = self.known[key] = 2 * len(self.nodes) - 2
+            edge = self.edge_of[key] = 2 * len(self.nodes) - 2
             if key[0] == "^":
                 self.xors.add(edge >> 1)
         return edge

@@ -12,7 +12,7 @@ from forestc.netlist.ir import Net, Netlist, compares_sum, reads
 
 def _length(word: list[int]) -> int:
     """The length of a word without its leading constant zeros."""
-    return max((place + 1 for place, edge in enumerate(word) if edge), default=0)
+    return max((position + 1 for position, edge in enumerate(word) if edge), default=0)
 
 
 class BlastedBits(Bits):
@@ -47,7 +47,7 @@ class BlastedBits(Bits):
         cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
         match cell:
             case ir.Const(value):
-                return [value >> place & 1 for place in range(width)]
+                return [value >> position & 1 for position in range(width)]
             case ir.Input():
                 return [self.leaf() for _ in range(width)]
             case ir.Register(a):
@@ -70,33 +70,33 @@ class BlastedBits(Bits):
             case ir.Add() | ir.Extend():  # Verilog has the latter as a sum with 0
                 return self.add(net, reads(cell), words)
             case ir.Table(factors, constant):
-                bits = [(edge, factor << place) for a, factor in factors for place, edge in enumerate(words[a])]
-                return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
+                bits = [(edge, factor << position) for a, factor in factors for position, edge in enumerate(words[a])]
+                return [self.sum_bit(position, constant, tuple(bits)) for position in range(width)]
             case ir.Shift(a):
                 return [0, *words[a]]
             case _:
                 assert_never(cell)
 
-    def sum_bit(self, place: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
+    def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
         """A bit of a constant plus bits, each times a number, as multiplexers with the bits as selects."""
         if not bits:
-            return constant >> place & 1
-        key = ("sum", place, constant & ((2 << place) - 1), bits)
-        if key not in self.known:
+            return constant >> position & 1
+        key = ("sum", position, constant & ((2 << position) - 1), bits)
+        if key not in self.edge_of:
             (edge, times), others = bits[-1], bits[:-1]
-            self.known[key] = self.mux(
-                edge, self.sum_bit(place, constant + times, others), self.sum_bit(place, constant, others)
+            self.edge_of[key] = self.mux(
+                edge, self.sum_bit(position, constant + times, others), self.sum_bit(position, constant, others)
             )
-        return self.known[key]
+        return self.edge_of[key]
 
     def register(self, edge: int) -> int:
         if edge < 2:
             return edge
         key = ("r", edge)
-        if key not in self.known:
-            self.known[key] = self.leaf(edge)
-            self.registers.append(self.known[key])
-        return self.known[key]
+        if key not in self.edge_of:
+            self.edge_of[key] = self.leaf(edge)
+            self.registers.append(self.edge_of[key])
+        return self.edge_of[key]
 
     def chain(self, kind: str, bits: int, *feeds: int) -> list[int]:
         results = [self.leaf(*feeds) for _ in range(bits)]
@@ -113,12 +113,12 @@ class BlastedBits(Bits):
         pattern = threshold & ((1 << len(word)) - 1)
         if signed:
             word, pattern = [*word[:-1], word[-1] ^ 1], pattern ^ (1 << (len(word) - 1))
-        result, place = 0, 0
-        while place < len(word):  # bits that face equal bits of the threshold, as a balanced tree
-            ones, run = pattern >> place & 1, [word[place] ^ 1]
-            while place + len(run) < len(word) and pattern >> (place + len(run)) & 1 == ones:
-                run.append(word[place + len(run)] ^ 1)
-            place += len(run)
+        result, position = 0, 0
+        while position < len(word):  # bits that face equal bits of the threshold, as a balanced tree
+            ones, run = pattern >> position & 1, [word[position] ^ 1]
+            while position + len(run) < len(word) and pattern >> (position + len(run)) & 1 == ones:
+                run.append(word[position + len(run)] ^ 1)
+            position += len(run)
             merge = self.or_ if ones else self.and_
             while len(run) > 1:
                 odd = run[len(run) & ~1 :]
@@ -131,8 +131,8 @@ class BlastedBits(Bits):
         if "compare" in self.chained and len(a) >= self.shortest:
             return self.chain("compare", len(a), *a, *b)[-1]
         result = 0
-        for place, (x, y) in enumerate(zip(a, b, strict=True)):
-            if signed and place == len(a) - 1:
+        for position, (x, y) in enumerate(zip(a, b, strict=True)):
+            if signed and position == len(a) - 1:
                 x, y = y, x
             result = self.mux(self.xor(x, y), y, result)
         return result
@@ -141,8 +141,8 @@ class BlastedBits(Bits):
         result = 0
         for member in members:
             same = 1
-            for place, edge in enumerate(word):
-                same = self.and_(same, edge ^ (~member >> place & 1))
+            for position, edge in enumerate(word):
+                same = self.and_(same, edge ^ (~member >> position & 1))
             result = self.or_(result, same)
         return result
 
@@ -174,12 +174,12 @@ class BlastedBits(Bits):
 
     def add_two(self, a: list[int], b: list[int]) -> list[int]:
         """The sum of two words; the bits below the first place where both have one are wires."""
-        meet = [place for place, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
+        meet = [position for position, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]
         first = meet[0]
         below = [x | y for x, y in zip(a[:first], b[:first], strict=True)]
-        longest = max(place for place, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
+        longest = max(position for position, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
         if "add" in self.chained and min(_length(a), _length(b)) - first >= self.shortest:
             bits = min(len(a), longest + 1) - first
             results = self.chain("add", bits, *a[first:], *b[first:])

@@ -38,24 +38,24 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower
-    known = fitted()
+    table = fitted()
     mapped = Mapped.of(netlist, family)
     cells = mapped.lut_features()
-    costs = known.luts[family.name]
+    costs = table.luts[family.name]
     least = mapped.fewest_luts()
     lut = max(least, sum(costs[name] * cells[name] for name in LUT_FEATURES))
     fmax = fmax_range = None
-    if family.timed_on in known.paths_ns:
-        path_costs = known.paths_ns[family.timed_on]
+    if family.timed_on in table.paths_ns:
+        path_costs = table.paths_ns[family.timed_on]
         path = mapped.path_features(path_costs, lut)
         period = sum(path_costs[name] * path[name] for name in PATH_FEATURES)
         fmax = round(1000 / max(period, FASTEST_NS) / slower.middle, 1)
-        low, high = known.nine_of_ten[family.timed_on]
+        low, high = table.nine_of_ten[family.timed_on]
         fmax_range = (
             round(fmax * low * slower.middle / slower.most, 1),
             round(fmax * high * slower.middle / slower.least, 1),
         )
-    low, high = known.nine_of_ten[family.name]
+    low, high = table.nine_of_ten[family.name]
     return {
         "device": device,
         "lut": round(lut),
@@ -81,8 +81,8 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
     if len(netlist.cells) > MOST_CELLS:
         return []
     shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)
-    wanted = dict.fromkeys([device or "", *(entry.name for entry in shown)])
-    return [estimate(netlist, name) for name in wanted if estimated(name)]
+    names = dict.fromkeys([device or "", *(entry.name for entry in shown)])
+    return [estimate(netlist, name) for name in names if estimated(name)]
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Mapped:
         """The `PATH_FEATURES` of the path between registers that is slowest by these costs. costs: ns per feature.
         luts: of the whole design."""
         bits = self.bits
-        chains = {edge >> 1: (kind, place) for kind, results in bits.chains for place, edge in enumerate(results)}
+        chains = {edge >> 1: (kind, position) for kind, results in bits.chains for position, edge in enumerate(results)}
         registers = {edge >> 1 for edge in bits.registers}
         roots = bits.roots()
         readers = dict.fromkeys(roots, 1)
@@ -149,9 +149,9 @@ class Mapped:
             if node in self.luts:
                 step |= {"lut": 1.0, "inputs": float(len(before)), "levels": size}
             elif alive and node in chains:
-                kind, place = chains[node]
+                kind, position = chains[node]
                 before = [edge >> 1 for edge in bits.feeds[node]]
-                step |= {kind: 1.0, f"{kind}_bits": place + 1.0}
+                step |= {kind: 1.0, f"{kind}_bits": position + 1.0}
             elif bits.nodes[node] or not alive or node in registers:
                 step = {"fan_out": step["fan_out"]}
             last = max(before, key=lambda a: arrival.get(a, 0.0), default=0)

@@ -122,8 +122,8 @@ def _fit(where: str, entry: Any, codes: float) -> Fit:
     _has(where, entry, ("costs", "ratios", "plus", "rare"))
     costs, ratios, plus = _object(f"{where}: costs", entry["costs"]), entry["ratios"], entry["plus"]
     _check_costs(where, costs)
-    whole = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
-    if not whole or not 0 < ratios[0] <= ratios[1] <= ratios[2]:
+    well_formed = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
+    if not well_formed or not 0 < ratios[0] <= ratios[1] <= ratios[2]:
         raise _damaged(f"{where}: the ratios are {ratios!r}")
     if not is_number(plus) or plus < 0:
         raise _damaged(f"{where}: plus is {plus!r}")

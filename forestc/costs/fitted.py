@@ -73,15 +73,15 @@ def fitted() -> Fitted:
 def parsed(text: str) -> Fitted:
     """The costs in a JSON text. Raises ForestcError that names the first fault."""
     table = json_of(text, _damaged)
-    wanted = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
-    _check_keys("it", table, wanted)
-    for key in wanted:
+    keys = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
+    _check_keys("it", table, keys)
+    for key in keys:
         if not isinstance(table[key], dict):
             raise _damaged(f"{key} is not an object")
-    luts, paths, ends = (table[key] for key in wanted)
-    for costs, known, features in ((luts, FAMILIES, LUT_FEATURES), (paths, DEVICES, PATH_FEATURES)):
+    luts, paths, ends = (table[key] for key in keys)
+    for costs, names, features in ((luts, FAMILIES, LUT_FEATURES), (paths, DEVICES, PATH_FEATURES)):
         for name, values in costs.items():
-            if name not in known:
+            if name not in names:
                 raise _damaged(f"it has costs for {name!r}, which is not in the table of devices")
             _check_keys(name, values, features)
             for feature in features:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from forestc.costs.devices import Luts
 from forestc.system.compiled import compiled
 
-KEPT = 3  # cuts of a node, beside the node itself
+MOST_CUTS = 3  # cuts of a node, beside the node itself
 MOST_FAN_INS = 3
 ROUNDING = 1e-9  # by which sums of delays differ
 Cut: TypeAlias = frozenset[int]
@@ -132,14 +132,14 @@ def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: I
 
 @compiled()
 def _copy(cut: Ints, size: int, out: Ints) -> None:
-    for place in range(size):
-        out[place] = cut[place]
+    for index in range(size):
+        out[index] = cut[index]
 
 
 @compiled()
 def _same(cut: Ints, other: Ints, size: int) -> bool:
-    for place in range(size):  # noqa: SIM110, numba compiles no generators
-        if cut[place] != other[place]:
+    for index in range(size):  # noqa: SIM110, numba compiles no generators
+        if cut[index] != other[index]:
             return False
     return True
 
@@ -147,12 +147,12 @@ def _same(cut: Ints, other: Ints, size: int) -> bool:
 @compiled()
 def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
     """Fills in the places of a cut's nodes, the last to be ready first; of equals the first."""
-    for place in range(size):
-        at, when = place, ready[cut[place]]
+    for index in range(size):
+        at, when = index, ready[cut[index]]
         while at > 0 and ready[cut[order[at - 1]]] < when:
             order[at] = order[at - 1]
             at -= 1
-        order[at] = place
+        order[at] = index
 
 
 @compiled(lambda network, *_: 65 * len(network.fan_ins))
@@ -160,8 +160,11 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
     """The cuts of all nodes in use. latest: when each node must be ready, for the least area; empty for the
     earliest."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
-    most = (KEPT + 1) ** MOST_FAN_INS
-    kept, kept_size = np.empty((count, KEPT + 1, inputs), np.int64), np.zeros((count, KEPT + 1), np.int64)
+    most = (MOST_CUTS + 1) ** MOST_FAN_INS
+    node_cuts, node_cut_sizes = (
+        np.empty((count, MOST_CUTS + 1, inputs), np.int64),
+        np.zeros((count, MOST_CUTS + 1), np.int64),
+    )
     numbers = np.zeros(count, np.int64)  # of kept cuts
     best, size, ready, flow = (
         np.full((count, inputs), -1, np.int64),
@@ -175,16 +178,16 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
     for node in range(count):
         below = network.fan_ins[node]
         if below[0] < 0 or uses[node] == 0:
-            kept[node, 0, 0], kept_size[node, 0], numbers[node] = node, 1, 1
+            node_cuts[node, 0, 0], node_cut_sizes[node, 0], numbers[node] = node, 1, 1
             if network.boxed[node]:
-                for place in range(network.begins[node], network.begins[node + 1]):
-                    ready[node] = max(ready[node], ready[network.box[place]])
+                for index in range(network.begins[node], network.begins[node + 1]):
+                    ready[node] = max(ready[node], ready[network.box[index]])
                 ready[node] += network.chain
             continue
         at, pooled = 0, numbers[below[0]]
         for cut in range(pooled):
-            pool_sizes[0, cut] = kept_size[below[0], cut]
-            _copy(kept[below[0], cut], pool_sizes[0, cut], pools[0, cut])
+            pool_sizes[0, cut] = node_cut_sizes[below[0], cut]
+            _copy(node_cuts[below[0], cut], pool_sizes[0, cut], pools[0, cut])
         for fan_in in range(1, MOST_FAN_INS):
             a = below[fan_in]
             if a < 0:
@@ -194,13 +197,13 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
                 for second in range(numbers[a]):
                     joined = pools[1 - at, merged]
                     length = _merged(
-                        pools[at, first], pool_sizes[at, first], kept[a, second], kept_size[a, second], joined
+                        pools[at, first], pool_sizes[at, first], node_cuts[a, second], node_cut_sizes[a, second], joined
                     )
-                    known = length < 0
+                    duplicate = length < 0
                     for other in range(merged):
-                        if not known and pool_sizes[1 - at, other] == length:
-                            known = _same(pools[1 - at, other], joined, length)
-                    if not known:
+                        if not duplicate and pool_sizes[1 - at, other] == length:
+                            duplicate = _same(pools[1 - at, other], joined, length)
+                    if not duplicate:
                         pool_sizes[1 - at, merged] = length
                         merged += 1
             at, pooled = 1 - at, merged
@@ -208,14 +211,14 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
         for cut in range(pooled):
             length, nodes = pool_sizes[at, cut], pools[at, cut]
             area[cut] = network.areas[length]
-            for place in range(length):
-                area[cut] += flow[nodes[place]]
+            for index in range(length):
+                area[cut] += flow[nodes[index]]
             _by_arrival(nodes, length, ready, order)
             when[cut] = 0.0
-            for place in range(length):
-                when[cut] = max(when[cut], network.delays[length, place] + ready[nodes[order[place]]])
+            for index in range(length):
+                when[cut] = max(when[cut], network.delays[length, index] + ready[nodes[order[index]]])
             late[cut] = max(0.0, when[cut] - due)
-        for rank in range(min(KEPT, pooled)):
+        for rank in range(min(MOST_CUTS, pooled)):
             chosen = -1
             for cut in range(pooled):
                 if pool_sizes[at, cut] > 0 and (
@@ -225,15 +228,15 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
                 ):
                     chosen = cut
             length = pool_sizes[at, chosen]
-            kept_size[node, rank] = length
-            _copy(pools[at, chosen], length, kept[node, rank])
+            node_cut_sizes[node, rank] = length
+            _copy(pools[at, chosen], length, node_cuts[node, rank])
             if rank == 0:
                 size[node], ready[node] = length, when[chosen]
                 _copy(pools[at, chosen], length, best[node])
                 flow[node] = area[chosen] / max(1.0, uses[node])
             pool_sizes[at, chosen] = 0  # taken
             numbers[node] = rank + 1
-        kept[node, numbers[node], 0], kept_size[node, numbers[node]] = node, 1
+        node_cuts[node, numbers[node], 0], node_cut_sizes[node, numbers[node]] = node, 1
         numbers[node] += 1
     return _Cuts(best, size, ready)
 
@@ -244,21 +247,21 @@ def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[F
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
     order = np.zeros(cuts.best.shape[1], np.int64)
-    for place in range(len(roots)):
-        needed[roots[place]] = True
+    for index in range(len(roots)):
+        needed[roots[index]] = True
     for node in range(count - 1, -1, -1):  # a node comes after its fan-in
         if not needed[node]:
             continue
         if network.boxed[node]:
-            for place in range(network.begins[node], network.begins[node + 1]):
-                a = network.box[place]
+            for index in range(network.begins[node], network.begins[node + 1]):
+                a = network.box[index]
                 needed[a] = True
                 latest[a] = min(latest[a], latest[node] - network.chain)
         elif cuts.size[node]:
             cut, size = cuts.best[node], cuts.size[node]
             _by_arrival(cut, size, cuts.ready, order)
-            for place in range(size):
-                a = cut[order[place]]
+            for index in range(size):
+                a = cut[order[index]]
                 needed[a] = True
-                latest[a] = min(latest[a], latest[node] - network.delays[size, place])
+                latest[a] = min(latest[a], latest[node] - network.delays[size, index])
     return latest, needed

@@ -71,9 +71,9 @@ FIGURES = ("flash", "instructions")
 
 def _firmware(figure: str, cpu: str) -> Prices:
     """Prices of C on a processor: bytes of `nodes`, the smallest layout, or instructions of `branches`, the fastest."""
-    known = firmware_costs()[cpu].prices
+    costs = firmware_costs()[cpu].prices
     if figure == "flash":
-        table = known["table"] / UNIT
+        table = costs["table"] / UNIT
         return Prices(
             (_SHARED + _CONDITION_BYTES * table,) * _MOST_BITS,
             _MOST_BITS,
@@ -85,8 +85,8 @@ def _firmware(figure: str, cpu: str) -> Prices:
     return Prices(
         (_SHARED,) * _MOST_BITS,
         _MOST_BITS,
-        split=known["split"] / UNIT / 2,  # half of the rows come to it
-        tree=known["tree"] / UNIT,
+        split=costs["split"] / UNIT / 2,  # half of the rows come to it
+        tree=costs["tree"] / UNIT,
         per_bit=False,
         firmware=True,
     )
@@ -99,10 +99,10 @@ def prices(cost: str) -> Prices:
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")
     if figure in FIGURES and (cpu or DEFAULT_CPU) in firmware_costs():
         return _firmware(figure, cpu or DEFAULT_CPU)
-    known = [DEFAULT_COST, *_SPLIT_AND_SUM_BIT]
-    known += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
-    if cost not in known:
-        raise OptionError(f"unknown cost {cost!r}", do=known_names(cost, known))
+    names = [DEFAULT_COST, *_SPLIT_AND_SUM_BIT]
+    names += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
+    if cost not in names:
+        raise OptionError(f"unknown cost {cost!r}", do=known_names(cost, names))
     family = FAMILIES[cost]
     split, sum_bit = _SPLIT_AND_SUM_BIT[cost]
     return Prices(

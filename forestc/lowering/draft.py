@@ -18,7 +18,7 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import FALSE, Const, Net, Origin, WordType
 from forestc.netlist.ports import Port
 
-Place: TypeAlias = Net | Const
+Operand: TypeAlias = Net | Const
 Step: TypeAlias = tuple[str, int, int, int]
 
 
@@ -36,24 +36,24 @@ class Witness:
     are 0 where they do not apply.
     """
 
-    trees: Mapping[tuple[int, int], Place | tuple[Place, ...]]
-    labels: Sequence[Place] = ()
-    ballots: Mapping[tuple[int, int], Place] = field(default_factory=dict)
-    steps: Mapping[Step, Place] = field(default_factory=dict)
+    trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
+    labels: Sequence[Operand] = ()
+    ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)
+    steps: Mapping[Step, Operand] = field(default_factory=dict)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
         """The same places after the nets were renumbered."""
 
-        def new(place: Place) -> Place:
-            return place if isinstance(place, Const) else nets[place]
+        def new(operand: Operand) -> Operand:
+            return operand if isinstance(operand, Const) else nets[operand]
 
         trees = {
             # a constant is a tuple, too
-            k: new(place) if isinstance(place, int | Const) else tuple(map(new, place))
-            for k, place in self.trees.items()
+            k: new(operand) if isinstance(operand, int | Const) else tuple(map(new, operand))
+            for k, operand in self.trees.items()
         }
-        ballots = {k: new(place) for k, place in self.ballots.items()}
-        steps = {k: new(place) for k, place in self.steps.items()}
+        ballots = {k: new(operand) for k, operand in self.ballots.items()}
+        steps = {k: new(operand) for k, operand in self.steps.items()}
         return Witness(trees, tuple(map(new, self.labels)), ballots, steps)
 
 
@@ -90,15 +90,15 @@ class Draft:
             for index in range(len(forest.features))
         ]
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
-        self.trees: dict[tuple[int, int], Place | tuple[Place, ...]] = {}
-        self.labels: list[Place] = []
-        self.ballots: dict[tuple[int, int], Place] = {}
-        self.steps: dict[Step, Place] = {}
+        self.trees: dict[tuple[int, int], Operand | tuple[Operand, ...]] = {}
+        self.labels: list[Operand] = []
+        self.ballots: dict[tuple[int, int], Operand] = {}
+        self.steps: dict[Step, Operand] = {}
 
     def witness(self) -> Witness:
         return Witness(self.trees, self.labels, self.ballots, self.steps)
 
-    def place(self, net: Net) -> Place:
+    def operand_of(self, net: Net) -> Operand:
         cell = self.builder.cell_of(net)
         return cell if isinstance(cell, Const) else net
 

@@ -15,15 +15,17 @@ from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
-def shortest_stages(timing: Timing, wanted: int) -> Ready:
-    """The nets in stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
+def shortest_stages(timing: Timing, most_stages: int) -> Ready:
+    """Packs the nets of a netlist into at most `most_stages` pipeline stages of the smallest length, by bisection.
+
+    Time O(cells * log(precision))."""
     ends = [net for _, net in timing.netlist.outputs]
     best = timing.placed(math.inf)
     high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
         nets = timing.placed(middle)
-        if nets.stage[ends].max(initial=0) < wanted:
+        if nets.stage[ends].max(initial=0) < most_stages:
             high, best = middle, nets
         else:
             low = middle
@@ -39,7 +41,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     """
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
-    made: list[Net] = []
+    new_nets: list[Net] = []
     delayed: dict[tuple[Net, int], Net] = {}
     inverses: dict[Net, Net] = {}  # behind registers
 
@@ -49,7 +51,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
         if registers and isinstance(cell, Not):  # a word and its inverse take the same registers
             inverses[net] = builder.not_(after(cell.a, registers))
             return inverses[net]
-        result = made[net]
+        result = new_nets[net]
         for count in range(1, registers + 1):
             key = (net, count)
             if key not in delayed:
@@ -60,18 +62,18 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     for net, cell in enumerate(netlist.cells):
         origin = netlist.origins[net]
         if isinstance(cell, Const):
-            made.append(builder.const(cell.value, netlist.types[net]))
+            new_nets.append(builder.const(cell.value, netlist.types[net]))
             continue
         if isinstance(cell, Input):
-            made.append(builder.input(cell.port, netlist.types[net]))
+            new_nets.append(builder.input(cell.port, netlist.types[net]))
             continue
         renamed = {a: after(a, 0 if _constant(netlist, a) else stages[net] - stages[a]) for a in reads(cell)}
-        made.append(builder.raw(rename(cell, renamed), origin))
+        new_nets.append(builder.raw(rename(cell, renamed), origin))
     for port, net in netlist.outputs:
-        builder.output(port, made[net] if _constant(netlist, net) else after(net, latency - stages[net]))
+        builder.output(port, new_nets[net] if _constant(netlist, net) else after(net, latency - stages[net]))
     finished, numbers = builder.build_renamed()
-    gone = {old for old, net in enumerate(made) if numbers[net] < 0}
-    return finished, [numbers[inverses.get(old, net) if old in gone else net] for old, net in enumerate(made)]
+    gone = {old for old, net in enumerate(new_nets) if numbers[net] < 0}
+    return finished, [numbers[inverses.get(old, net) if old in gone else net] for old, net in enumerate(new_nets)]
 
 
 def _constant(netlist: Netlist, net: Net) -> bool:

@@ -82,7 +82,7 @@ def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
     words = []
     for index, rows, largest in trees:
         net = draft.mux_tree(index, rows, width_for(0, largest))
-        draft.trees[index, output] = draft.place(net)
+        draft.trees[index, output] = draft.operand_of(net)
         words.append((net, largest))
     return words
 
@@ -91,11 +91,14 @@ def _bits(draft: Draft, output: int, trees: Sequence[Leaves]) -> dict[int, list[
     """The mux trees of each bit of an output's trees, by the bit's place."""
     bits: dict[int, list[Net]] = {}
     for index, rows, largest in trees:
-        nets = [draft.mux_tree(index, [row >> place & 1 for row in rows], BIT) for place in range(largest.bit_length())]
-        draft.trees[index, output] = tuple(draft.place(net) for net in nets) or Const(0, 1, False)
-        for place, net in enumerate(nets):
+        nets = [
+            draft.mux_tree(index, [row >> position & 1 for row in rows], BIT)
+            for position in range(largest.bit_length())
+        ]
+        draft.trees[index, output] = tuple(draft.operand_of(net) for net in nets) or Const(0, 1, False)
+        for position, net in enumerate(nets):
             if net != FALSE:
-                bits.setdefault(place, []).append(net)
+                bits.setdefault(position, []).append(net)
     return bits
 
 
@@ -163,16 +166,18 @@ def _table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) ->
 
 def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
     """The sum of bits, by their places: a bit at place p counts 2^p."""
-    left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
+    left = {position: _counts(builder, [(net, 1) for net in nets], 3) for position, nets in sorted(bits.items())}
     if not _in_one_table([most for words in left.values() for _, most in words]):
-        left = {place: [_narrowest_first(builder, words, tables=True)] for place, words in left.items()}
+        left = {position: [_narrowest_first(builder, words, tables=True)] for position, words in left.items()}
     if _in_one_table([most for words in left.values() for _, most in words]):
-        net, largest = _table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
+        net, largest = _table_of(
+            builder, [(net, most, 1 << position) for position, ws in left.items() for net, most in ws]
+        )
         return Sum(net, 0, largest)
-    sums = [left.get(place, [(FALSE, 0)])[0] for place in range(max(left) + 1)]
+    sums = [left.get(position, [(FALSE, 0)])[0] for position in range(max(left) + 1)]
     shift = 1
     while len(sums) > 1:  # neighbors first, so that the adders are few behind one another
-        sums = [_shifted_sum(builder, sums[place : place + 2], shift) for place in range(0, len(sums), 2)]
+        sums = [_shifted_sum(builder, sums[position : position + 2], shift) for position in range(0, len(sums), 2)]
         shift *= 2
     return Sum(sums[0][0], 0, sums[0][1])
 

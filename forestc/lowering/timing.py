@@ -52,7 +52,7 @@ class Timing:
         cells, types = netlist.cells, netlist.types
         self.most_bits = max((word.width for word in types), default=1)
         tables = [self._bits(net) for net in range(len(cells))]
-        self._tables = _lists([sorted(a * self.most_bits + place for a, place in bits) for bits in tables])
+        self._tables = _lists([sorted(a * self.most_bits + bit for a, bit in bits) for bits in tables])
         self._below = _lists([[a for a in reads(cell) if not self._constant(a)] for cell in cells])
         self._registers = np.array([isinstance(cell, ir.Register) for cell in cells], dtype=np.bool_)
         own = [0.0 if bits else self._own(net) for net, bits in enumerate(tables)]
@@ -77,9 +77,9 @@ class Timing:
             return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
         match cell:
             case ir.Less(a, threshold) if not ir.compares_sum(self.netlist, cell):
-                return self._fitting({(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)})
+                return self._fitting({(a, bit) for bit in range(_idle(threshold, types[a].width), types[a].width)})
             case ir.InSet() | ir.Table():
-                return self._fitting({(a, place) for a in reads(cell) for place in range(types[a].width)})
+                return self._fitting({(a, bit) for a in reads(cell) for bit in range(types[a].width)})
             case _:
                 return frozenset()
 
@@ -145,19 +145,19 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 
 @compiled()
-def _joined(read: Ints, known: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
+def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
     """Fills in the bits that a LUT reads if it absorbs net `a`, which reads `absorbed`. Returns their number."""
     joined = 0
-    for place in range(known):
-        if read[place] // most_bits != a:
-            more[joined] = read[place]
+    for index in range(n_read):
+        if read[index] // most_bits != a:
+            more[joined] = read[index]
             joined += 1
-    for place in range(size):
+    for index in range(size):
         fresh = True
         for other in range(joined):
-            fresh = fresh and more[other] != absorbed[place]
+            fresh = fresh and more[other] != absorbed[index]
         if fresh:
-            more[joined] = absorbed[place]
+            more[joined] = absorbed[index]
             joined += 1
     return joined
 
@@ -165,7 +165,7 @@ def _joined(read: Ints, known: int, most_bits: int, a: int, absorbed: Ints, size
 @compiled()
 def _absorbing(
     read: Ints,
-    known: int,
+    n_read: int,
     most_bits: int,
     stage: Ints,
     at: Floats,
@@ -178,8 +178,8 @@ def _absorbing(
     Returns the number of bits that it reads."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
-    for place in range(known):
-        a = read[place] // most_bits
+    for index in range(n_read):
+        a = read[index] // most_bits
         if waits == 0 or seen[waits - 1] != a:  # the bits of a net are neighbors
             seen[waits] = a
             waits += 1
@@ -190,13 +190,13 @@ def _absorbing(
         first += 1
         if stage[a] != here or size[a] == 0:
             break
-        joined = _joined(read, known, most_bits, a, absorbed[a], size[a], more)
+        joined = _joined(read, n_read, most_bits, a, absorbed[a], size[a], more)
         if joined > inputs:
             break
-        known = joined
-        for place in range(known):
-            read[place] = more[place]
-    return known
+        n_read = joined
+        for index in range(n_read):
+            read[index] = more[index]
+    return n_read
 
 
 @compiled(lambda *given: 10 * len(given[4]))
@@ -220,32 +220,32 @@ def _placed(
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):
         here = 0
-        for place in range(begins[net], begins[net + 1]):
-            here = max(here, stage[below[place]])
+        for index in range(begins[net], begins[net + 1]):
+            here = max(here, stage[below[index]])
         for attempt in range(2):
             stage[net], at[net], own[net], last[net] = here, 0.0, 0.0, -1
             if bit_begins[net + 1] > bit_begins[net]:
-                known = bit_begins[net + 1] - bit_begins[net]
-                for place in range(known):
-                    read[place] = bits[bit_begins[net] + place]
-                known = _absorbing(read, known, most_bits, stage, at, here, absorbed, size, scratch)
+                n_read = bit_begins[net + 1] - bit_begins[net]
+                for index in range(n_read):
+                    read[index] = bits[bit_begins[net] + index]
+                n_read = _absorbing(read, n_read, most_bits, stage, at, here, absorbed, size, scratch)
                 start = -1.0
-                for place in range(known):
-                    a = read[place] // most_bits
+                for index in range(n_read):
+                    a = read[index] // most_bits
                     when = at[a] if stage[a] == here else 0.0
                     if when > start or (when == start and a > last[net]):
                         start, last[net] = when, a
-                own[net] = luts[known]
+                own[net] = luts[n_read]
                 at[net] = start + own[net]
-                size[net] = known
-                for place in range(known):
-                    absorbed[net, place] = read[place]
+                size[net] = n_read
+                for index in range(n_read):
+                    absorbed[net, index] = read[index]
             elif registers[net]:
                 stage[net] = here + 1
             else:
                 start = 0.0
-                for place in range(begins[net], begins[net + 1]):
-                    a = below[place]
+                for index in range(begins[net], begins[net + 1]):
+                    a = below[index]
                     when = at[a] if stage[a] == here else 0.0
                     if last[net] < 0 or when > start:
                         start, last[net] = when, a

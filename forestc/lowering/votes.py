@@ -16,9 +16,9 @@ def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
     """For each class the sum of the weights of the parts that decide for it."""
     builder, forest = draft.builder, draft.forest
     ballots: list[list[Word]] = [[] for _ in forest.classes]
-    for place, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
+    for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
         label = label_of(draft, part, sums[part.start : part.stop])
-        draft.labels.append(draft.place(label))
+        draft.labels.append(draft.operand_of(label))
         word = width_for(0, weight)
         for index, ballot in enumerate(ballots):
             if part.decision.kind == "threshold":
@@ -27,7 +27,7 @@ def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
                 chosen = builder.in_set(label, {index})
             none = builder.const(0, word)
             vote = builder.mux(chosen, builder.const(weight, word), none)
-            draft.ballots[place, index] = draft.place(vote)
+            draft.ballots[part_index, index] = draft.operand_of(vote)
             ballot.append((vote, weight))
     return [added(draft, ballot) for ballot in ballots]
 
@@ -37,18 +37,18 @@ def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
     forest = draft.forest
     words: list[list[Word]] = [[] for _ in forest.classes]
     offsets = [0] * len(words)
-    for place, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
+    for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
         shared = part.curves and part.link.kind in ("softmax", "shares")
-        own = shares(draft, place, part, sums[part.start : part.stop]) if shared else []
+        own = shares(draft, part_index, part, sums[part.start : part.stop]) if shared else []
         for index, addends in enumerate(words):
             total = sums[part.start + index % part.width]
             if own:
-                draft.ballots[place, index] = draft.place(own[index])
+                draft.ballots[part_index, index] = draft.operand_of(own[index])
                 addends += multiples(draft.builder, own[index], forest.steps, weight)
             elif part.curves:
                 up, down = (weight, 0) if part.width > 1 or index else (-weight, weight * forest.steps)
                 value, most = step_function(draft.builder, total, part.curve_of(index % part.width), up, down)
-                draft.ballots[place, index] = draft.place(value)
+                draft.ballots[part_index, index] = draft.operand_of(value)
                 addends.append((value, most))
             else:
                 addends += multiples(draft.builder, total.net, total.high, weight)

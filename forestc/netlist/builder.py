@@ -31,7 +31,7 @@ class NetlistBuilder:
         self._cells: list[Cell] = []
         self._types: list[WordType] = []
         self._origins: list[Origin] = []
-        self._known: dict[tuple[type[Cell], Cell], Net] = {}
+        self._net_of: dict[tuple[type[Cell], Cell], Net] = {}
         self._outputs: list[tuple[Port, Net]] = []
         self._add(ir.Const(0, 1, False))
         self._add(ir.Const(1, 1, False))
@@ -44,10 +44,10 @@ class NetlistBuilder:
 
     def _add(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
         key = (type(cell), cell)
-        net = self._known.get(key)
+        net = self._net_of.get(key)
         if net is None:
             net = len(self._cells)
-            self._known[key] = net
+            self._net_of[key] = net
             self._cells.append(cell)
             self._types.append(result_type(cell, self._types))
             self._origins.append(origin)
@@ -202,18 +202,18 @@ class NetlistBuilder:
             if live[net]:
                 for read in reads(self._cells[net]):
                     live[read] = True
-        kept = [net for net, alive in enumerate(live) if alive]
+        live_nets = [net for net, alive in enumerate(live) if alive]
         renamed = [-1] * len(self._cells)
-        for new, net in enumerate(kept):
+        for new, net in enumerate(live_nets):
             renamed[net] = new
         outputs = tuple((port, renamed[net]) for port, net in self._outputs)
-        cells = tuple(ir.rename(self._cells[net], renamed) for net in kept)
+        cells = tuple(ir.rename(self._cells[net], renamed) for net in live_nets)
         delays = latencies(cells)
         netlist = Netlist(
             name=self.name,
             cells=cells,
-            types=tuple(self._types[net] for net in kept),
-            origins=tuple(self._origins[net] for net in kept),
+            types=tuple(self._types[net] for net in live_nets),
+            origins=tuple(self._origins[net] for net in live_nets),
             outputs=outputs,
             latency=max([0, *(delays[net] for _, net in outputs)]),
             title=self.title,

@@ -54,11 +54,11 @@ def _announce() -> None:
             if self.spoke or str(function.py_func.__module__).partition(".")[0] not in OWN:
                 return
             self.spoke = True
-            kept = _kept_in(function.stats.cache_path)
+            where = _kept_in(function.stats.cache_path)
             _log.warning(
                 "forestc compiles its own functions for this computer, once (seconds of processor time; with -O2 ten "
                 "or more), %s",
-                kept,
+                where,
             )
 
         def on_end(self, event: Any) -> None:
@@ -89,10 +89,10 @@ class _Compiled:
     @cached_property
     def plain(self) -> Callable[..., Any]:
         """The function as plain Python, which calls others as plain Python, too."""
-        code, known = self.py_func.__code__, self.py_func.__globals__
-        called = {name: FUNCTIONS.get(getattr(known.get(name), "py_func", None)) for name in _names(code)}
+        code, global_names = self.py_func.__code__, self.py_func.__globals__
+        called = {name: FUNCTIONS.get(getattr(global_names.get(name), "py_func", None)) for name in _names(code)}
         inner = {name: function.plain for name, function in called.items() if function is not None}
-        return FunctionType(code, known | inner)
+        return FunctionType(code, global_names | inner)
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -103,10 +103,10 @@ class _Compiled:
         if not _announced:
             _announced = True
             _announce()
-        known = self.py_func.__globals__
+        global_names = self.py_func.__globals__
         for name in _names(self.py_func.__code__):
-            if isinstance(known.get(name), _Compiled):
-                known[name] = known[name].dispatcher
+            if isinstance(global_names.get(name), _Compiled):
+                global_names[name] = global_names[name].dispatcher
         options = {"nogil": True, "no_cfunc_wrapper": True} | self._options  # nothing takes a function's address
         try:
             function = njit(cache=True, **options)(self.py_func)
@@ -143,9 +143,9 @@ def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -
 
 def threads() -> int:
     """How many threads compiled functions may take: as many as numba takes. It is not imported to be asked."""
-    asked = getattr(sys.modules.get("numba"), "get_num_threads", None)
-    if asked is not None:
-        return int(asked())
+    numba_threads = getattr(sys.modules.get("numba"), "get_num_threads", None)
+    if numba_threads is not None:
+        return int(numba_threads())
     given = os.environ.get("NUMBA_NUM_THREADS", "")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(given) if given.isdecimal() else cores

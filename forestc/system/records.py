@@ -63,7 +63,7 @@ def parse_json(text: str) -> Any:
     open: a key that appears twice, NaN and infinities, numbers of more than 64 bits, text that is no Unicode, nesting
     beyond 40."""
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_int=_whole)
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
     except DamagedError:
         raise
     except RecursionError:
@@ -83,7 +83,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _whole(text: str) -> int | float:
+def _integer(text: str) -> int | float:
     return int(text) if len(text.lstrip("-")) <= MOST_DIGITS else math.inf
 
 
@@ -96,8 +96,8 @@ def _check_values(value: object, path: str, depth: int) -> None:
             _check_text(name, path)
             _check_values(part, _inside(path, name), depth - 1)
     elif isinstance(value, list):
-        for place, part in enumerate(value):
-            _check_values(part, f"{path}[{place}]", depth - 1)
+        for index, part in enumerate(value):
+            _check_values(part, f"{path}[{index}]", depth - 1)
     elif isinstance(value, str):
         _check_text(value, path)
     elif isinstance(value, float) and not math.isfinite(value):
@@ -128,8 +128,8 @@ def shown(value: object) -> str:
 class _Holding:
     """whole: the schema that references are looked up in."""
 
-    def __init__(self, whole: Schema) -> None:
-        self.whole = whole
+    def __init__(self, root: Schema) -> None:
+        self.root = root
 
     def hold(self, value: object, schema: Schema, path: str) -> None:
         if "$ref" in schema:
@@ -142,7 +142,7 @@ class _Holding:
             raise _wrong(path, value, " or ".join(_WORDS[name] for name in types))
         if "const" in schema and not _same(value, schema["const"]):
             raise _wrong(path, value, shown(schema["const"]))
-        if "enum" in schema and not any(_same(value, known) for known in schema["enum"]):
+        if "enum" in schema and not any(_same(value, choice) for choice in schema["enum"]):
             raise _wrong(path, value, "one of " + ", ".join(map(shown, schema["enum"])))
         if isinstance(value, str):
             if "pattern" in schema and not re.search(re.sub(r"\$$", r"\\Z", schema["pattern"]), value):
@@ -152,13 +152,13 @@ class _Holding:
         elif isinstance(value, list):
             if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
                 raise _wrong(path, f"a list of {len(value)}", _range(schema, "minItems", "maxItems"))
-            for place, part in enumerate(value) if "items" in schema else ():
-                self.hold(part, schema["items"], f"{path}[{place}]")
+            for index, part in enumerate(value) if "items" in schema else ():
+                self.hold(part, schema["items"], f"{path}[{index}]")
         elif isinstance(value, dict):
             self._object(value, schema, path)
 
     def _object(self, value: Mapping[str, Any], schema: Schema, path: str) -> None:
-        known, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+        properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
         for name in schema.get("required", ()):
             if name not in value:
                 raise DamagedError(f"{_inside(path, name)} is missing")
@@ -170,8 +170,8 @@ class _Holding:
             inner = _inside(path, name)
             if "propertyNames" in schema:
                 self.hold(name, schema["propertyNames"], f"{path}, the name {shown(name)}".lstrip(", "))
-            if name in known:
-                self.hold(part, known[name], inner)
+            if name in properties:
+                self.hold(part, properties[name], inner)
             elif more is False:
                 raise DamagedError(f"{inner} is unknown")
             elif more is not True:
@@ -193,7 +193,7 @@ class _Holding:
             raise _wrong(path, value, _range(schema, "minimum", "maximum"))
 
     def _meant(self, reference: str) -> Schema:
-        part: Any = self.whole
+        part: Any = self.root
         for name in reference.removeprefix("#/").split("/"):
             part = part[name]
         meant: Schema = part
@@ -204,8 +204,8 @@ def _is(value: object, name: str) -> bool:
     return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 
-def _same(value: object, known: object) -> bool:
-    return value == known and isinstance(value, bool) == isinstance(known, bool)
+def _same(value: object, constant: object) -> bool:
+    return value == constant and isinstance(value, bool) == isinstance(constant, bool)
 
 
 def _inside(path: str, name: str) -> str:
@@ -219,8 +219,8 @@ def _range(schema: Schema, low: str, high: str) -> str:
     return " to ".join(ends) if all(ends) else f"at least {ends[0]}" if ends[0] else f"at most {ends[1]}"
 
 
-def _wrong(path: str, value: object, wanted: str) -> DamagedError:
-    return DamagedError(f"{path or 'it'} is {shown(value)}, not {wanted}")
+def _wrong(path: str, value: object, expected: str) -> DamagedError:
+    return DamagedError(f"{path or 'it'} is {shown(value)}, not {expected}")
 
 
 # ---- dataclasses to a schema ------------------------------------------------------------------------------
@@ -291,9 +291,9 @@ def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
     """The value of a JSON file's text, as `read_record` gives it."""
     with refusing(path, damaged):
         value = parse_json(text)
-        wanted = schema.get("properties", {}).get("format", {}).get("const")
+        expected = schema.get("properties", {}).get("format", {}).get("const")
         version = value.get("format") if isinstance(value, dict) else None
-        if wanted is not None and _is(version, "integer") and version != wanted:
+        if expected is not None and _is(version, "integer") and version != expected:
             raise ForestcError(
                 f"was written by another version of forestc ({path.name}: format {version})", where=str(path.parent),
                 do=damaged,

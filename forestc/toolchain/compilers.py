@@ -50,7 +50,7 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
 
 def ap_types() -> Path | None:
     """The folder of the open-source ap_int and ap_fixed headers in an installed hls4ml, which is not imported."""
-    folders = [place / "templates" / "vivado" / "ap_types" for place in package_folders("hls4ml")]
+    folders = [package / "templates" / "vivado" / "ap_types" for package in package_folders("hls4ml")]
     return next((folder for folder in folders if (folder / "ap_int.h").is_file()), None)
 
 

@@ -98,24 +98,27 @@ class Build:
     memory: str = ""
 
 
-def find_compiler(cpu: Cpu, wanted: str = "auto") -> Compiler:
+def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
     """The compiler to use: by `auto` GCC if there is one, as its code is smaller, else ziglang.
 
     Raises MissingToolError if it is not installed, OptionError for ziglang where it is not used.
     """
     program = find(*cpu.gcc)
-    zig = next((place / "zig" for place in package_folders("ziglang") if (place / "zig").is_file()), None)
-    if wanted == "ziglang" and not cpu.target:
+    zig = next(
+        (package / "zig" for package in package_folders("ziglang") if (package / "zig").is_file()),
+        None,
+    )
+    if kind == "ziglang" and not cpu.target:
         raise OptionError(f"ziglang does not compile for {cpu.name} here", do="use --compiler gcc")
-    if wanted != "ziglang" and program is not None:
+    if kind != "ziglang" and program is not None:
         return Compiler("gcc", (program, *cpu.gcc_flags), version(program))
-    if wanted != "gcc" and cpu.target and zig is not None:
+    if kind != "gcc" and cpu.target and zig is not None:
         number = importlib.metadata.version("ziglang")
         return Compiler("ziglang", (str(zig), "cc", "-target", cpu.target, f"-mcpu={cpu.model}"), f"ziglang {number}")
     pip, apt = 'pip install "forestc[firmware]"', f"install {cpu.gcc[0]} (Debian: apt install {cpu.package})"
-    ways = {"ziglang": [pip], "gcc": [apt]}.get(wanted, [pip, apt] if cpu.target else [apt])
+    ways = {"ziglang": [pip], "gcc": [apt]}.get(kind, [pip, apt] if cpu.target else [apt])
     what = {"ziglang": "ziglang is not installed", "gcc": f"{cpu.gcc[0]} is not on the PATH"}
-    raise MissingToolError(what.get(wanted, f"no compiler for {cpu.name} was found"), do=", or ".join(ways))
+    raise MissingToolError(what.get(kind, f"no compiler for {cpu.name} was found"), do=", or ".join(ways))
 
 
 def build(

@@ -19,7 +19,7 @@ MOST_BYTES = 512 << 20  # of all files in the cache
 SEAL = 32  # bytes of a hash
 
 
-def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
+def kept(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
     """The path of a file: a cached copy, placed at `target`, or else the result of `make`.
 
     made_from: all that the file depends on: sources, options, tool versions. A folder that can't be written to is not
@@ -28,23 +28,23 @@ def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path
     folder = _folder()
     if folder is None:
         return make()
-    place = folder / _key(made_from)
+    cached = folder / _key(dependencies)
     with suppress(OSError):
-        content, seal = (data := place.read_bytes())[:-SEAL], data[-SEAL:]
+        content, seal = (data := cached.read_bytes())[:-SEAL], data[-SEAL:]
         if _seal(content) == seal:  # a damaged file is made again
             target.write_bytes(content)
-            shutil.copymode(place, target)
-            os.utime(place)  # the least recently used are removed first
+            shutil.copymode(cached, target)
+            os.utime(cached)  # the least recently used are removed first
             return target
-    made = make()
+    built = make()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with replacing(place) as (new,):  # at once, so that concurrent writers don't matter
-            content = made.read_bytes()
+        with replacing(cached) as (new,):  # at once, so that concurrent writers don't matter
+            content = built.read_bytes()
             new.write_bytes(content + _seal(content))
-            shutil.copymode(made, new)
+            shutil.copymode(built, new)
         _make_room(folder)
-    return made
+    return built
 
 
 def _seal(content: bytes) -> bytes:
@@ -53,9 +53,9 @@ def _seal(content: bytes) -> bytes:
 
 
 def _folder() -> Path | None:
-    wanted = os.environ.get("FORESTC_CACHE")
-    if wanted is not None:
-        return Path(wanted) / "programs" if wanted else None
+    setting = os.environ.get("FORESTC_CACHE")
+    if setting is not None:
+        return Path(setting) / "programs" if setting else None
     with suppress(RuntimeError):  # there may be no home folder
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forestc" / "programs"
     return None

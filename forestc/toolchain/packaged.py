@@ -46,10 +46,10 @@ def prepare(package: str, command: tuple[str, ...]) -> None:
         from platformdirs import user_cache_dir  # as the package itself does
     except ImportError:
         return
-    place = Path(os.environ.get("YOWASP_CACHE_DIR") or user_cache_dir("YoWASP", appauthor=False)) / package
+    folder = Path(os.environ.get("YOWASP_CACHE_DIR") or user_cache_dir("YoWASP", appauthor=False)) / package
     with suppress(OSError, ToolError):
-        place.mkdir(parents=True, exist_ok=True)
-        with (place / "forestc.lock").open("w") as lock:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "forestc.lock").open("w") as lock:
             lock_file(lock, wait=True)
-            if not any(place.glob("*/*")):
-                run_tool([*command, "-V"], place)
+            if not any(folder.glob("*/*")):
+                run_tool([*command, "-V"], folder)

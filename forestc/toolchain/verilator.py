@@ -90,10 +90,10 @@ def build(
     compiler = cxx_compiler()
     if compiler is None:
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
-    made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
-    made_from += [part for name in sources for part in (name, (folder / name).read_bytes())]
+    dependencies: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
+    dependencies += [part for name in sources for part in (name, (folder / name).read_bytes())]
     tools = _Tools(verilator, compiler, folder.absolute())  # programs run in folders of their own
-    return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimize))
+    return kept(dependencies, folder / "program", lambda: tools.program(sources, top, main, optimize))
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ class _Tools:
             run_tool(command, self.folder, seconds=SECONDS, writes=[target.name])
             return target
 
-        made_from: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]
-        made_from += [(self.verilator.root / "include" / name).read_bytes() for name in _LIBRARY]
-        return str(kept(made_from, target, make))
+        dependencies: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]
+        dependencies += [(self.verilator.root / "include" / name).read_bytes() for name in _LIBRARY]
+        return str(kept(dependencies, target, make))
 
 
 def _joined(folder: Path) -> list[str]:

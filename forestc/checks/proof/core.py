@@ -29,7 +29,7 @@ class Choose(NamedTuple):
     b: Word
 
 
-class Operand(NamedTuple):
+class Addend(NamedTuple):
     """A word of a sum, extended by `more` bits: copies of its bit `sign`, or zeros if that is -1."""
 
     word: Word
@@ -40,7 +40,7 @@ class Operand(NamedTuple):
 class Addition(NamedTuple):
     """Operands at the width of the result."""
 
-    operands: tuple[Operand, ...]
+    operands: tuple[Addend, ...]
 
 
 class Comparison(NamedTuple):
@@ -128,7 +128,7 @@ def _printed(what: Expression) -> str:
         case Membership(a, members):
             return " | ".join(f"({a} == {word_text(member)})" for member in members)
         case Chain(bits, operators):
-            names = [f"{'~' * no}{name}{f'[{place}]' if place >= 0 else ''}" for no, name, place in bits]
+            names = [f"{'~' * no}{name}{f'[{index}]' if index >= 0 else ''}" for no, name, index in bits]
             opened = "".join(f"{name} {op} (" for name, op in zip(names[:-1], operators, strict=True))
             return f"{opened}{names[-1]}{')' * len(operators)}"
         case Inverted(name):
@@ -137,7 +137,7 @@ def _printed(what: Expression) -> str:
             return f"x[{high}:{low}]"
 
 
-def _operand(operand: Operand) -> str:
+def _operand(operand: Addend) -> str:
     word, more, sign = operand
     if not more:
         return word_text(word)

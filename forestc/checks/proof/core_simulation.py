@@ -54,12 +54,12 @@ def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED
             return f"out_valid is {int(out_valid[wrong[0]])} at clock {clock}, should be {int(due[wrong[0]])}"
         if clock < latency:
             continue
-        wanted = expected(forest, netlist, words[clock - latency])
+        reference = expected(forest, netlist, words[clock - latency])
         got = unpacked(outputs, y)
-        if (rows_wrong := np.flatnonzero((got != wanted).any(axis=1))).size:
+        if (rows_wrong := np.flatnonzero((got != reference).any(axis=1))).size:
             first = int(rows_wrong[0])
             where = ", ".join(f"x{k}={value}" for k, value in enumerate(words[clock - latency][first].tolist()))
-            return f"it gives {got[first].tolist()} where the forest gives {wanted[first].tolist()}, at {where}"
+            return f"it gives {got[first].tolist()} where the forest gives {reference[first].tolist()}, at {where}"
     return None
 
 
@@ -94,12 +94,12 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
 
     match what:
         case Slice(high, low):
-            place = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
-            return np.ascontiguousarray(place).view(np.uint64)
+            sliced = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
+            return np.ascontiguousarray(sliced).view(np.uint64)
         case Chain(bits, operators):
             values_of_bits = [
-                (values[name] if place < 0 else values[name] >> np.uint64(place) & BITS) ^ np.uint64(no)
-                for no, name, place in bits
+                (values[name] if index < 0 else values[name] >> np.uint64(index) & BITS) ^ np.uint64(no)
+                for no, name, index in bits
             ]
             total = values_of_bits[-1]
             for addend, operator in zip(values_of_bits[-2::-1], operators[::-1], strict=True):

@@ -36,11 +36,11 @@ def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
     return tree, classes
 
 
-def is_argmax(known: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
+def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
     """Whether a net is recognized as the argmax of `sums`, for any values of the sums. After False the cells may still
     be right."""
     try:
-        entrants = _Tournament(known).entrants(label)
+        entrants = _Tournament(evidence).entrants(label)
     except UnprovedError:
         return False
     if entrants is None:
@@ -55,13 +55,13 @@ def is_argmax(known: Evidence, label: Net, decision: Decision, sums: Sequence[Fo
         return False
     # a class that does not take part must lose to another for any values
     out = set(range(len(sums))) - set(kinds)
-    return all(any(_never_wins(sums, loser, kind, last, known.span) for kind in kinds) for loser in out)
+    return all(any(_never_wins(sums, loser, kind, last, evidence.span) for kind in kinds) for loser in out)
 
 
-def largest_of(known: Evidence, net: Net) -> set[Form]:
+def largest_of(evidence: Evidence, net: Net) -> set[Form]:
     """The sums of which a net is recognized as the largest, for any values. Raises UnprovedError for a net that is no
     sum."""
-    tournament, netlist = _Tournament(known), known.netlist
+    tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]
     while stack:
@@ -73,7 +73,7 @@ def largest_of(known: Evidence, net: Net) -> set[Form]:
             if arms == [tournament.behind(operand) for operand in (chosen.a, chosen.b)]:
                 stack += arms
                 continue
-        sums.add(known.form(value))
+        sums.add(evidence.form(value))
     return sums
 
 
@@ -87,8 +87,8 @@ def _never_wins(
 
 
 class _Tournament:
-    def __init__(self, known: Evidence) -> None:
-        self.netlist, self.form = known.netlist, known.form
+    def __init__(self, evidence: Evidence) -> None:
+        self.netlist, self.form = evidence.netlist, evidence.form
 
     def behind(self, net: Net) -> Net:
         """The net without the registers that delay it."""

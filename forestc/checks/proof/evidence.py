@@ -10,7 +10,7 @@ import numpy as np
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.solver import Solver, Term
 from forestc.forest.ir import LEAF, Forest
-from forestc.lowering.draft import Place, Witness
+from forestc.lowering.draft import Operand, Witness
 from forestc.netlist.ir import Const, LinearCell, Net, Netlist, WordType, linear, reads
 
 TREES_SECONDS = 20  # time limit for a question on trees
@@ -41,15 +41,15 @@ class Evidence:
     def solver(self) -> Solver:
         return Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
 
-    def type_of(self, place: Place) -> WordType:
-        return WordType(place.width, place.signed) if isinstance(place, Const) else self.netlist.types[place]
+    def type_of(self, operand: Operand) -> WordType:
+        return WordType(operand.width, operand.signed) if isinstance(operand, Const) else self.netlist.types[operand]
 
-    def proved(self, place: Place, most: int) -> Form:
+    def proved(self, operand: Operand, most: int) -> Form:
         """The form of a place that is proved and may then be used in sums. most: its largest value."""
-        if isinstance(place, Const):
-            return (), place.value
-        self.largest[place] = most
-        return ((place, 1),), 0
+        if isinstance(operand, Const):
+            return (), operand.value
+        self.largest[operand] = most
+        return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
         """A net as a sum of proved nets and a constant. Raises UnprovedError if it is no such sum or may overflow."""
@@ -111,7 +111,7 @@ class Evidence:
                 total = solver.make(solver.kind.BV_ADD, [total, addend])
         return total
 
-    def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
+    def sums_below(self, label: Net, sums: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
         """The nets, as reached from a decision, that hold the wanted sums."""
         held: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
@@ -123,7 +123,7 @@ class Evidence:
                     form = self.form(net)
                 except UnprovedError:
                     form = (), 0  # not a sum: follow its logic
-                if form[0] in wanted:
+                if form[0] in sums:
                     held.append((form, net))
                     continue
             for read in reads(cell):
@@ -133,11 +133,11 @@ class Evidence:
         return sorted(held, key=lambda pair: pair[1])
 
 
-def named(place: Place | tuple[Place, ...]) -> str:
+def named(operand: Operand | tuple[Operand, ...]) -> str:
     """Returns a net, a constant or several of them as text, for messages."""
-    if not isinstance(place, int | Const):
-        return " and ".join(map(named, place))
-    return f"the constant {place.value}" if isinstance(place, Const) else f"net {place}"
+    if not isinstance(operand, int | Const):
+        return " and ".join(map(named, operand))
+    return f"the constant {operand.value}" if isinstance(operand, Const) else f"net {operand}"
 
 
 def form_of(counts: dict[Net, int], constant: int) -> Form:

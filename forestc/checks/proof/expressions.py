@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from forestc.checks.proof.core import (
+    Addend,
     Addition,
     Chain,
     Choose,
@@ -16,7 +17,6 @@ from forestc.checks.proof.core import (
     Inverted,
     Literal,
     Membership,
-    Operand,
     OutsideError,
     Slice,
     Word,
@@ -32,9 +32,9 @@ WORD = rf"(?:{NAME}|{_LITERAL})"
 _BIT = rf"~?{NAME}(?:\[{NUMBER}\])?"
 
 
-def _widened(word: Word, bits: int, width: int) -> Operand:
+def _widened(word: Word, bits: int, width: int) -> Addend:
     """A word of `bits` bits as an operand of a sum of `width` bits."""
-    return Operand(word._replace(width=width)) if isinstance(word, Literal) else Operand(word, width - bits)
+    return Addend(word._replace(width=width)) if isinstance(word, Literal) else Addend(word, width - bits)
 
 
 def added_words(text: str) -> tuple[list[tuple[int, int]], int]:
@@ -120,14 +120,14 @@ class ExpressionReader:
         if text.count("(") != text.count(")") or (operators and text.count("(") != len(operators) - 1):
             self.fail("parentheses that do not close")
         bits = []
-        for no, name, place in re.findall(rf"(~?)({NAME})(?:\[({NUMBER})\])?", text):
-            if place and not int(place) < self.width(name):
-                self.fail(f"{name}[{place}] is not there")
-            if place:
+        for no, name, position in re.findall(rf"(~?)({NAME})(?:\[({NUMBER})\])?", text):
+            if position and not int(position) < self.width(name):
+                self.fail(f"{name}[{position}] is not there")
+            if position:
                 self.need_range(name)
             else:
                 self.need(name, 1)
-            bits.append((bool(no), name, int(place) if place else -1))
+            bits.append((bool(no), name, int(position) if position else -1))
         if width != 1:
             self.fail(f"one bit where {width} are needed")
         return Chain(tuple(bits), operators)
@@ -171,21 +171,21 @@ class ExpressionReader:
             if (parts["zeros"] or parts["copies"]) and not more:
                 self.fail("no bits in front of a word")
             self.need(word, width - more)
-            operands.append(Operand(word, more, sign))
+            operands.append(Addend(word, more, sign))
         return Addition(tuple(operands))
 
     def small_sum(self, match: re.Match[str], width: int) -> Expression:
         """Bits from tables of one small sum, all at the same place: the sum of the words that spell the place."""
         bits_read = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
-        shapes, places = {words for words, _, _ in bits_read}, [int(place) for _, place, _ in bits_read]
+        shapes, positions = {words for words, _, _ in bits_read}, [int(position) for _, position, _ in bits_read]
         indices = {index for _, _, index in bits_read}
-        if len(indices) > 1 or len(shapes) > 1 or places != list(range(width - 1, -1, -1)):
+        if len(indices) > 1 or len(shapes) > 1 or positions != list(range(width - 1, -1, -1)):
             self.fail("no small sum")
         (shape,), (index,) = shapes, indices
         names, (words, constant) = index.split(", "), added_words(shape)
-        if len(names) != len(words) or not all((shape, place) in self.tables for place in places):
+        if len(names) != len(words) or not all((shape, position) in self.tables for position in positions):
             self.fail("no table for this small sum")
-        operands: list[Operand] = []
+        operands: list[Addend] = []
         for name, (bits, times) in zip(reversed(names), words, strict=True):
             word = self.word(name)
             self.need(word, bits)
@@ -194,11 +194,11 @@ class ExpressionReader:
             operands += [_widened(word, bits, width)] * times
         if constant.bit_length() > width:
             self.fail("a sum narrower than its constant")
-        return Addition((*operands, *([Operand(Literal(constant, width))] if constant else [])))
+        return Addition((*operands, *([Addend(Literal(constant, width))] if constant else [])))
 
     def doubled(self, match: re.Match[str], width: int) -> Expression:
         self.need(match[1], width - 1)
-        return Addition((Operand(match[1], 1), Operand(match[1], 1)))
+        return Addition((Addend(match[1], 1), Addend(match[1], 1)))
 
 
 ADDED = r"(?:_[1-9](?:x[1-9]\d{0,2})?){1,6}(?:_PLUS[1-9]\d{0,8})?"

@@ -39,7 +39,7 @@ class Solver:
         self.forest, self.netlist, self.seconds = forest, netlist, seconds
         self.limits: list[Term] = []
         self.names: dict[str, tuple[Term, bool]] = {}
-        self.known: dict[Net, Term] = {}
+        self.net_terms: dict[Net, Term] = {}
         self.features: list[tuple[Term, WordType]] = []
         types = {cell.port.index: netlist.types[net] for net, cell in netlist.inputs if cell.port.kind == "word"}
         for index, feature in enumerate(forest.features):
@@ -117,10 +117,10 @@ class Solver:
 
     def joined(self, terms: Sequence[Term]) -> Term:
         """Words as one, the first in its lowest bits."""
-        whole = terms[0]
+        word = terms[0]
         for term in terms[1:]:
-            whole = self.make(self.kind.BV_CONCAT, [term, whole])
-        return whole
+            word = self.make(self.kind.BV_CONCAT, [term, word])
+        return word
 
     # ---- trees ------------------------------------------------------------------------------------------
 
@@ -160,32 +160,32 @@ class Solver:
 
     # ---- nets -------------------------------------------------------------------------------------------
 
-    def place(self, place: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
+    def operand(self, operand: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
         """The value of a net, or of a constant in its place."""
-        return self.constant(place.value, place.width) if isinstance(place, ir.Const) else self.net(place, cuts)
+        return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
         """The value of a net in terms of the features and of cut nets, without the delay of registers."""
-        known = self.known if not cuts else dict(cuts)
+        net_terms = self.net_terms if not cuts else dict(cuts)
         stack = [net]
         while stack:
             at = stack[-1]
-            missing = [a for a in reads(self.netlist.cells[at]) if a not in known] if at not in known else []
+            missing = [a for a in reads(self.netlist.cells[at]) if a not in net_terms] if at not in net_terms else []
             if missing:
                 stack += missing
                 continue
-            if at not in known:
-                known[at] = self.cell(at, self.netlist.cells[at], known)
+            if at not in net_terms:
+                net_terms[at] = self.cell(at, self.netlist.cells[at], net_terms)
             stack.pop()
-        return known[net]
+        return net_terms[net]
 
-    def cell(self, net: Net, cell: Cell, known: Mapping[Net, Term]) -> Term:
+    def cell(self, net: Net, cell: Cell, net_terms: Mapping[Net, Term]) -> Term:
         types, kind = self.netlist.types, self.kind
         if isinstance(cell, SumCell):
             terms, constant = linear(cell)
             total = self.constant(constant, types[net].width)
             for a, factor in terms:
-                addend = self.resized(known[a], types[a], types[net].width)
+                addend = self.resized(net_terms[a], types[a], types[net].width)
                 addend = self.make(kind.BV_MUL, [addend, self.constant(factor, types[net].width)])
                 total = self.make(kind.BV_ADD, [total, addend])
             return total
@@ -197,19 +197,19 @@ class Solver:
                     raise ValueError(f"{port.name} is no feature")
                 return self.features[port.index][0]
             case ir.Less(a, threshold):
-                return self.bit(self.below(known[a], threshold, types[a]))
+                return self.bit(self.below(net_terms[a], threshold, types[a]))
             case ir.InSet(a, members):
-                return self.bit(self.any([self.equals(known[a], member, types[a]) for member in members]))
+                return self.bit(self.any([self.equals(net_terms[a], member, types[a]) for member in members]))
             case ir.Not(a):
-                return self.make(kind.BV_NOT, [known[a]])
+                return self.make(kind.BV_NOT, [net_terms[a]])
             case ir.And(a, b) | ir.Or(a, b):
-                return self.make(kind.BV_AND if isinstance(cell, ir.And) else kind.BV_OR, [known[a], known[b]])
+                return self.make(kind.BV_AND if isinstance(cell, ir.And) else kind.BV_OR, [net_terms[a], net_terms[b]])
             case ir.Mux(select, a, b):
-                return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
+                return self.make(kind.ITE, [self.holds(net_terms[select]), net_terms[a], net_terms[b]])
             case ir.Compare(a, b):
-                return self.bit(self.less(known[a], known[b], types[a].signed))
+                return self.bit(self.less(net_terms[a], net_terms[b], types[a].signed))
             case ir.Register(a):
-                return known[a]
+                return net_terms[a]
             case _:
                 assert_never(cell)
 

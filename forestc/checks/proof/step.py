@@ -76,8 +76,8 @@ class Terms:
     def below(self, a: Term, b: Term) -> Term:
         return self.make(self.kind.BV_ULT, [a, b])
 
-    def bit(self, word: Term, place: Term) -> Term:
-        shifted = self.make(self.kind.BV_SHR, [word, self.resized(place, word.sort().bv_size())])
+    def bit(self, word: Term, index: Term) -> Term:
+        shifted = self.make(self.kind.BV_SHR, [word, self.resized(index, word.sort().bv_size())])
         return self.equal(self.bits(shifted, 0, 1), 1)
 
     def both(self, a: Term, b: Term) -> Term:
@@ -122,11 +122,11 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
     widths = {"node": shape.node, "x": shape.word, "address": shape.address, "emit": 1, "target": shape.output}
     free = {port: on.free(port, width) for port, width in widths.items()}
     gives = on.equal(free["emit"], 1)
-    wanted = stepped(shape, on, free["node"], free["x"], free["address"], gives, free["target"])
+    definitions = stepped(shape, on, free["node"], free["x"], free["address"], gives, free["target"])
     got = _gates(
         on, _module(step, f"{capacity.name}_step", native), free, {"next": shape.address, "value": shape.value}
     )
-    for port, definition in zip(("next", "value"), wanted, strict=True):
+    for port, definition in zip(("next", "value"), definitions, strict=True):
         if (model := on.differ(got[port], definition, free)) is not None:
             where = ", ".join(f"{word}={value:#x}" for word, value in model.items())
             raise UnprovedError(f"the module gives another {port} than the definition, at {where}", wrong=True)
@@ -161,8 +161,8 @@ def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs:
         raise UnprovedError(f"the module's ports are {sorted(ports.items())}", wrong=True)
     nets: dict[Any, Term] = {"0": on.constant(0, 1), "1": on.constant(1, 1)}
     for name, term in free.items():
-        for place, net in enumerate(module["ports"][name]["bits"]):
-            nets[net] = on.bits(term, place, 1)
+        for index, net in enumerate(module["ports"][name]["bits"]):
+            nets[net] = on.bits(term, index, 1)
     driver: dict[Any, tuple[str, list[Any]]] = {}
     for cell in module["cells"].values():
         ends = {port: bits[0] for port, bits in cell["connections"].items()}
@@ -186,8 +186,8 @@ def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs:
             nets[net] = on.make(on.kind.BV_AND if kind == "$_AND_" else on.kind.BV_NOT, terms)
     results = {}
     for port in outputs:
-        whole = None
+        word = None
         for net in module["ports"][port]["bits"]:
-            whole = nets[net] if whole is None else on.make(on.kind.BV_CONCAT, [nets[net], whole])
-        results[port] = whole
+            word = nets[net] if word is None else on.make(on.kind.BV_CONCAT, [nets[net], word])
+        results[port] = word
     return results

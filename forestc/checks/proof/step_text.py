@@ -60,10 +60,10 @@ def read_step(data: bytes, capacity: Capacity) -> str:
     own = emit(capacity)
     code = _code(lines, own)
     name = f"{capacity.name}_step"
-    starts = [place for place, line in enumerate(code) if line == f"module {name} ("]
+    starts = [index for index, line in enumerate(code) if line == f"module {name} ("]
     if len(starts) != 1:
         raise OutsideError(len(lines), f"one module {name} is expected")
-    end = next((place for place in range(starts[0], len(code)) if code[place] == "endmodule"), len(code) - 1)
+    end = next((index for index in range(starts[0], len(code)) if code[index] == "endmodule"), len(code) - 1)
     _Step(starts[0]).read(code[starts[0] + 1 : end])
     return "\n".join([_BEGIN, *code[starts[0] : end], "endmodule", ""])
 

@@ -60,7 +60,7 @@ def read_core(data: bytes) -> Core:
     lines = data.decode("ascii").split("\n")
     if lines.pop():
         raise OutsideError(len(lines) + 1, "the last line does not end")
-    return _CoreReader(lines).whole()
+    return _CoreReader(lines).read()
 
 
 class _CoreReader(ExpressionReader):
@@ -73,9 +73,9 @@ class _CoreReader(ExpressionReader):
     def next(self) -> str:
         return self.lines[self.at] if self.at < len(self.lines) else ""
 
-    def take(self, *wanted: str) -> None:
+    def take(self, *expected: str) -> None:
         """Reads these lines, which must match word for word."""
-        for line in wanted:
+        for line in expected:
             if self.next() != line:
                 self.fail(f"{line.strip() or 'an empty line'!r} is expected")
             self.at += 1
@@ -86,7 +86,7 @@ class _CoreReader(ExpressionReader):
             yield match
             self.at += 1
 
-    def whole(self) -> Core:
+    def read(self) -> Core:
         while any(form.fullmatch(self.next()) for form in _COMMENTS):
             self.at += 1
         self.take("`default_nettype none")
@@ -117,19 +117,19 @@ class _CoreReader(ExpressionReader):
 
     def declarations(self) -> None:
         for match in self.matching(_TABLE):
-            place, (words, constant) = int(match["place"]), added_words(match["words"])
+            position, (words, constant) = int(match["place"]), added_words(match["words"])
             bits = sum(width for width, _ in words)
             if not 0 < bits <= MOST_ADDED or int(match["high"]) + 1 != 1 << bits or int(match["bits"]) != 1 << bits:
                 self.fail("no table of a small sum")
             value = int(match["value"], 16)
             right = (
-                value >> number & 1 == constant + sum_of(words, number) >> place & 1 for number in range(1 << bits)
+                value >> number & 1 == constant + sum_of(words, number) >> position & 1 for number in range(1 << bits)
             )
             if value >> (1 << bits) or not all(right):
-                self.fail(f"the table does not hold bit {place} of the sum")
-            if (match["words"], place) in self.tables:
-                self.fail(f"a second SUM{match['words']}_BIT{place}")
-            self.tables.add((match["words"], place))
+                self.fail(f"the table does not hold bit {position} of the sum")
+            if (match["words"], position) in self.tables:
+                self.fail(f"a second SUM{match['words']}_BIT{position}")
+            self.tables.add((match["words"], position))
         for match in self.matching(_REGISTER):
             self.declare(match["name"], match["high"])
             self.core.registers[match["name"]] = ""

@@ -65,25 +65,25 @@ class Columns:
 
     forest: Forest
     top: int
-    known: dict[int, Spans]
+    feature_spans: dict[int, Spans]
 
     @classmethod
     def of(cls, forest: Forest, shape: EngineShape) -> Columns:
-        top, known = (1 << shape.word) - 1, dict[int, Spans]()
+        top, feature_spans = (1 << shape.word) - 1, dict[int, Spans]()
         for feature, column in zip(forest.features, forest.places, strict=True):
             span = word_range(feature.number, feature.missing)
             values: Spans = ((0, span.high - span.low + 1),)
             if span.missing is not None:
                 missing = span.missing - span.low if isinstance(feature.number, Category) else top
                 values = joined((*values, (missing, missing + 1)))
-            if values[-1][1] > top + 1 or column in known or column >= shape.features:
+            if values[-1][1] > top + 1 or column in feature_spans or column >= shape.features:
                 raise UnprovedError(f"feature {feature.name!r} has no column of its own, or too narrow a one")
-            known[column] = values
-        return cls(forest, top, known)
+            feature_spans[column] = values
+        return cls(forest, top, feature_spans)
 
     def all(self, column: int) -> Spans:
         """A column that no feature reads can hold any word."""
-        return self.known.get(column, ((0, self.top + 1),))
+        return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
         """The column of a tree's node, and the words that go left: as `forestc.forest.ir` defines it."""
@@ -98,8 +98,10 @@ class Columns:
             left = joined(tuple((code, code + 1) for code in codes if 0 <= code < high))
         else:
             left, inside, start = (), False, 0
-            for place in tree.sets[chosen]:
-                at = min(max(int(place) - span.low if np.isfinite(place) else (0 if place < 0 else high), 0), high)
+            for boundary in tree.sets[chosen]:
+                at = min(
+                    max(int(boundary) - span.low if np.isfinite(boundary) else (0 if boundary < 0 else high), 0), high
+                )
                 left += ((start, at),) if inside and start < at else ()
                 inside, start = not inside, at
             left = joined(left + (((start, high),) if inside and start < high else ()))
@@ -232,14 +234,14 @@ class Walk:
             rest = tuple(sorted(item for item in box.items() if item[0] != split))
             spans = box.get(split) or self.columns.all(split)
             groups.setdefault((node, split, rest), (WalkState(node, box, split), []))[1].append(spans)
-        made = []
+        merged = []
         for state, parts in groups.values():
             if len(parts) == 1:
-                made.append(state)
+                merged.append(state)
                 continue
-            whole = joined(tuple(span for spans in parts for span in spans))
-            made.append(WalkState(state.node, state.box | {state.split: whole}, state.split))
-        return made
+            union = joined(tuple(span for spans in parts for span in spans))
+            merged.append(WalkState(state.node, state.box | {state.split: union}, state.split))
+        return merged
 
     def _condition(self, node: int) -> tuple[int, Spans]:
         if node not in self.conditions:
@@ -268,11 +270,11 @@ class Walk:
             node, box = waiting.pop()
             if self.tree.left[node] == NO_CHILD:
                 own = self.tree.values[self.tree.leaf[node]].tolist()
-                wanted = {output: int(value) for output, value in zip(self.tree.outputs, own, strict=True) if value}
-                if wanted != values:
+                expected = {output: int(value) for output, value in zip(self.tree.outputs, own, strict=True) if value}
+                if expected != values:
                     words = {column: spans[0][0] for column, spans in sorted(box.items())}
                     raise UnprovedError(
-                        f"{self.where}: the node {address} adds {values} where the tree adds {wanted}", words
+                        f"{self.where}: the node {address} adds {values} where the tree adds {expected}", words
                     )
                 continue
             column, inside, outside = self._sides(node, box)
@@ -296,7 +298,7 @@ class Walk:
         return added
 
 
-def each_walk(image: ImageRead, forest: Forest, places: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
     """For each walker in each slot, once its walk is proved: the slot, and the steps of the longest walk. Raises
     UnprovedError, with the words of columns where a tree's value is wrong.
 
@@ -304,7 +306,7 @@ def each_walk(image: ImageRead, forest: Forest, places: Sequence[Sequence[int]])
     """
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
-    for number, trees in enumerate(places):
+    for number, trees in enumerate(arrangement):
         for walker, index in enumerate(trees):
             tree = forest.trees[index] if index >= 0 else nothing
             yield number, Walk(image, columns, tree, walker, number).prove()

@@ -45,8 +45,8 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
     try:
         simulator = Simulator(netlist)
         if words is not None and len(forest.features):
-            known = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
-            if difference := _difference(forest, netlist, simulator, known):
+            first = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
+            if difference := _difference(forest, netlist, simulator, first):
                 return difference
         for some in trial_words(forest):
             if difference := _difference(forest, netlist, simulator, some):
@@ -80,13 +80,13 @@ def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | 
 
 
 def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: NDArray[np.int64]) -> str | None:
-    got, wanted = simulated(simulator.run, netlist, words), expected(forest, netlist, words)
-    wrong = np.flatnonzero((got != wanted).any(axis=1))
+    got, reference = simulated(simulator.run, netlist, words), expected(forest, netlist, words)
+    wrong = np.flatnonzero((got != reference).any(axis=1))
     if not len(wrong):
         return None
     first = int(wrong[0])
     where = ", ".join(f"x{index}={value}" for index, value in enumerate(words[first].tolist()))
-    return f"gives {got[first].tolist()} where the forest gives {wanted[first].tolist()}, at {where}"
+    return f"gives {got[first].tolist()} where the forest gives {reference[first].tolist()}, at {where}"
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
@@ -94,7 +94,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
     distinguishes; None if other cells read the words of a wide feature."""
     cuts: list[set[int]] = [set() for _ in forest.features]
     sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
-    whole: set[int] = set()
+    enumerated: set[int] = set()
     for net, cell in enumerate(netlist.cells):
         if isinstance(cell, Input) and cell.port.kind == "word":
             sources[net] = cell.port.index
@@ -102,16 +102,16 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
         for read in reads(cell):
             if read not in sources:
                 continue
-            place = sources[read]
+            feature_index = sources[read]
             match cell:
                 case Register():
-                    sources[net] = place
+                    sources[net] = feature_index
                 case Less(_, threshold):
-                    cuts[place].add(threshold)
+                    cuts[feature_index].add(threshold)
                 case InSet(_, members):
-                    cuts[place] |= {near for member in members for near in (member, member + 1)}
+                    cuts[feature_index] |= {near for member in members for near in (member, member + 1)}
                 case _:
-                    whole.add(place)
+                    enumerated.add(feature_index)
     for tree in forest.trees:
         for node in tree.inner.tolist():
             chosen, cuts_here = int(tree.set_index[node]), cuts[int(tree.feature[node])]
@@ -122,7 +122,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
     values = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
-        if index in whole:
+        if index in enumerated:
             if span.top - span.low >= CHUNK:
                 return None
             values.append(np.arange(span.low, span.top + 1))
@@ -240,7 +240,7 @@ class ForestMeaning:
             for score in scores[1:]:
                 largest = solver.make(kind.ITE, [solver.less(largest, score, True), score, largest])
             scores = [solver.make(kind.BV_SUB, [score, largest]) for score in scores]
-        levels = [self.level(score, part.curve_of(place)) for place, score in enumerate(scores)]
+        levels = [self.level(score, part.curve_of(index)) for index, score in enumerate(scores)]
         if part.width == 1:
             return [solver.make(kind.BV_SUB, [steps, levels[0]]), levels[0]]
         if part.link.kind not in ("softmax", "shares"):
