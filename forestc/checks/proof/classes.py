@@ -1,4 +1,4 @@
-"""Proves that a net holds the class that sums decide: by its cells, for any sums, or for every input."""
+"""Proves that a net holds the class decided by sums: from its cells alone, for any sums, or for every input."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from forestc.forest.ir import Decision, Part
 from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 
-FREE_SECONDS = 60  # time limit for a decision on free sums
-MOST_NODES = 1500  # of a forest up to which decisions are proved on the trees
+FREE_SECONDS = 60  # seconds for a decision with sums as free words
+MOST_NODES = 1500  # nodes of a forest; in larger forests decisions are not proved with sums of the trees
 
 
 def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums: list[Form]) -> None:
-    """Proves that a net is the class that some sums decide: for any sums or, if that fails, for every input. Raises
-    UnprovedError."""
+    """Proves that `label` is the class decided by `sums`: for any sums or, if that fails, for every input. Raises
+    UnprovedError or TimeoutError."""
     if not isinstance(label, Const) and is_argmax(evidence, label, decision, sums):
         return
     try:
@@ -27,14 +27,14 @@ def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums:
         return
     if evidence.forest.n_nodes > MOST_NODES:
         raise UnprovedError(f"{named(label)} decides otherwise, if sums can be {wrong[0]}{evidence.absent_note()}")
-    # Some combinations of sums never occur: try again with the trees, where counterexamples are features' words.
+    # Some combinations of sums never occur: try again with the trees, where a counterexample gives features' words.
     wrong = _other_class(evidence, label, decision, sums, free=False)
     if wrong is not None:
         raise UnprovedError(f"{named(label)} decides otherwise at {wrong[0]}{evidence.absent_note()}", wrong[1])
 
 
 def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
-    """Whether one tree alone decides the part, and the label is proved to be its class."""
+    """Returns True if a single tree feeds the part and `label` is proved to be that tree's class."""
     lone = lone_tree(evidence.forest, part)
     if lone is None:
         return False
@@ -46,8 +46,8 @@ def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
 def _other_class(
     evidence: Evidence, label: Operand, decision: Decision, sums: list[Form], free: bool
 ) -> tuple[str, Counterexample | None] | None:
-    """A counterexample to a net being the class that sums decide, as text and as features' words. free: the sums
-    are free words within their ranges, rather than sums of the trees' values."""
+    """Searches a counterexample: sums that decide another class than `label`. Returns it as text and as features' words
+    (None if `free`), or None. free: take the sums as free words within their ranges, not as sums of trees."""
     solver = Solver(evidence.forest, evidence.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
     held: list[tuple[Form, Net]] = []
     if free:
@@ -79,7 +79,8 @@ def _other_class(
 
 
 def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
-    """The constant by which the sums that a decision reads exceed the scores. Only their differences matter."""
+    """Returns the constant by which the netlist's sums (`held`) exceed the scores (`sums`). A decision depends on
+    differences only."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in held:

@@ -1,4 +1,4 @@
-"""The core's Verilog as data: wires with their expressions, registers and results. `Core.text` prints it again."""
+"""The core's Verilog as data: registers, wires with their expressions, and results. `Core.text` prints it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Word: TypeAlias = "str | Literal"
 
 
 class Choose(NamedTuple):
-    """select ? a : b"""
+    """A multiplexer: select ? a : b"""
 
     select: str
     a: Word
@@ -30,7 +30,7 @@ class Choose(NamedTuple):
 
 
 class Addend(NamedTuple):
-    """A word of a sum, extended by `more` bits: copies of its bit `sign`, or zeros if that is -1."""
+    """A word in a sum, extended by `more` bits: copies of bit `sign` of the word, or zeros if `sign` is -1."""
 
     word: Word
     more: int = 0
@@ -38,13 +38,13 @@ class Addend(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """Operands at the width of the result."""
+    """A sum; its operands have the width of the result."""
 
     operands: tuple[Addend, ...]
 
 
 class Comparison(NamedTuple):
-    """a < b, of words of one width"""
+    """The comparison a < b of words of equal width."""
 
     a: Word
     b: Word
@@ -52,14 +52,15 @@ class Comparison(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """Whether a word equals one of the members."""
+    """A test: 1 if the word `a` equals one of the members."""
 
     a: str
     members: tuple[Literal, ...]
 
 
 class Chain(NamedTuple):
-    """bit op (bit op (... bit)): each bit is (inverted, name, place); a place of -1 is the whole one-bit word."""
+    """A chain of one-bit operations: bit op (bit op (... bit)). Each of `bits` is (inverted, name, index of the bit);
+    index -1 stands for a word of one bit."""
 
     bits: tuple[tuple[bool, str, int], ...]
     operators: str
@@ -72,7 +73,7 @@ class Inverted(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Bits of the input x."""
+    """The bits high..low of the input port x."""
 
     high: int
     low: int
@@ -83,20 +84,23 @@ Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | In
 
 @dataclass
 class Core:
-    """A module as read. wires: in the order of the file; each reads only wires above it and registers."""
+    """A Verilog module as read from its file. wires: in the order of the file; each reads only registers and earlier
+    wires."""
 
     name: str
     clocked: bool
     x_bits: int
     y_bits: int
     widths: dict[str, int] = field(default_factory=dict)
-    registers: dict[str, str] = field(default_factory=dict)  # name -> the name of its next value
+    # name -> name of the word that the register takes at the next clock edge
+    registers: dict[str, str] = field(default_factory=dict)
     wires: dict[str, Expression] = field(default_factory=dict)
-    results: dict[tuple[int, int], Word] = field(default_factory=dict)  # (high, low) of y
+    # bits (high, low) of the port y -> the word that drives them
+    results: dict[tuple[int, int], Word] = field(default_factory=dict)
     out_valid: str = ""
 
     def text(self) -> str:
-        """The module printed as Verilog."""
+        """Returns the module printed as Verilog."""
         clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
         ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
         lines = [f"module {self.name} ({', '.join(ports)});"]
@@ -111,7 +115,7 @@ class Core:
 
 
 def word_text(word: Word) -> str:
-    """Returns a word as Verilog writes it, for messages."""
+    """Returns a word as Verilog writes it."""
     return f"{word.width}'d{word.value}" if isinstance(word, Literal) else word
 
 

@@ -1,4 +1,4 @@
-"""Proves that nets hold step functions of sums."""
+"""Proves that nets hold step functions of sums, the quantized form of a link function."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 from hw_sim import evaluate_from
 
-MOST_VALUES = 1 << 17  # values of a score up to which a curve is tried on each of them
-SOME_VALUES = 1 << 12  # of these, tried at once
+MOST_VALUES = 1 << 17  # tries each value of a score if there are fewer than this; otherwise the solver decides
+SOME_VALUES = 1 << 12  # limits the values of a score tried at once
 
 
 @dataclass(frozen=True)
 class Argument:
-    """The argument of a curve: its least and greatest value, and for each net its offset to the argument."""
+    """The argument of a step function: its smallest and largest value. more: nets that hold the argument plus a
+    constant, by net the constant."""
 
     low: int
     high: int
@@ -32,7 +33,8 @@ class Argument:
 def prove_step_function(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], score: Form
 ) -> int:
-    """Proves that a place holds the level of a sum, as `curved` does. Returns its largest value."""
+    """Proves that `operand` holds step[0] * level + step[1]. The level is the number of cuts in `curve` that are not
+    above the score. Returns the largest value. Raises UnprovedError."""
     low, high = evidence.span(score)
     more = {} if isinstance(operand, Const) else {
         net: form[1] - score[1] for form, net in evidence.sums_below(operand, {score[0]})
@@ -43,7 +45,7 @@ def prove_step_function(
 def prove_curve(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> int:
-    """Proves that a place holds step[0] * level + step[1], for each possible value of a word. Returns its largest
+    """Proves the same as `prove_step_function`, for each possible value of the argument `free`. Returns the largest
     value. Raises UnprovedError."""
     few = free.high - free.low < MOST_VALUES
     wrong = (_wrong_value if few else _wrong_by_solver)(evidence, operand, curve, step, free)
@@ -55,7 +57,7 @@ def prove_curve(
 def _wrong_value(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """A value for which a place is wrong, as text; "" if there is none. Tries all values."""
+    """Tries all values of the argument. Returns the first with a wrong `operand`, as text; "" if there is none."""
     for start in range(free.low, free.high + 1, SOME_VALUES):
         values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
         level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
@@ -76,7 +78,8 @@ def _wrong_value(
 def _wrong_by_solver(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """The same, with the solver, for all values at once."""
+    """Asks the solver for a value of the argument for which `operand` is wrong. Returns it as text; "" if there is
+    none."""
     solver = evidence.solver()
     width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
     word = solver.word("score", WordType(width, True), free.low, free.high)

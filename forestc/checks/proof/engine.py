@@ -1,16 +1,16 @@
-"""Proves an engine's image equal to the quantized forest, and the hardware's step to a step as defined.
+"""Proves an engine's image equal to the quantized forest, and the step of its hardware equal to the definition.
 
 | part     | statement                                                                            | proved by       |
 |----------|--------------------------------------------------------------------------------------|-----------------|
-| image    | the image is one that the engine accepts                                             | a strict reader |
+| image    | the engine accepts the image                                                         | a strict reader |
 | step     | the module `step` gives the next address and the value, for all its inputs           | bitwuzla        |
-| trees    | the walk of each walker in each slot ends at the tree's value, for all words          | spans of words  |
-| steps    | a slot has as many steps as its longest walk; a leaf stays where it is, by `step`     | counting        |
-| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow    | counting        |
+| trees    | each walker, in each slot, ends at the value of its tree, for all words              | spans of words  |
+| steps    | a slot has at least the steps of its longest walk                                    | counting        |
+| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow   | counting        |
 | decision | rule, ties, outputs and threshold are the forest's                                   | comparison      |
 
-Together: by induction over the steps, a walker that is at the address of a state goes where the definition says
-(`step`), and that is where the tree goes (`trees`), until the leaf, where it stays (`steps`).
+In each slot of the schedule a walker evaluates one tree, a node each step. By induction over the steps it reaches the
+row's leaf: it moves as defined (`step`), the defined moves follow the tree (`trees`), and it stays at a leaf (`step`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
 
 
 def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
-    """The proof of a folder with an engine. Where trees lie is taken from the writer of images, and proved."""
+    """Proves the step of a folder's engine and its image. The writer of images says which tree each walker has in each
+    slot; the proof checks that claim."""
     data, content = engine_files(design)
     arrangement = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
@@ -62,8 +63,11 @@ def prove_image(
     proof: Proof,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """The parts about an image. engine: the content of engine.json. places: for each slot the tree of each walker, -1
-    for none: a claim."""
+    """Proves the parts image, trees, steps, sums and decision, and adds them to `proof`.
+
+    engine: the content of engine.json. arrangement: for each slot the tree of each walker, -1 for none; a claim that is
+    proved.
+    """
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)
@@ -99,7 +103,8 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """A part that fails by itself: the others are proved all the same. stop: raise what it raises."""
+    """Yields a new part of the proof. If it fails, the following parts run all the same. stop: raise UnprovedError
+    nevertheless."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part
@@ -119,7 +124,8 @@ def _read(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 
 def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> str:
-    """The results for a row with these words of columns, if the image's differ from the forest's; else ""."""
+    """Runs the image and the forest on one row. Returns the difference of their results as text, "" if there is none.
+    columns: the row's word of each column, 0 for columns left out."""
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
     row = np.zeros((1, image.shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.places, strict=True)):

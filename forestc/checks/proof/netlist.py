@@ -1,20 +1,20 @@
 """Proves that the netlist equals the quantized forest, for every input.
 
-The proof is a chain of small proofs, each cut where the next begins, as solvers do not finish on the whole:
+Solvers do not finish on the proof in one piece. So it is a chain of small proofs:
 
 | part     | statement                                                                              | proved by      |
 |----------|----------------------------------------------------------------------------------------|----------------|
 | ports    | features and results are words of the right widths and signs                           | comparison     |
 | trees    | a net holds the tree's value, for every word of every feature                          | bit vectors    |
 | votes    | a net holds a part's weight if the part decides for a class, else 0                    | bit vectors    |
+| curves   | a net holds a part's value for a class in a weighted average                           | `curves`       |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms   |
 | decision | the class is the one that the sums decide, for any sums                                | cells, vectors |
-| whole    | if a part above can't be proved alone, or trees are not added: the results, from the   | see `whole`    |
-|          | features to the outputs                                                                |                |
+| whole    | the results, from features to outputs; only if a part above can't be proved alone or   | see `whole`    |
+|          | trees are not added                                                                    |                |
 
-Lowering names the net of each tree and vote; the proof verifies that it holds the value. Registers are ignored: the
-netlist's verifier shows that all paths pass the same number of them, so that a pipelined netlist computes what its
-logic does, later.
+Lowering names the net of each tree and vote; the proof verifies the net. Registers are ignored: by the netlist's
+verifier, all paths pass the same number of them. So a pipelined netlist computes its logic's result, later.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def prove_netlist(
     witness: Witness,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantized forest. witness: from the lowering. Raises MissingToolError without
-    bitwuzla."""
+    """Proves a netlist equal to its quantized forest. witness: the operands of the forest's values, from the lowering.
+    Raises MissingToolError without bitwuzla."""
     evidence = Evidence(forest, netlist, witness, progress)
     try:
         _prove(evidence)
@@ -70,7 +70,8 @@ def _prove(evidence: Evidence) -> None:
         prove_medians(evidence, expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
         return
     if combined == "average":
-        thresholded = targets[0].decision.kind == "threshold"  # of the last class alone
+        # a threshold is compared with the score of the last class alone
+        thresholded = targets[0].decision.kind == "threshold"
         expected = prove_averages(evidence, expected, [1] if thresholded and not scores else range(len(forest.classes)))
         if thresholded:
             for net in labels:
@@ -96,19 +97,19 @@ def _prove(evidence: Evidence) -> None:
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
-    """After a part that can't be proved alone: refutes the design with an input on which it is wrong, or, if none
-    is found, tries to prove the results as a whole."""
+    """Decides what a failed part means: an input with a wrong result refutes the design; otherwise the results are
+    proved in one piece, if possible. words: the failed part's counterexample."""
     part = evidence.proof.parts[-1]
     whole = _prove_whole(evidence, words)
     if whole.proved:
-        evidence.proof.parts.remove(part)  # not needed any more
+        evidence.proof.parts.remove(part)
     elif not evidence.proof.refuted and part.why:
         whole.why = f"{whole.why}; {part.why}"
 
 
 def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> ProofPart:
-    """Refutes or proves the results from the features to the outputs, or says why neither can be done. words: an
-    input to try first."""
+    """Refutes or proves the results from the features to the outputs in one piece, or says why neither can be done.
+    words: an input to try first."""
     with Running(evidence.proof, ProofPart("whole", asked=1)) as whole:
         evidence.progress("proof: the results as a whole")
         difference = wrong_result(evidence.forest, evidence.netlist, words)
@@ -126,8 +127,8 @@ def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> Pro
 
 
 def _prove_ports(evidence: Evidence, outputs: dict[Port, Net]) -> None:
-    """Proves that the outputs are all labels, all scores or both, that valid has the latency, and the inputs'
-    types."""
+    """Checks the netlist's rules and the types of its ports: inputs are the features' words, outputs are labels, scores
+    or both, and out_valid is in_valid after the latency."""
     with evidence.part("ports", 1) as part:
         verify(evidence.netlist)
         targets = len(evidence.forest.targets)

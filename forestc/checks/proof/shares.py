@@ -1,10 +1,11 @@
-"""Proves the shares of an average's part in steps: the largest score, the distances to it, levels, and a long division.
+"""Proves each class's share in an average's part step by step: the largest score, distances to it, levels, and a
+division.
 
-Solvers can't handle a whole division, but each bit of it, for any remainder before: `fits` is whether 2^(bit + 1) times
-the total of all levels can be subtracted, and then it is. The first remainder is `dividend - taken`, which is 2 * steps
-* level + total, so the bits that fit are those of its quotient by 2 * total. The quotient has no more bits than
-`steps`, as no level is above the total. The total of a softmax is not 0: the level of the largest score is `steps`, as
-the forest's verifier allows no cut above 0.
+Solvers can't prove a whole long division, but they prove each of its bits, for any remainder before. The bit `fits` is
+1 if 2^(bit + 1) times the total of all levels can be subtracted; it is then subtracted. The first remainder is
+`dividend - taken`, which is 2 * steps * level + total, so the bits are the quotient by 2 * total. The quotient has no
+more bits than `steps`, as no level is above the total. The total of a softmax is not 0: the level of the largest score
+is `steps`, as the forest's verifier allows no cut above 0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of part `index`, of scores that are `sums`. Raises UnprovedError."""
+    """Proves the shares of one part of an average. Raises UnprovedError. index: of the part. sums: the forms of its
+    scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
@@ -48,7 +50,8 @@ class ShareProof:
         return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
     def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """A free word for the value of a place, from 0 to `high`; for a constant its value."""
+        """Returns a free word from 0 to `high` that stands for an operand's value, and adds it to `cuts`; a constant's
+        value."""
         if isinstance(operand, Const):
             return solver.constant(operand.value, width)
         term = solver.word(name, WordType(width, True), 0, high)
@@ -58,9 +61,9 @@ class ShareProof:
     # ---- levels -----------------------------------------------------------------------------------------
 
     def distances(self) -> None:
-        """Proves how far each score is below the largest, for any scores."""
+        """Proves the distance of each score to the largest, for any scores."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
-            return  # nothing reads them: levels are constants
+            return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)
         raised = [self.form(self.found("raised", kind)) for kind in range(self.part.width)]
         shifts = {compared[1] - form[1] for compared, form in zip(raised, self.sums, strict=True)}
@@ -83,14 +86,14 @@ class ShareProof:
             self.prove_value(solver, below, expected, cuts, self.named("distance", kind))
 
     def prove_value(self, solver: Solver, operand: Operand, expected: Term, cuts: dict[Net, Term], where: str) -> None:
-        """Proves that a place holds the wanted value."""
+        """Proves that an operand holds the expected value. cuts: terms that replace nets. where: named in the error."""
         got = solver.resized(solver.operand(operand, cuts), self.evidence.type_of(operand), expected.sort().bv_size())
         wrong = solver.differ(got, expected)
         if wrong is not None:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Operand:
-        """The place of a score's level, multiplied by `times`, which is proved. Its net may then be used in sums."""
+        """Proves a score's level multiplied by `times`, so that sums may use its net. Returns the operand."""
         operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.evidence.witness.steps.get(("below", self.index, kind, 0), -1)
@@ -111,7 +114,7 @@ class ShareProof:
     # ---- division ---------------------------------------------------------------------------------------
 
     def share(self, kind: int, operand: Operand) -> None:
-        """Proves that a place holds a class's share."""
+        """Proves that an operand holds a class's share. kind: index of the class."""
         evidence, taken = self.evidence, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
         evidence.forms.clear()
@@ -129,8 +132,8 @@ class ShareProof:
         self.bits_joined(kind, operand, evidence.span(self.total)[1])
 
     def rest(self, kind: int, dividend: Operand, taken: Operand) -> tuple[Operand, int]:
-        """The place of the first remainder, stored as the highest value of its word minus the remainder; and that
-        value."""
+        """Proves the first remainder, stored as the highest value of its word minus the remainder. Returns its operand
+        and that highest value."""
         solver, rest = self.evidence.solver(), self.found("rest", kind, self.bits)
         high, most = (self.evidence.span(self.form(operand))[1] for operand in (dividend, taken))
         top = self.evidence.type_of(rest).high
@@ -144,7 +147,7 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
-        """Proves one bit of the division, for any remainder before. Returns the place of the remainder afterwards."""
+        """Proves one bit of the division, for any remainder before. Returns the operand of the next remainder."""
         solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3
@@ -155,13 +158,14 @@ class ShareProof:
         fits = solver.less(less, solver.constant(top + 1, width), True)
         self.prove_value(solver, self.found("fits", kind, bit), solver.choose(fits, 1, 0, word), cuts, where)
         if not bit:
-            return before  # nothing reads the last remainder
+            return before  # no net reads the last remainder
         afterwards = self.found("rest", kind, bit)
         self.prove_value(solver, afterwards, solver.make(solver.kind.ITE, [fits, less, rest]), cuts, where)
         return afterwards
 
     def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
-        """Proves that the bits make the share, or that a total of 0 gives every class the same share."""
+        """Proves that an operand joins the quotient's bits to the share; if the total is 0, every class has the same
+        share."""
         solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)
@@ -182,7 +186,7 @@ def _never_above(form: Form, other: Form, span: Callable[[Form], tuple[int, int]
 
 
 def _total(operands: Sequence[Operand], more: Form = ((), 0)) -> Form:
-    """The sum of some places and a form."""
+    """Returns the form of a sum of operands plus the form `more`."""
     counts, constant = dict(more[0]), more[1]
     for operand in operands:
         if isinstance(operand, Const):

@@ -1,8 +1,8 @@
 """Proves that the module `step` of an engine's Verilog does a step as `forestc.checks.image_reader` defines it, for
-every node, every word, every address and every output.
+every node, word, address and output.
 
-A strict reader takes the module from the file (`step_text`). yosys gives it as AND gates and inverters; the definition,
-evaluated on terms, is the other side.
+A strict reader takes the module from the file (`step_text`). yosys turns it into AND gates and inverters; the solver
+compares them with the definition, evaluated on terms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forestc.errors import ToolError
 from forestc.toolchain.yosys import run_yosys
 
 Term = Any
-SECONDS = 600  # for an answer
+SECONDS = 600  # seconds before the solver's answer on an output is given up
 _SCRIPT = """
 read_verilog step.v
 hierarchy -check -top {top}
@@ -40,7 +40,7 @@ write_json step.json
 
 
 class Terms:
-    """The algebra of `stepped` over bitwuzla's bit vectors; conditions are its booleans."""
+    """Bit vectors of bitwuzla as words, its booleans as conditions: the operations that `stepped` needs."""
 
     def __init__(self) -> None:
         self.lib: Any = bitwuzla_library()
@@ -97,7 +97,7 @@ class Terms:
     # ---- the question
 
     def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
-        """Values of the free words for which two words differ; None if there are none. Raises TimeoutError."""
+        """Returns the values of `shown` for which two words differ; None if there are none. Raises TimeoutError."""
         options = self.lib.Options()
         options.set(self.lib.Option.PRODUCE_MODELS, True)
         options.set(self.lib.Option.TIME_LIMIT_PER, SECONDS * 1000)
@@ -112,8 +112,9 @@ class Terms:
 
 
 def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
-    """source: the Verilog of an engine of this capacity. Raises UnprovedError, with a difference if there is one;
-    TimeoutError; ToolError if yosys can't run."""
+    """Proves the module `step` in an engine's Verilog equal to the definition, and counts the proved outputs in `part`.
+    source: the Verilog file. Raises UnprovedError, with a difference if there is one; TimeoutError; ToolError if yosys
+    fails."""
     try:
         step = read_step(source, capacity)
     except OutsideError as error:
@@ -134,7 +135,7 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
 
 
 def _module(step: str, top: str, native: bool) -> dict[str, Any]:
-    """The module as AND gates and inverters, as yosys writes it."""
+    """Runs yosys on the module and returns it as AND gates and inverters."""
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "step.v").write_text(step)
@@ -152,8 +153,8 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
 
 
 def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:
-    """The module's outputs as terms. Raises UnprovedError for other ports, other cells than AND and NOT, bits that
-    nothing drives, and circles."""
+    """Returns the module's outputs as terms. Raises UnprovedError for other ports, for cells that are neither AND nor
+    NOT, for bits without a driver, and for loops."""
     ports = {name: (port["direction"], len(port["bits"])) for name, port in module["ports"].items()}
     expected = {name: ("input", term.sort().bv_size()) for name, term in free.items()}
     expected |= {name: ("output", width) for name, width in outputs.items()}

@@ -13,7 +13,7 @@ from forestc.netlist.ir import BIT, Const, Net, WordType
 
 
 def prove_trees(evidence: Evidence) -> list[Form]:
-    """Proves the net of each tree and output. Returns the form that each output's sum must have."""
+    """Proves the net of each tree and output. Returns for each output the linear form that its sum must have."""
     forest = evidence.forest
     terms: list[dict[Net, int]] = [{} for _ in range(forest.n_outputs)]
     offsets = [int(bias) for bias in forest.bias]
@@ -32,7 +32,8 @@ def prove_trees(evidence: Evidence) -> list[Form]:
                             offsets[output] += operand.value << bit
                         else:
                             terms[output][operand] = terms[output].get(operand, 0) + (1 << bit)
-                    if operands[0] in range(-len(evidence.absent), 0):  # not asked of the netlist
+                    # an absent tree is no statement about the netlist
+                    if operands[0] in range(-len(evidence.absent), 0):
                         part.asked -= 1
                         part.proved -= 1
                 part.proved += 1
@@ -42,15 +43,16 @@ def prove_trees(evidence: Evidence) -> list[Form]:
 def _prove_tree(
     evidence: Evidence, solver: Solver, position: tuple[int, int], smallest: int, largest: int
 ) -> tuple[Operand, ...]:
-    """Where tree and output column `position` lie, counted from the smallest leaf: one word, or bits from the lowest
-    on, of one bit each. Raises UnprovedError."""
+    """Proves the operands that hold a tree's value, counted from its smallest leaf: one word, or one-bit operands from
+    the lowest bit on. Returns them. Raises UnprovedError. position: the tree and its output column. largest: the
+    largest value."""
     index, column = position
     tree = evidence.forest.trees[index]
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # No net holds it, and perhaps none must: a class that can't win has no sum. A negative number stands for
-        # it, which no sum of nets contains.
+        # A net may be absent rightly: a class that can't win has no sum. A negative number stands for the net; no sum
+        # of nets contains it.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest

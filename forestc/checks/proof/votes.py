@@ -1,4 +1,4 @@
-"""Proves the values of parts for classes, votes, curves and shares; and the median of parts."""
+"""Proves the parts' values for classes: votes, curves and shares; and the median of the parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.netlist.ports import Port
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
-    """Proves the label of each part, then the weight of each vote. Returns the forms of the classes' votes."""
+    """Proves each part's label, then each vote's weight. Returns for each class the linear form of its votes."""
     forest = evidence.forest
     totals: list[dict[Net, int]] = [{} for _ in forest.classes]
     fixed = [0] * len(forest.classes)
@@ -39,8 +39,8 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves the nets of curves and shares of each part for some classes. Returns the forms of all classes, empty
-    for the others."""
+    """Proves the values of each part for the given classes. Returns the linear forms of all classes, empty for the
+    others."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)
@@ -96,7 +96,7 @@ def prove_medians(evidence: Evidence, sums: list[Form], outputs: dict[Port, Net]
 
 
 def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> Operand:
-    """The place of a part's label, which is proved. Raises UnprovedError."""
+    """Proves a part's label and returns its operand. Raises UnprovedError."""
     label = evidence.witness.labels[index] if index < len(evidence.witness.labels) else -1
     if label == -1:
         raise UnprovedError(f"no net holds the label of part {index}")
@@ -106,8 +106,8 @@ def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> O
 
 
 def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: int) -> Operand:
-    """The place of a part's vote for a class, which is proved to be `weight` if the label is that class, else 0.
-    Raises UnprovedError."""
+    """Proves that a part's vote for a class is `weight` if the label is the class, else 0. Returns its operand. Raises
+    UnprovedError. vote: (index of the part, class)."""
     index, kind = vote
     operand = evidence.witness.ballots.get(vote, -1)
     if operand == -1:
@@ -131,7 +131,7 @@ def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: i
 
 
 def _ballot_value(evidence: Evidence, index: int, kind: int) -> Operand:
-    """The place of a part's value for a class. Raises UnprovedError."""
+    """Returns the operand of a part's value for a class. Raises UnprovedError if there is none."""
     operand = evidence.witness.ballots.get((index, kind), -1)
     if operand == -1:
         raise UnprovedError(f"no net holds the value of part {index} for class {kind}")

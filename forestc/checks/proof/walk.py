@@ -1,10 +1,10 @@
-"""Proves that the walks of an image equal the trees of its forest, for every word of every feature.
+"""Proves that an engine's image evaluates each tree of its forest as the forest does, for every word of every feature.
 
-A state is a node of the image, a node of the tree, and the words of each feature with which a row comes there. From
-both roots on, a state is split by what the image's node asks; states that meet are joined where they differ in one
-feature alone. So conditions that the image asks in several nodes, or leaves out, need no other proof. At a leaf of
-the image the tree must be at a leaf of the same values, whatever the words. All follows the definition of a step in
-`forestc.checks.image_reader`, for whole spans of words: no word is left out.
+A walk is the path of a row through the image's nodes for one tree. A state is a node of the image, a node of the tree,
+and a set of words for each column: the rows that arrive there. From both roots on, the condition of the image's node
+splits a state. States at the same two nodes are joined if they differ in one column alone. At a leaf of the image, all
+leaves that the tree can reach with these words must add the same values. So conditions that the image repeats or leaves
+out need no other proof. Steps are those of `forestc.checks.image_reader`, for spans of words: no word is left out.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from forestc.forest.ir import LEAF as NO_CHILD
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
-Spans = tuple[tuple[int, int], ...]  # of words, ascending, the second bound left out
-Box = dict[int, Spans]  # words of columns; all of a feature's, if it is not there
-MOST_MASKED = 1 << 17  # words that are tried with masks, of a node
-MOST_STATES = 4_000_000  # of a tree
+Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past the last)
+# by column, the words of a set of rows; a missing column can have any word of its feature
+Box = dict[int, Spans]
+MOST_MASKED = 1 << 17  # words that are tried one by one with the mask of a node; with more, the proof gives up
+MOST_STATES = 4_000_000  # limits the states of a tree before the proof gives up
 
 
 def cut(spans: Spans, low: int, high: int) -> Spans:
-    """The words from low on, below high."""
+    """Returns the words from `low` on that are below `high`."""
     parts = ((max(start, low), min(stop, high)) for start, stop in spans)
     return tuple((start, stop) for start, stop in parts if start < stop)
 
 
 def joined(spans: Spans) -> Spans:
-    """In order, those that touch as one."""
+    """Sorts spans and joins any that touch or overlap."""
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -46,7 +47,7 @@ def joined(spans: Spans) -> Spans:
 
 
 def without(spans: Spans, others: Spans) -> Spans:
-    """The words of `spans` that are not in `others`."""
+    """Returns the words of `spans` that are not in `others`."""
     left = spans
     for start, stop in others:
         left = cut(left, 0, start) + cut(left, stop, 1 << 63)
@@ -54,14 +55,14 @@ def without(spans: Spans, others: Spans) -> Spans:
 
 
 def common(spans: Spans, others: Spans) -> Spans:
-    """The words that are in both."""
+    """Returns the words in both."""
     return tuple(sorted(part for start, stop in others for part in cut(spans, start, stop)))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The words that columns of rows can have, and which of them go left in a tree's node, raised as the image has
-    them. known: the spans of each feature's column. top: the largest word."""
+    """The words that columns of a row can have, and the words that go left at a tree's node. Words are counted from 0,
+    as in the image. feature_spans: by column, the words of its feature. top: the largest word."""
 
     forest: Forest
     top: int
@@ -82,11 +83,11 @@ class Columns:
         return cls(forest, top, feature_spans)
 
     def all(self, column: int) -> Spans:
-        """A column that no feature reads can hold any word."""
+        """Returns the words that a column can have: any word if no feature reads the column."""
         return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
-        """The column of a tree's node, and the words that go left: as `forestc.forest.ir` defines it."""
+        """Returns the column of a tree's node, and the words that go left there, as `forestc.forest.ir` defines it."""
         feature = self.forest.features[int(tree.feature[node])]
         span = word_range(feature.number, feature.missing)
         chosen, high = int(tree.set_index[node]), span.high - span.low + 1
@@ -113,7 +114,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Inner:
-    """kind, flag, child, column, operand: as the image's node has them."""
+    """An inner node of the image: its fields, as docs/explanation/engine.md lists them."""
 
     kind: int
     flag: int
@@ -129,7 +130,7 @@ class Inner:
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
     def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
-        """The addresses to which the words go, and the words of each."""
+        """Yields each next address, with the words that lead there."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
         if self.kind == JUMP:
@@ -153,7 +154,8 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """node: of the tree. box: the words of a row that comes here. split: the column that was asked for last."""
+    """Rows that arrive at a node. node: of the tree. box: their words. split: the column that split them last, -1 for
+    none."""
 
     node: int
     box: Box
@@ -161,7 +163,7 @@ class WalkState:
 
 
 class Walk:
-    """The walk of one tree, by one walker, in one slot."""
+    """The walk of one tree by one walker in one slot. walker, number: the indices of walker and slot."""
 
     def __init__(self, image: ImageRead, columns: Columns, tree: Tree, walker: int, number: int) -> None:
         self.image, self.shape, self.columns, self.tree = image, image.shape, columns, tree
@@ -170,7 +172,8 @@ class Walk:
         self.where = f"walker {walker}, slot {number}"
 
     def prove(self) -> int:
-        """The steps of the longest walk. Raises UnprovedError if a row gets another value than the tree's."""
+        """Proves the walk and returns the steps of the longest one. Raises UnprovedError if a row gets another value
+        than the tree's."""
         order, depth = self._order()
         states: dict[int, list[WalkState]] = {self.root: [WalkState(0, {}, -1)]}
         count = 0
@@ -194,9 +197,10 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """The addresses that any word can lead to, each after all that lead there, and the longest way."""
+        """Returns the reachable addresses in topological order, and the steps of the longest walk. Raises UnprovedError
+        for addresses without a node and for loops."""
         following: dict[int, list[int]] = {}
-        finished: dict[int, int] = {}  # the longest way from there
+        finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
         stack, open_nodes = [self.root], set[int]()
         while stack:
@@ -225,8 +229,8 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """The states of an address: the tree's node as far as the words decide, and those joined that differ in the
-        column last asked for alone."""
+        """Moves each state down the tree as far as its words decide, then joins states with differences only in the
+        words of the column that split them last."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
@@ -264,7 +268,7 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """All leaves of the tree that the words lead to have the values of the image's leaf."""
+        """Proves that all leaves of the tree within reach of a state's words add `values`, as the image's leaf does."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()
@@ -284,7 +288,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """What a walk that stands at a leaf adds to each output, in the slot's steps for outputs."""
+        """Returns the nonzero values that a walker at a leaf adds, by output, in the slot's steps for outputs."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0
@@ -299,11 +303,9 @@ class Walk:
 
 
 def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """For each walker in each slot, once its walk is proved: the slot, and the steps of the longest walk. Raises
-    UnprovedError, with the words of columns where a tree's value is wrong.
-
-    places: for each slot the tree of each walker, -1 for none.
-    """
+    """Proves each walker in each slot, one by one; yields the slot and that walker's most steps. Raises UnprovedError,
+    with a row's words by column if a tree's value is wrong. arrangement: for each slot the tree of each walker, -1 for
+    none."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
     for number, trees in enumerate(arrangement):
@@ -313,7 +315,7 @@ def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence
 
 
 def _nothing() -> Tree:
-    """A tree that adds 0."""
+    """Returns a tree that adds 0."""
     return make_tree(
         where="no tree", feature=[-1], threshold=[0], left=[-1], right=[-1], values=[[0]], outputs=(0,), quantized=True
     )

@@ -1,8 +1,8 @@
-"""Compares the results of a netlist and its forest as a whole: finds an input on which they differ, or shows that there
+"""Compares the results of a netlist and its forest in one piece: finds an input with a difference, or proves that there
 is none.
 
-This covers what the chain of small proofs does not: netlists that are simpler but right, as their sums depend on one
-another, and wrong netlists, which only an input can show.
+The chain of small proofs (`netlist`) leaves two cases: netlists that are right for a reason it does not see, such as
+sums that depend on one another; and wrong netlists, as only an input can show the fault.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, 
 from forestc.netlist.ports import Port
 from hw_sim import Simulator
 
-TRIED = 4096  # inputs beside thresholds, and as many random ones
-MOST_TRIALS = 20_000_000  # inputs times trees up to which all inputs are tried
+TRIED = 4096  # inputs drawn at random; about as many more lie on thresholds and beside them
+MOST_TRIALS = 20_000_000  # inputs times trees; with more, the solver decides instead of trying all inputs
 CHUNK = 16384  # inputs simulated at once
 
 
 def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64]]:
-    """Random words of the features, and words on thresholds and beside them."""
+    """Yields random words of the features, then words on thresholds and beside them."""
     random = np.random.default_rng(0)
     base = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), count, random)
     yield base
@@ -40,7 +40,7 @@ def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64
 
 
 def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None = None) -> str | None:
-    """An input on which the simulated netlist and the evaluator differ, as text; None if none was found. words: an
+    """Simulates a netlist and returns its first difference from the forest as text; None if none was found. words: an
     input to try first."""
     try:
         simulator = Simulator(netlist)
@@ -51,16 +51,16 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
         for some in trial_words(forest):
             if difference := _difference(forest, netlist, simulator, some):
                 return difference
-    except InternalError as error:  # an overflow, or an invalid netlist
+    except InternalError as error:  # the sum of a net overflows, or the netlist is invalid
         return str(error)
     return None
 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
-    """None if netlist and forest give the same results for every input; else an input on which they differ, as text.
+    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text.
 
-    If comparators distinguish few inputs, each of these is tried; else bitwuzla decides, within `seconds` (0: it is not
-    used). Raises TimeoutError if neither finishes.
+    If comparators distinguish few inputs, each of these is tried; otherwise bitwuzla decides, within `seconds` (0: not
+    at all). Raises TimeoutError if neither finishes.
     """
     values = _representatives(forest, netlist)
     count = 1
@@ -90,10 +90,10 @@ def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: N
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """For each feature, one word of each set of words that no comparator of the netlist and no condition of the forest
-    distinguishes; None if other cells read the words of a wide feature."""
+    """Returns for each feature one word of each set of words that no comparator of the netlist and no condition of the
+    forest distinguishes. Returns None if a cell other than a comparator reads a feature of more than `CHUNK` words."""
     cuts: list[set[int]] = [set() for _ in forest.features]
-    sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
+    sources: dict[int, int] = {}  # by net, the feature index of the word that it holds, perhaps behind registers
     enumerated: set[int] = set()
     for net, cell in enumerate(netlist.cells):
         if isinstance(cell, Input) and cell.port.kind == "word":
@@ -157,7 +157,7 @@ def _unconfirmed(words: str) -> str:
 
 
 class ForestMeaning:
-    """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
+    """The forest's results as signed terms of one width. sums: makes the trees' sums at a given width; by default from
     the features' words."""
 
     def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
@@ -192,7 +192,7 @@ class ForestMeaning:
         return sums
 
     def _extremes(self) -> list[Term]:
-        """The largest or smallest of the trees' values, plus the bias."""
+        """Returns for each output the largest or smallest of the trees' values, plus the bias."""
         solver, smallest = self.solver, self.forest.aggregate.kind == "min"
         extremes: list[Term | None] = [None] * self.forest.n_outputs
         for tree in self.forest.trees:
@@ -219,7 +219,7 @@ class ForestMeaning:
         return totals
 
     def _averages(self) -> list[Term]:
-        """For each class the weighted sum of the parts' values."""
+        """Returns for each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
         for part, weight in zip(self.forest.parts, self.forest.integer_weights, strict=True):
@@ -229,7 +229,7 @@ class ForestMeaning:
         return totals
 
     def _values(self, part: Part) -> list[Term]:
-        """The value of a part of an average for each class."""
+        """Returns the value of a part of an average for each class."""
         solver, kind, width = self.solver, self.solver.kind, self.width
         scores = self.sums[part.start : part.stop]
         steps = solver.constant(self.forest.steps, width)
@@ -259,7 +259,7 @@ class ForestMeaning:
         return shares
 
     def level(self, score: Term, curve: tuple[int, ...]) -> Term:
-        """The number of cuts that are not above the score."""
+        """Returns the number of cuts in `curve` that are not above the score."""
         solver = self.solver
         level = solver.constant(0, self.width)
         for cut, times in Counter(curve).items():
@@ -268,7 +268,7 @@ class ForestMeaning:
         return level
 
     def _median(self) -> list[Term]:
-        """The weighted median: less than half of the weight is below it, and at least half is not above it."""
+        """Returns the weighted median: less than half of the weight is below it, at least half is not above it."""
         solver, weights = self.solver, self.forest.integer_weights
         half = solver.constant(-(-sum(weights) // 2), self.width)
         median = self.sums[0]
@@ -285,14 +285,14 @@ class ForestMeaning:
         return [median]
 
     def label(self, part: Part, scores: list[Term]) -> Term:
-        """The index of the class that a part decides on."""
+        """Returns the index of the class that a part decides on."""
         solver, width = self.solver, self.width
         if part.decision.kind == "threshold":
             below = solver.less(scores[-1], solver.constant(int(part.decision.threshold), width), True)
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):
-            # a later class wins with a larger score, or, if ties go to the last, with an equal one
+            # A later class wins with a larger score or, if ties go to the last, with an equal one.
             if part.decision.ties == "last":
                 wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
             else:
@@ -302,7 +302,7 @@ class ForestMeaning:
         return label
 
     def result(self, port: Port) -> Term:
-        """The right value of an output of the netlist."""
+        """Returns the right value of an output of the netlist."""
         scores = self.scores
         if port.kind == "score":
             return scores[port.index]
