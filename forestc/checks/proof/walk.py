@@ -61,8 +61,8 @@ def common(spans: Spans, others: Spans) -> Spans:
 
 @dataclass(frozen=True)
 class Columns:
-    """The words that columns of a row can have, and the words that go left at a tree's node. Words are counted from 0,
-    as in the image. feature_spans: by column, the words of its feature. top: the largest word."""
+    """The possible words of a row's columns, and the words that go left at a tree's node. Words count from 0, as in the
+    image. feature_spans: by column, the words of its feature. top: the largest word."""
 
     forest: Forest
     top: int

@@ -1,8 +1,8 @@
 """Compares the results of a netlist and its forest in one piece: finds an input with a difference, or proves that there
 is none.
 
-The chain of small proofs (`netlist`) leaves two cases: netlists that are right for a reason it does not see, such as
-sums that depend on one another; and wrong netlists, as only an input can show the fault.
+The chain of small proofs (`netlist`) leaves two cases. A netlist may be right for another reason, such as sums that
+depend on one another. A wrong netlist is refuted only by an input.
 """
 
 from __future__ import annotations
