@@ -1,4 +1,5 @@
-"""A netlist in the making: its ports, its mux trees over shared comparators, and the places of the forest's values.
+"""A netlist under construction: its ports, its trees as multiplexers over shared comparators, and the operands that
+hold the forest's values.
 
 A tree becomes nested multiplexers, which took fewer LUTs than sums of products over its leaves.
 """
@@ -24,16 +25,16 @@ Step: TypeAlias = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class Witness:
-    """The places of the forest's values in the netlist: a net; a constant for a value that never changes; or -1 if
-    nothing reads the value, so that its net was removed. Proofs use these places, and verify them.
+    """The operands that hold the forest's values in the netlist: a net; a constant for a value that never changes; or
+    -1 if nothing reads the value, so that its net was removed. Proofs take these operands from here and verify them.
 
-    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; of a tree whose bits are
-    added apart the place of each, from the lowest on.
+    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; if the tree's bits are
+    added apart, an operand for each bit, the lowest first.
     labels: for each voting part, the index of its class.
-    ballots: (part, class) -> the part's weight if it decides for the class, else 0; in an average the value of the
-    part's curve for the class, times the weight, or the share alone.
+    ballots: (part, class) -> in a vote, the part's weight if it decides for the class, else 0; in an average, the
+    part's value for the class: its share alone, or the level of its curve times the weight.
     steps: (name, part, class, bit) -> an intermediate value of a share, see `forestc.lowering.shares`; class and bit
-    are 0 where they do not apply.
+    are 0 if they do not apply.
     """
 
     trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
@@ -42,7 +43,7 @@ class Witness:
     steps: Mapping[Step, Operand] = field(default_factory=dict)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
-        """The same places after the nets were renumbered."""
+        """Returns the witness after the nets were renumbered. nets: the new number of each net."""
 
         def new(operand: Operand) -> Operand:
             return operand if isinstance(operand, Const) else nets[operand]
@@ -58,12 +59,12 @@ class Witness:
 
 
 def feature_port(forest: Forest, index: int) -> Port:
-    """The port of a feature's words, with the note that backends print for it."""
+    """Returns the input port of a feature's words, with the note that backends print for it."""
     return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
-    """The port type of a feature's words."""
+    """Returns the word type of a feature's port. Raises ModelError for a float feature."""
     feature = forest.features[index]
     match feature.number:
         case Fixed(bits, _, signed):
@@ -77,9 +78,9 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class Draft:
-    """The netlist of a forest while it is built.
+    """A forest's netlist while it is built.
 
-    counting: whether LUTs have six inputs, so that tables add bits. trees, labels, ballots, steps: as in `Witness`.
+    counting: True if LUTs have six inputs, so that tables count bits. trees, labels, ballots, steps: as in `Witness`.
     """
 
     def __init__(self, forest: Forest, counting: bool) -> None:
@@ -103,12 +104,12 @@ class Draft:
         return cell if isinstance(cell, Const) else net
 
     def number(self, value: int) -> Net:
-        """A constant in the narrowest word."""
+        """Adds a constant in the narrowest word that holds it."""
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """One tree as multiplexers. values: of each row of its leaves, which fit the word where
-        a leaf has them."""
+        """Builds a tree as multiplexers. values: of each row of the tree's leaves; a value that some leaf has must fit
+        `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
         conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
@@ -124,7 +125,7 @@ class Draft:
         return nets[0]
 
     def _condition(self, condition: Condition, at: Origin) -> Net:
-        """1 if a condition sends the word left."""
+        """Returns a net that is 1 if a condition sends the row left."""
         port, reserved = self.ports[condition.feature], self.missing[condition.feature]
         match condition.test:
             case OneOf(codes):
@@ -135,12 +136,13 @@ class Draft:
             case Below(threshold):
                 below = self.builder.less(port, int(threshold), at)
                 if reserved is None or not condition.missing_left:
-                    return below  # the missing word is the highest, so it goes right
+                    return below  # The missing word is the highest, so it goes right.
                 present = self.builder.less(port, reserved, at)
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """1 if the word lies in one of the spans. The last may be open."""
+        """Returns a net that is 1 if the word lies in one of the spans; the last span may be open. reserved: the
+        missing word."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)
@@ -149,7 +151,7 @@ class Draft:
             inside = self.builder.or_(inside, span, at)
         last_is_open = bool(spans) and spans[-1][1] == INFINITY
         if reserved is None or last_is_open == missing_left:
-            return inside  # the missing word is the highest, so the last span decides
+            return inside  # The missing word is the highest, so the last span decides.
         present = self.builder.less(port, reserved, at)
         if missing_left:
             return self.builder.or_(inside, self.builder.not_(present, at), at)

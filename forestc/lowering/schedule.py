@@ -1,8 +1,8 @@
-"""Pipelining: places registers for a wanted latency, the same number on every path.
+"""Pipelining: adds registers for a given latency, the same number on every path.
 
-Nets are ready by the model of a device family's delays. The logic is packed into stages from the inputs on, with the
-shortest stage length that needs no more than the wanted number of stages. N registers on a path end N stages of logic:
-inputs are not registered, outputs are.
+A model of the device family's delays says when nets are ready. The logic is packed into stages from the inputs on, with
+the shortest stage length that needs no more than the given number of stages. N registers on a path end N stages of
+logic: inputs are not registered, outputs are.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
 def shortest_stages(timing: Timing, most_stages: int) -> Ready:
-    """Packs the nets of a netlist into at most `most_stages` pipeline stages of the smallest length, by bisection.
-
-    Time O(cells * log(precision))."""
+    """Packs nets into at most `most_stages` stages of the smallest length. Time O(cells * log(precision))."""
     ends = [net for _, net in timing.netlist.outputs]
     best = timing.placed(math.inf)
     high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
@@ -33,22 +31,22 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
-    """The combinational netlist with `latency` registers on every path from an input to an output; and for each old net
-    its number in the result, before any registers (of an inverse perhaps behind them), or -1 if it was removed.
+    """Returns the combinational netlist with `latency` registers on every path from an input to an output; and for each
+    old net its number in the result, before any registers (an inverse may be behind them), or -1 if it was removed.
 
-    delays: of the cells, in the device family. ready: its nets in that number of stages, by `shortest_stages`, if
-    known.
+    delays: of the cells, in the device family. ready: the nets in that number of stages, if `shortest_stages` already
+    ran.
     """
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     new_nets: list[Net] = []
     delayed: dict[tuple[Net, int], Net] = {}
-    inverses: dict[Net, Net] = {}  # behind registers
+    inverses: dict[Net, Net] = {}  # inverses that are built behind the registers of their operand
 
     def after(net: Net, registers: int) -> Net:
-        """An old net, followed by registers."""
+        """Returns the new net of an old one, behind this number of registers."""
         cell = netlist.cells[net]
-        if registers and isinstance(cell, Not):  # a word and its inverse take the same registers
+        if registers and isinstance(cell, Not):  # a word and its inverse share registers
             inverses[net] = builder.not_(after(cell.a, registers))
             return inverses[net]
         result = new_nets[net]

@@ -1,4 +1,4 @@
-"""Step functions of scores, and each class's share of their sum, by long division."""
+"""Builds step functions of scores, and each class's share of their sum, by long division."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.netlist.ir import Net, WordType
 
 
 def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> list[Word]:
-    """Words whose sum is a word times a weight."""
+    """Returns words with the sum `weight` times a net: the net shifted by each bit of the weight."""
     words = []
     while weight:
         if weight & 1:
@@ -26,7 +26,8 @@ def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> l
 
 
 def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], times: int, more: int = 0) -> Word:
-    """A score's level, the number of cuts that are not above it, times `times`, plus `more`."""
+    """Builds the level of a score times `times`, plus `more`. The level is the number of cuts in `curve` that are not
+    above the score."""
     cuts = [cut - score.offset for cut in curve]
     inside = [(cut, level) for level, cut in enumerate(cuts, 1) if score.low < cut <= score.high]
     levels = [bisect_right(cuts, score.low), *(level for _, level in inside)]
@@ -36,7 +37,7 @@ def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], tim
 
 
 def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
-    """values[k] if k of the ascending cuts are not above the word: a balanced tree of multiplexers."""
+    """Builds values[k], where k of the ascending cuts are not above the word, as a balanced tree of multiplexers."""
     if not cuts or len(set(values)) == 1:
         return builder.const(values[-1], word)
     middle = len(cuts) // 2
@@ -46,9 +47,10 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Each class's share of the sum of a part's levels: (2 * steps * level + total) // (2 * total), by long division.
+    """Builds each class's share of the sum of a part's levels by long division: (2 * steps * level + total) // (2 *
+    total).
 
-    place: of the part. Intermediate values become steps of the witness.
+    part_index: of the part. Intermediate values become `steps` of the witness.
     """
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
@@ -65,7 +67,8 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
     draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
-    # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
+    # 2 * steps is a little below a power of 2. So a level is shifted, which costs nothing, and the difference is
+    # subtracted at the start.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):
@@ -80,7 +83,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
 
 
 def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list[Sum]:
-    """How far each score is below the largest."""
+    """Builds the distance of each score to the largest, as a sum from a negative number to 0."""
     builder, nets = draft.builder, [score.net for score in raised(draft, scores)]
     word, largest = builder.type_of(nets[0]), largest_of(builder, nets)
     draft.steps["largest", part_index, 0, 0] = draft.operand_of(largest)
@@ -92,9 +95,10 @@ def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list
 
 
 def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
-    """(dividend - start) // doubles[1], with one bit for each double. most: the largest value of doubles[0].
+    """Builds (dividend - start) // doubles[1], one bit for each further double. most: the largest value of doubles[0].
+    key: (part, class) of the witness.
 
-    The remainder is stored inverted, so that an overflow after adding a double means that the double does not fit.
+    The remainder is stored inverted: if it overflows after a double is added, the double does not fit.
     """
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)

@@ -1,8 +1,8 @@
-"""When nets are ready, by the model of a device family's delays.
+"""Computes when nets are ready, by a model of a device family's delays.
 
-Multiplexers, gates, comparisons of features and small sums become LUTs: those behind one another that read no more bits
-together than a LUT has inputs are one level, whatever their number. A LUT absorbs the LUTs before it greedily, the last
-to be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which itself finds the least depth.
+Multiplexers, gates, comparisons of features and small sums become LUTs. Several of them behind one another count as one
+level if they read no more bits together than a LUT has inputs. A LUT absorbs the LUTs before it greedily, the last to
+be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which itself finds the least depth.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bits a cell chooses alike
+# a net and the index of one of its bits; index 0 for all bits of a word in a gate or mux, which treats them alike
+Bit: TypeAlias = tuple[Net, int]
 
 
 class Ready(NamedTuple):
-    """When each net is ready in its stage, which is the number of registers before it: (nets,).
-
-    own: the delay of its LUTs, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none.
-    """
+    """When each net is ready, as arrays (nets,). at: the time within its stage. stage: the number of registers before
+    it. own: the delay of its LUTs, chain or adder; 0 for wires. last: the net that it waits for, -1 for none."""
 
     stage: Ints
     at: Floats
@@ -37,14 +36,14 @@ class Ready(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Lists of numbers, those of net n from begins[n] to begins[n + 1]."""
+    """Lists of numbers in one array: the list of net n is values[begins[n]:begins[n + 1]]."""
 
     begins: Ints
     values: Ints
 
 
 class Timing:
-    """The cells of a netlist as a family's delays see them. Made once, for any number of placements of registers."""
+    """A netlist's cells with a device family's delays. Built once, it schedules the cells for any stage length."""
 
     def __init__(self, netlist: Netlist, delays: Delays) -> None:
         self.netlist = netlist
@@ -60,8 +59,8 @@ class Timing:
         self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
     def placed(self, length: float) -> Ready:
-        """The nets with as few registers before each as logic needs that is packed from the inputs on into stages of
-        this length, in the unit of the delays. Time O(cells)."""
+        """Schedules the nets in stages of a length, in the unit of the delays: each net gets the fewest registers
+        before it. Time O(cells)."""
         return Ready(
             *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
         )
@@ -70,8 +69,8 @@ class Timing:
         return isinstance(self.netlist.cells[net], ir.Const)
 
     def _bits(self, net: Net) -> frozenset[Bit]:
-        """What a LUT reads that does the work of a cell alone; nothing for cells that become wires or chains, or that
-        read more bits than a LUT has inputs."""
+        """Returns the bits that a LUT reads if it does the work of a cell alone. Returns no bits for cells that become
+        wires or chains, or read more bits than a LUT has inputs."""
         cell, types = self.netlist.cells[net], self.netlist.types
         if isinstance(cell, ir.Gate | ir.Mux):
             return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
@@ -84,11 +83,11 @@ class Timing:
                 return frozenset()
 
     def _fitting(self, bits: set[Bit]) -> frozenset[Bit]:
-        """Bits that a LUT can read; nothing if they are too many."""
+        """Returns the bits if a LUT can read them; no bits otherwise."""
         return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
-        """What inverters before a net read: a LUT reads that as well."""
+        """Skips inverters: a LUT can read their operand directly."""
         while isinstance(cell := self.netlist.cells[net], ir.Not):
             net = cell.a
         return net
@@ -97,10 +96,10 @@ class Timing:
         return self.delays.table[0] + self.delays.table[1] * bits
 
     def _own(self, net: Net) -> float:
-        """The delay of a cell that is no single LUT."""
+        """Returns the delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         if isinstance(cell, ir.Gate | ir.Mux):
-            return 0.0  # of constants alone
+            return 0.0  # reads constants alone
         match cell:
             case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend():
                 return 0.0
@@ -119,8 +118,8 @@ class Timing:
 
 
 def _idle(threshold: int, width: int) -> int:
-    """The number of low bits of a word that decide nothing: those below the lowest 1 of the threshold. Below 0 is what
-    the sign tells alone."""
+    """Returns the number of low bits of a word that a comparison ignores: those below the lowest 1 of the threshold.
+    For threshold 0 only the sign bit matters."""
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
 
 
@@ -133,7 +132,8 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """The place, from `first` on, of the net of this stage that is ready last; of equals the highest net."""
+    """Returns the index in `seen`, from `first` on, of the net that is ready last in stage `here`; among equals the
+    highest net."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]
@@ -146,7 +146,7 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 @compiled()
 def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
-    """Fills in the bits that a LUT reads if it absorbs net `a`, which reads `absorbed`. Returns their number."""
+    """Fills `more` with the bits that a LUT reads if it absorbs the LUT of net `a`. Returns their number."""
     joined = 0
     for index in range(n_read):
         if read[index] // most_bits != a:
@@ -174,13 +174,13 @@ def _absorbing(
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Extends what a LUT reads to what the LUTs before it read, the last to be ready first, as long as it has inputs.
-    Returns the number of bits that it reads."""
+    """Absorbs LUTs into one that they feed, the last to be ready first, as long as its inputs suffice. Updates `read`,
+    the bits that it reads, and returns their number."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
     for index in range(n_read):
         a = read[index] // most_bits
-        if waits == 0 or seen[waits - 1] != a:  # the bits of a net are neighbors
+        if waits == 0 or seen[waits - 1] != a:  # bits of one net are neighbors
             seen[waits] = a
             waits += 1
     while first < waits:
@@ -211,12 +211,13 @@ def _placed(
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """The fields of `Ready`. bits: that a LUT reads which does the work of the net alone, a * most_bits + place; none
-    of other nets. luts: the delay of a LUT by the bits it reads."""
+    """Computes the fields of `Ready`. bits: for each net the bits that a LUT would read to compute it alone, as net *
+    most_bits + index; none for other nets. luts: a LUT's delay by the number of bits it reads."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
-    absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)  # bits that a net's LUT reads
+    # bits that the LUT of each net reads, and their number
+    absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):
         here = 0

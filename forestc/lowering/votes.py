@@ -1,4 +1,4 @@
-"""The scores of several parts: votes for classes, weighted averages, the weighted median."""
+"""Builds the scores of several parts: votes for classes, weighted averages, the weighted median."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """For each class the sum of the weights of the parts that decide for it."""
+    """Builds for each class the sum of the weights of the parts that decide for it."""
     builder, forest = draft.builder, draft.forest
     ballots: list[list[Word]] = [[] for _ in forest.classes]
     for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
@@ -33,7 +33,7 @@ def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
 
 
 def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """For each class the weighted sum of the parts' values."""
+    """Builds for each class the weighted sum of the parts' values."""
     forest = draft.forest
     words: list[list[Word]] = [[] for _ in forest.classes]
     offsets = [0] * len(words)
@@ -57,7 +57,7 @@ def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
 
 
 def median(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
+    """Builds the weighted median: the smallest score with at least half of the weight at or below it."""
     builder, shares = draft.builder, draft.forest.integer_weights
     least = min(total.offset + total.low for total in sums)
     scores = raised(draft, sums, least)
