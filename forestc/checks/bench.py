@@ -102,8 +102,6 @@ def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
 
 @dataclass(frozen=True)
 class _First:
-    """The first `count` rows of the first batch of `rows`."""
-
     rows: Rows
     count: int
 

@@ -183,10 +183,8 @@ class ImageRead:
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
-        """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label, then the scores. words: (rows, columns).
-
-        Raises ForestcError if a row leads to an address without a node, or an output's sum is never begun.
-        """
+        """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label, then the scores. words: (rows, columns). Raises
+        ForestcError if a row leads to an address without a node, or an output's sum is never begun."""
         shape, rows = self.shape, len(words)
         scores: dict[int, Ints] = {}
         for number, slot in enumerate(self.slots):
@@ -235,14 +233,11 @@ def _signed(pattern: Ints, bits: int) -> Ints:
 
 
 def _number(word: int, bits: int) -> int:
-    """Returns the signed number in the low bits of a word."""
     word &= (1 << bits) - 1
     return word - (word >> (bits - 1) << bits)
 
 
 class _NodeWords:
-    """Reads the words of an image one after the other."""
-
     def __init__(self, data: bytes) -> None:
         if not data or len(data) % 4:
             raise ImageRefusedError(9)
@@ -272,10 +267,8 @@ class _NodeWords:
 
 
 def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
-    """Reads an image as an engine does. engine: the content of engine.json.
-
-    Raises ImageRefusedError with the number that the engine would show: that of the first wrong word.
-    """
+    """Reads an image as an engine does. engine: the content of engine.json. Raises ImageRefusedError with the number
+    that the engine would show: that of the first wrong word."""
     shape, words = EngineShape.of(engine), _NodeWords(data)
     most_nodes = shape.walkers * (1 + shape.node_words * shape.nodes)
     fewest = 16 + shape.outputs + 1 + shape.walkers * (1 + shape.node_words) + 1

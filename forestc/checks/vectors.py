@@ -142,10 +142,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
     """Adapts vectors to a function of raw inputs: moves values into the range of their C types and rounds them. Given
-    rows outside these types are left out; generated rows are disturbed first, but costly ones.
-
-    Returns the vectors, the first row left out as text, and how many were. start: as for `unfit`.
-    """
+    rows outside these types are left out; generated rows are disturbed first, but costly ones. Returns the vectors, the
+    first row left out as text, and how many were. start: as for `unfit`."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0

@@ -1,4 +1,4 @@
-"""A netlist bit by bit: each word as functions of one bit, but for carry chains, of which the bits are leaves."""
+"""Turns each word of a netlist into functions of one bit (bit-blasting). Results of carry chains become leaves."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from forestc.netlist.ir import Net, Netlist, compares_sum, reads
 
 
 def _length(word: list[int]) -> int:
-    """The length of a word without its leading constant zeros."""
     return max((position + 1 for position, edge in enumerate(word) if edge), default=0)
 
 
 class BlastedBits(Bits):
-    """The bits of a netlist's words.
+    """The bits of a netlist's words. Leaves are the bits of input ports, registers and carry chains.
 
-    Leaves are bits of ports, registers, adders and comparisons. chained: the kinds of cells that are built as carry
-    chains; shortest: the bits of the shortest. chains: kind and result edges of each. terms: of sums that one other sum
-    reads alone. starts: for each cell, the number of nodes before its own.
+    chained: the kinds of cells that become carry chains. shortest: bits of the shortest chain. chains: kind and result
+    edges of each chain. terms: the operands of each sum that only another sum reads. starts: for each cell, the number
+    of nodes before its own.
     """
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int) -> None:
@@ -43,7 +42,7 @@ class BlastedBits(Bits):
         self.outputs = [edge for _, net in netlist.outputs for edge in words[net]]
 
     def word(self, net: Net, words: list[list[int]]) -> list[int]:
-        """The edges of a net's bits, lowest first."""
+        """Returns the edges of a net's bits, lowest first."""
         cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
         match cell:
             case ir.Const(value):
@@ -67,7 +66,7 @@ class BlastedBits(Bits):
                 return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
             case ir.Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
-            case ir.Add() | ir.Extend():  # Verilog has the latter as a sum with 0
+            case ir.Add() | ir.Extend():  # Verilog has Extend as a sum with 0.
                 return self.add(net, reads(cell), words)
             case ir.Table(factors, constant):
                 bits = [(edge, factor << position) for a, factor in factors for position, edge in enumerate(words[a])]
@@ -78,7 +77,8 @@ class BlastedBits(Bits):
                 assert_never(cell)
 
     def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
-        """A bit of a constant plus bits, each times a number, as multiplexers with the bits as selects."""
+        """Builds a bit of a sum as multiplexers with `bits` as selects. The sum is a constant plus (edge, factor)
+        pairs."""
         if not bits:
             return constant >> position & 1
         key = ("sum", position, constant & ((2 << position) - 1), bits)
@@ -114,7 +114,7 @@ class BlastedBits(Bits):
         if signed:
             word, pattern = [*word[:-1], word[-1] ^ 1], pattern ^ (1 << (len(word) - 1))
         result, position = 0, 0
-        while position < len(word):  # bits that face equal bits of the threshold, as a balanced tree
+        while position < len(word):  # runs of equal bits in the threshold become balanced trees
             ones, run = pattern >> position & 1, [word[position] ^ 1]
             while position + len(run) < len(word) and pattern >> (position + len(run)) & 1 == ones:
                 run.append(word[position + len(run)] ^ 1)
@@ -127,7 +127,7 @@ class BlastedBits(Bits):
         return result
 
     def compare(self, a: list[int], b: list[int], signed: bool) -> int:
-        """1 if a < b, computed from the lowest bit up."""
+        """Builds a < b, from the lowest bit up."""
         if "compare" in self.chained and len(a) >= self.shortest:
             return self.chain("compare", len(a), *a, *b)[-1]
         result = 0
@@ -147,8 +147,8 @@ class BlastedBits(Bits):
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """A sum as yosys builds it: nested sums are merged, full adders reduce three words to two (a carry-save tree),
-        and a carry chain adds the last two."""
+        """Builds a sum as yosys does: merges nested sums, reduces three words to two with full adders (a carry-save
+        tree), and adds the last two with a carry chain."""
         width = self.netlist.types[net].width
         terms = [
             term
@@ -173,7 +173,7 @@ class BlastedBits(Bits):
         return self.add_two(*queue) if len(queue) == 2 else queue[0]
 
     def add_two(self, a: list[int], b: list[int]) -> list[int]:
-        """The sum of two words; the bits below the first place where both have one are wires."""
+        """Builds the sum of two words; below the first position where both have a bit, the sum's bits are wires."""
         meet = [position for position, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]

@@ -28,12 +28,10 @@ def latency_for(
     device: str,
     progress: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Returns the fewest clock cycles with which a device reaches a clock rate, by the estimate.
-
-    Cells are timed once. If the logic takes N clock periods in one stage, fewer than N stages are too slow, so these
-    latencies are skipped, as is a latency with the same stages as one cycle less. Raises OptionError if no latency
-    reaches the clock, or if there are no fitted delays for the device.
-    """
+    """Returns the fewest clock cycles with which a device reaches a clock rate, by the estimate. Cells are timed once.
+    If the logic takes N clock periods in one stage, fewer than N stages are too slow, so these latencies are skipped,
+    as is a latency with the same stages as one cycle less. Raises OptionError if no latency reaches the clock, or if
+    there are no fitted delays for the device."""
     delays = DELAYS[options.family]
     logic, _ = unregistered(forest, replace(options, latency=1))
     timing = Timing(logic, delays)

@@ -59,7 +59,6 @@ def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:
-        """Returns the larger of two scores, with its index."""
         wins = builder.compare(first[0], second[0])  # strict: the earlier score wins a tie
         return builder.mux(wins, second[0], first[0]), builder.mux(wins, second[1], first[1])
 

@@ -27,14 +27,11 @@ Step: TypeAlias = tuple[str, int, int, int]
 class Witness:
     """The operands that hold the forest's values in the netlist: a net; a constant for a value that never changes; or
     -1 if nothing reads the value, so that its net was removed. Proofs take these operands from here and verify them.
-
     trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; if the tree's bits are
-    added apart, an operand for each bit, the lowest first.
-    labels: for each voting part, the index of its class.
+    added apart, an operand for each bit, the lowest first. labels: for each voting part, the index of its class.
     ballots: (part, class) -> in a vote, the part's weight if it decides for the class, else 0; in an average, the
-    part's value for the class: its share alone, or the level of its curve times the weight.
-    steps: (name, part, class, bit) -> an intermediate value of a share, see `forestc.lowering.shares`; class and bit
-    are 0 if they do not apply.
+    part's value for the class: its share alone, or the level of its curve times the weight. steps: (name, part, class,
+    bit) -> an intermediate value of a share, see `forestc.lowering.shares`; class and bit are 0 if they do not apply.
     """
 
     trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
@@ -78,10 +75,8 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class Draft:
-    """A forest's netlist while it is built.
-
-    counting: True if LUTs have six inputs, so that tables count bits. trees, labels, ballots, steps: as in `Witness`.
-    """
+    """A forest's netlist while it is built. counting: True if LUTs have six inputs, so that tables count bits. trees,
+    labels, ballots, steps: as in `Witness`."""
 
     def __init__(self, forest: Forest, counting: bool) -> None:
         self.forest, self.counting = forest, counting

@@ -48,10 +48,7 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
     """Builds each class's share of the sum of a part's levels by long division: (2 * steps * level + total) // (2 *
-    total).
-
-    part_index: of the part. Intermediate values become `steps` of the witness.
-    """
+    total). part_index: of the part. Intermediate values become `steps` of the witness."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
     if part.link.kind == "softmax":
@@ -96,10 +93,8 @@ def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list
 
 def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
     """Builds (dividend - start) // doubles[1], one bit for each further double. most: the largest value of doubles[0].
-    key: (part, class) of the witness.
-
-    The remainder is stored inverted: if it overflows after a double is added, the double does not fit.
-    """
+    key: (part, class) of the witness. The remainder is stored inverted: if it overflows after a double is added, the
+    double does not fit."""
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)
     word = width_for(0, narrow.high + (most << bits))

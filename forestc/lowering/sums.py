@@ -81,7 +81,6 @@ def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
 
 
 def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
-    """Builds the trees of an output as words."""
     words = []
     for index, rows, largest in trees:
         net = draft.mux_tree(index, rows, width_for(0, largest))
@@ -233,11 +232,8 @@ def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
     """Builds the sum of words with adders of two, narrowest words first: three words one after the other, then these
-    sums.
-
-    The LUT of an adder can also do the last multiplexers of one operand. That operand is a tree more often than if all
-    words were added in pairs.
-    """
+    sums. The LUT of an adder can also do the last multiplexers of one operand. That operand is a tree more often than
+    if all words were added in pairs."""
     words = sorted(words, key=lambda word: word[1])
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]
     return _narrowest_first(builder, [reduce(lambda a, b: _joined(builder, (a, b)), some) for some in threes])

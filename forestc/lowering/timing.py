@@ -83,7 +83,6 @@ class Timing:
                 return frozenset()
 
     def _fitting(self, bits: set[Bit]) -> frozenset[Bit]:
-        """Returns the bits if a LUT can read them; no bits otherwise."""
         return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:

@@ -86,10 +86,8 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sum of words, each bit of it looked up in a table whose index is all bits of the words.
-
-    words: distinct nets with their factors; the first is lowest in the index.
-    """
+    """A sum of words, each bit of it looked up in a table whose index is all bits of the words. words: distinct nets
+    with their factors; the first is lowest in the index."""
 
     words: tuple[tuple[Net, int], ...]
     constant: int
@@ -238,9 +236,7 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 
 def compares_sum(netlist: Netlist, cell: Less) -> bool:
     """Returns True if a comparison with a constant reads a sum or a choice of words, rather than an input or a table.
-
-    Backends write such a comparison as a subtraction, for a carry chain, and others bit by bit, for LUTs.
-    """
+    Backends write such a comparison as a subtraction, for a carry chain, and others bit by bit, for LUTs."""
     return not isinstance(behind_registers(netlist, cell.a), Input | Table)
 
 
@@ -264,11 +260,9 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """Returns the value of a combinational cell. values: of the nets it reads, in the order of `reads`.
-
-    This defines what a cell means; simulators and backends must equal it. Raises ValueError for a register or an input:
-    the caller holds their state.
-    """
+    """Returns the value of a combinational cell. values: of the nets it reads, in the order of `reads`. This defines
+    what a cell means; simulators and backends must equal it. Raises ValueError for a register or an input: the caller
+    holds their state."""
     if isinstance(cell, Gate | Compare):
         return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):

@@ -69,10 +69,8 @@ _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'ch
 
 
 def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
-    """Proves the Amaranth component of a netlist equal to the netlist's Verilog, for all inputs at all times.
-
-    Raises CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys.
-    """
+    """Proves the Amaranth component of a netlist equal to the netlist's Verilog, for all inputs at all times. Raises
+    CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys."""
     component = amaranth.module(netlist)
     from amaranth.back import rtlil
 
@@ -102,11 +100,9 @@ def prove_equal(
     seconds: float = 3600,
 ) -> None:
     """Proves Verilog (`gold`) and RTLIL (`gate`) equal for all inputs at all times. Both modules have the name
-    `gold.name`.
-
-    what, than: names of gate and gold in error messages. unknown: accept undefined bits in gold; the proof then holds
-    for all their values. Raises CheckError if yosys does not find them equal, ToolError if yosys can't compare them.
-    """
+    `gold.name`. what, than: names of gate and gold in error messages. unknown: accept undefined bits in gold; the proof
+    then holds for all their values. Raises CheckError if yosys does not find them equal, ToolError if yosys can't
+    compare them."""
     # yosys would let such a register start with the value of the other side
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
         raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")

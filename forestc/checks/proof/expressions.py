@@ -33,7 +33,6 @@ _BIT = rf"~?{NAME}(?:\[{NUMBER}\])?"
 
 
 def _widened(word: Word, bits: int, width: int) -> Addend:
-    """Returns a word of `bits` bits as an addend of a sum of `width` bits."""
     return Addend(word._replace(width=width)) if isinstance(word, Literal) else Addend(word, width - bits)
 
 
@@ -55,10 +54,8 @@ def sum_of(words: list[tuple[int, int]], number: int) -> int:
 
 
 class ExpressionReader:
-    """Reads the expressions of a core; `core` holds the declarations read so far.
-
-    at: index of the current line. tables: (name, bit of the sum) of each table of a small sum that is declared.
-    """
+    """Reads the expressions of a core; `core` holds the declarations read so far. at: index of the current line.
+    tables: (name, bit of the sum) of each table of a small sum that is declared."""
 
     core: Core
 

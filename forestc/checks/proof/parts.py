@@ -39,11 +39,8 @@ class Proof:
 
 
 class UnprovedError(Exception):
-    """Raised if a step can't be proved.
-
-    words: an input on which the solver found a difference, by feature index (for an engine, by column); the design
-    itself may be right on it. wrong: the design is known to be wrong.
-    """
+    """Raised if a step can't be proved. words: an input on which the solver found a difference, by feature index (for
+    an engine, by column); the design itself may be right on it. wrong: the design is known to be wrong."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(printable(why))

@@ -127,7 +127,6 @@ class _RtlilWriter:
         self.lines.append(f"connect {y} {self.joined('add', addends, word.width)}")
 
     def joined(self, kind: str, operands: list[str], width: int) -> str:
-        """Returns the result of a binary cell applied to all operands, one after the other."""
         total, *others = operands
         for operand in others:
             result = self.fresh(width)

@@ -186,7 +186,6 @@ def _never_above(form: Form, other: Form, span: Callable[[Form], tuple[int, int]
 
 
 def _total(operands: Sequence[Operand], more: Form = ((), 0)) -> Form:
-    """Returns the form of a sum of operands plus the form `more`."""
     counts, constant = dict(more[0]), more[1]
     for operand in operands:
         if isinstance(operand, Const):

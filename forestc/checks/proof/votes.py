@@ -96,7 +96,6 @@ def prove_medians(evidence: Evidence, sums: list[Form], outputs: dict[Port, Net]
 
 
 def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> Operand:
-    """Proves a part's label and returns its operand. Raises UnprovedError."""
     label = evidence.witness.labels[index] if index < len(evidence.witness.labels) else -1
     if label == -1:
         raise UnprovedError(f"no net holds the label of part {index}")
@@ -131,7 +130,6 @@ def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: i
 
 
 def _ballot_value(evidence: Evidence, index: int, kind: int) -> Operand:
-    """Returns the operand of a part's value for a class. Raises UnprovedError if there is none."""
     operand = evidence.witness.ballots.get((index, kind), -1)
     if operand == -1:
         raise UnprovedError(f"no net holds the value of part {index} for class {kind}")

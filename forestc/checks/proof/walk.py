@@ -315,7 +315,6 @@ def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence
 
 
 def _nothing() -> Tree:
-    """Returns a tree that adds 0."""
     return make_tree(
         where="no tree", feature=[-1], threshold=[0], left=[-1], right=[-1], values=[[0]], outputs=(0,), quantized=True
     )

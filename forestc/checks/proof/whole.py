@@ -57,11 +57,9 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
-    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text.
-
-    If comparators distinguish few inputs, each of these is tried; otherwise bitwuzla decides, within `seconds` (0: not
-    at all). Raises TimeoutError if neither finishes.
-    """
+    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text. If
+    comparators distinguish few inputs, each of these is tried; otherwise bitwuzla decides, within `seconds` (0: not at
+    all). Raises TimeoutError if neither finishes."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
@@ -192,7 +190,6 @@ class ForestMeaning:
         return sums
 
     def _extremes(self) -> list[Term]:
-        """Returns for each output the largest or smallest of the trees' values, plus the bias."""
         solver, smallest = self.solver, self.forest.aggregate.kind == "min"
         extremes: list[Term | None] = [None] * self.forest.n_outputs
         for tree in self.forest.trees:
@@ -219,7 +216,6 @@ class ForestMeaning:
         return totals
 
     def _averages(self) -> list[Term]:
-        """Returns for each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
         for part, weight in zip(self.forest.parts, self.forest.integer_weights, strict=True):
