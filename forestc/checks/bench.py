@@ -56,8 +56,7 @@ def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Returns lines with the raw values of a row and the expected y, for the stream's test bench. None of them is a
-    given row."""
+    """Returns lines of raw values and the expected y, for the stream's test bench; none is a given row."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))

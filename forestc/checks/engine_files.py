@@ -13,8 +13,7 @@ from forestc.system.records import DamagedError, read_text, shown
 
 
 def image_in(design: Design) -> ImageRead:
-    """Reads a folder's image as its engine does. Raises ForestcError, which names the file, if the engine would refuse
-    it."""
+    """Reads a folder's image as its engine does. Raises ForestcError, which names the file, for a bad image."""
     data, content = engine_files(design)
     try:
         return read_image(data, content)

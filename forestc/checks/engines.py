@@ -111,8 +111,7 @@ def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
 
 
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
-    """Reads a program's output as numbers of NumPy's type `kind`. Returns (rows, columns). Raises ToolError if a row is
-    cut."""
+    """Reads a program's output as numbers of NumPy type `kind`: (rows, columns). Raises ToolError if a row is cut."""
     if len(out) % (np.dtype(kind).itemsize * columns):
         raise ToolError("the program that runs the design ended within a row of results", do="check again")
     return np.frombuffer(out, dtype=kind).reshape(-1, columns)
@@ -410,8 +409,7 @@ class CEngine(Engine):
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
-    """Returns the evaluator's values, a column for each class or output. A single output for two classes becomes two
-    columns."""
+    """Returns the evaluator's values, a column for each class or output; two columns for an output of two classes."""
     columns = []
     for part in forest.targets:
         values = evaluation.values[:, part.start : part.stop]

@@ -321,8 +321,7 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 
 
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
-    """Converts the words (rows, features) of a quantized forest to an engine's words (rows, columns), which count from
-    0."""
+    """Converts a quantized forest's words (rows, features) to an engine's (rows, columns), which count from 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.places, strict=True)):
         span = word_range(feature.number, feature.missing)

@@ -77,8 +77,7 @@ class BlastedBits(Bits):
                 assert_never(cell)
 
     def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
-        """Builds a bit of a sum as multiplexers with `bits` as selects. The sum is a constant plus (edge, factor)
-        pairs."""
+        """Builds a bit of a sum with multiplexers: the sum of a constant and `bits`, as (edge, factor) pairs."""
         if not bits:
             return constant >> position & 1
         key = ("sum", position, constant & ((2 << position) - 1), bits)

@@ -55,8 +55,7 @@ class Fit:
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the upper end of the figure for features with the summed costs `rest`. names: all features of the
-        forest."""
+        """Returns the upper end of a figure. rest: the features' summed costs. names: all features of the forest."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest

@@ -66,8 +66,7 @@ FIGURES = ("flash", "instructions")
 
 
 def _firmware(figure: str, cpu: str) -> Prices:
-    """Returns prices of C on a processor: bytes of `nodes`, the smallest layout, or instructions of `branches`, the
-    fastest."""
+    """Returns prices of C: bytes in the smallest layout, `nodes`, or instructions in the fastest, `branches`."""
     costs = firmware_costs()[cpu].prices
     if figure == "flash":
         table = costs["table"] / UNIT
@@ -90,8 +89,7 @@ def _firmware(figure: str, cpu: str) -> Prices:
 
 
 def prices(cost: str) -> Prices:
-    """Returns the prices of a cost's name. Raises OptionError for an unknown name, ForestcError for damaged firmware
-    costs."""
+    """Returns the prices of a cost's name. Raises OptionError for an unknown one, ForestcError for a damaged table."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")

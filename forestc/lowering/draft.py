@@ -103,8 +103,7 @@ class Draft:
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """Builds a tree as multiplexers. values: of each row of the tree's leaves; a value that some leaf has must fit
-        `word`."""
+        """Builds a tree as multiplexers. values: of each row of the tree's leaves; those in use must fit `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
         conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
@@ -136,8 +135,7 @@ class Draft:
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """Returns a net that is 1 if the word lies in one of the spans; the last span may be open. reserved: the
-        missing word."""
+        """Returns a net that is 1 if the word is in a span; the last may be open. reserved: the missing word."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)

@@ -51,8 +51,7 @@ def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
 
 
 def sums_of(draft: Draft, alone: bool) -> list[Sum]:
-    """Builds for each output the sum of the trees that feed it. alone: True if nothing but the decisions reads the
-    sums."""
+    """Builds each output's sum of the trees that feed it. alone: True if only the decisions read the sums."""
     forest = draft.forest
     compared: set[int] = set()  # outputs with sums that are read by the comparison with a threshold alone
     if alone and draft.counting and forest.combine.kind in ("each", "vote"):

@@ -92,8 +92,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 
 
 def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
-    """Returns what the ports carry: label, scores or both. Raises ModelError or OptionError if the forest does not
-    allow it."""
+    """Returns what the ports carry: label, scores or both. Raises ModelError or OptionError if that is impossible."""
     if not forest.quantized:
         raise ModelError("only a quantized forest becomes logic", do="run quantize-inputs and round-leaves first")
     outputs = options.outputs

@@ -191,8 +191,7 @@ class NetlistBuilder:
         return self.build_renamed()[0]
 
     def build_renamed(self) -> tuple[Netlist, list[Net]]:
-        """Returns the result of `build`, and for each of the builder's nets its number in the netlist, -1 if it was
-        removed."""
+        """Builds the netlist as `build` does; also returns the number of each net in it, -1 if it was removed."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):

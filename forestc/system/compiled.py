@@ -120,7 +120,7 @@ class _Compiled:
         return function
 
 
-FUNCTIONS: dict[Any, _Compiled] = {}  # compiled functions by their Python function
+FUNCTIONS: dict[Any, _Compiled] = {}  # registers compiled functions by their Python function
 _announced = False
 
 
@@ -142,8 +142,7 @@ def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -
 
 
 def threads() -> int:
-    """Returns the number of threads that compiled functions may take: numba's own number. numba is not imported for
-    that."""
+    """Returns the number of threads for compiled functions: numba's own number, without importing numba."""
     numba_threads = getattr(sys.modules.get("numba"), "get_num_threads", None)
     if numba_threads is not None:
         return int(numba_threads())
@@ -176,8 +175,7 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
 
 
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """Returns the results of `run` for each item, computed in threads on all cores; most of it should be compiled
-    functions."""
+    """Returns the results of `run` for each item, in threads on all cores. Most of `run` should be compiled code."""
 
     def timely(item: A) -> B:
         look()

@@ -53,8 +53,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Turns signals into exceptions, so that temporary files are removed and outside tools ended. Ignored signals stay
-    ignored."""
+    """Turns signals into exceptions, so that temporary files are removed. Ignored signals stay ignored."""
     _ending.clear()
     before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]

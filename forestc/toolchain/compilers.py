@@ -17,7 +17,8 @@ STRICT = [
 # Checks of every dereference take most of the compile time and find nothing here that the address sanitizer misses.
 _LEFT_OUT = "-fno-sanitize=null,alignment,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute"
 _PLAIN = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
-SANITIZERS = (  # The first set that the compiler can link is used. Checks as calls compile several times faster.
+# lists sets of flags; the first that the compiler can link is used. Checks as calls compile several times faster.
+SANITIZERS = (
     (*_PLAIN, _LEFT_OUT, "--param", "asan-instrumentation-with-call-threshold=0"),
     (*_PLAIN, _LEFT_OUT, "-mllvm", "-asan-instrumentation-with-call-threshold=0"),
     _PLAIN,
@@ -25,14 +26,12 @@ SANITIZERS = (  # The first set that the compiler can link is used. Checks as ca
 
 
 def c_compiler() -> str | None:
-    """Returns the path of the C compiler to use: $CC, otherwise cc, gcc or clang on the PATH. Returns None if there is
-    none."""
+    """Returns the path of the C compiler: $CC, otherwise cc, gcc or clang on the PATH; None if there is none."""
     return find(os.environ.get("CC", "cc"), "cc", "gcc", "clang")
 
 
 def cxx_compiler() -> str | None:
-    """Returns the path of the C++ compiler to use: $CXX, otherwise c++, g++ or clang++ on the PATH; None if there is
-    none."""
+    """Returns the path of the C++ compiler: $CXX, otherwise c++, g++ or clang++ on the PATH; None if there is none."""
     return find(os.environ.get("CXX", "c++"), "c++", "g++", "clang++")
 
 

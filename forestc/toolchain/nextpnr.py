@@ -21,8 +21,7 @@ _BEL = re.compile(r"X(\d{1,6})/Y(\d{1,6})/(\S{1,80})")
 
 @dataclass(frozen=True)
 class PlacedCell:
-    """A cell and its location. kind: nextpnr's type. x, y: the tile. site: the location within the tile, such as
-    SLICEA.K0."""
+    """A cell and its location. kind: nextpnr's type. x, y: the tile. site: within the tile, such as SLICEA.K0."""
 
     name: str
     kind: str

@@ -122,8 +122,7 @@ class _Tools:
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
-        """Compiles the run-time library without optimization, as simulation spends no time in it. Returns the object
-        file."""
+        """Compiles the run-time library, without optimization: simulation spends no time in it. Returns its path."""
         source, target = self.folder / "library.cpp", self.folder / "library.o"
         source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
 

@@ -84,8 +84,7 @@ Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | In
 
 @dataclass
 class Core:
-    """A Verilog module as read from its file. wires: in the order of the file; each reads only registers and earlier
-    wires."""
+    """A Verilog module as read from its file. wires: in the file's order; each reads registers and earlier wires."""
 
     name: str
     clocked: bool

@@ -78,8 +78,7 @@ def _wrong_value(
 def _wrong_by_solver(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """Asks the solver for a value of the argument for which `operand` is wrong. Returns it as text; "" if there is
-    none."""
+    """Asks the solver for a value of the argument with a wrong `operand`. Returns it as text; "" if there is none."""
     solver = evidence.solver()
     width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
     word = solver.word("score", WordType(width, True), free.low, free.high)

@@ -16,8 +16,7 @@ from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError if the solver bitwuzla is not installed, or if yosys or GHDL is not and the design's
-    files need it."""
+    """Raises MissingToolError if bitwuzla is not installed, or yosys or GHDL for a design that needs it."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
     if {"verilog", "vhdl", "engine"} & set(design.targets):

@@ -53,8 +53,7 @@ class Evidence:
         return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
-        """Returns a net as a sum of proved nets and a constant. Raises UnprovedError if the net is no such sum or may
-        overflow."""
+        """Returns a net as a sum of proved nets and a constant. Raises UnprovedError if it is none or may overflow."""
         stack = [net]
         while stack:
             at = stack[-1]

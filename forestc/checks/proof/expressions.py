@@ -85,8 +85,7 @@ class ExpressionReader:
             self.fail(f"{name} is a single bit, of which none is selected")
 
     def word(self, text: str) -> Word:
-        """Returns a name as it is, and a literal as `Literal`. Raises OutsideError for a literal that does not fit its
-        width."""
+        """Returns a name as it is, and a literal as `Literal`. Raises OutsideError for a literal too wide."""
         width, mark, digits = text.partition("'")
         if not mark:
             return text

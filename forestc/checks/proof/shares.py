@@ -23,8 +23,7 @@ from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of one part of an average. Raises UnprovedError. index: of the part. sums: the forms of its
-    scores."""
+    """Proves the shares of one part of an average, or raises UnprovedError. index: of the part. sums: its scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
@@ -50,7 +49,7 @@ class ShareProof:
         return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
     def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """Returns a free word from 0 to `high` that stands for an operand's value, and adds it to `cuts`; a constant's
+        """Returns a free word from 0 to `high` in place of an operand, and adds it to `cuts`; for a constant, its
         value."""
         if isinstance(operand, Const):
             return solver.constant(operand.value, width)
@@ -164,8 +163,7 @@ class ShareProof:
         return afterwards
 
     def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
-        """Proves that an operand joins the quotient's bits to the share; if the total is 0, every class has the same
-        share."""
+        """Proves that an operand is the quotient of all bits; if the total is 0, each class has the same share."""
         solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)

@@ -30,8 +30,7 @@ def bitwuzla_library() -> Any:
 
 
 class Solver:
-    """Builds terms over one forest and netlist, and asks whether they can differ. Features are free words in their
-    ranges."""
+    """Builds terms over a forest and its netlist, and asks if they can differ. Features are free words."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
         self.lib: Any = bitwuzla_library()
@@ -166,8 +165,7 @@ class Solver:
         return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
-        """Returns a net's value as a term over the features and the cut nets; registers count as wires. cuts: terms
-        that replace nets."""
+        """Returns a net's value as a term over the features; registers are wires. cuts: terms that replace nets."""
         net_terms = self.net_terms if not cuts else dict(cuts)
         stack = [net]
         while stack:

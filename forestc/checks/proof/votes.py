@@ -39,8 +39,7 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves the values of each part for the given classes. Returns the linear forms of all classes, empty for the
-    others."""
+    """Proves the values of each part for the given classes. Returns all classes' linear forms, the others empty."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)

@@ -154,8 +154,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """Rows that arrive at a node. node: of the tree. box: their words. split: the column that split them last, -1 for
-    none."""
+    """Rows at a node. node: of the tree. box: the rows' words. split: the column that split them last, -1 for none."""
 
     node: int
     box: Box
