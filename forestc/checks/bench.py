@@ -1,4 +1,4 @@
-"""Makes the vectors (inputs and expected results) of a design's test benches, and first checks its netlist."""
+"""Makes the vectors (inputs and expected results) of a design's test benches; does a first check of its netlist."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class EngineShape:
         return 1 if self.node <= 32 else 2
 
 
-# ---- a step ---------------------------------------------------------------------------------------------
+# ---- the definition of a step ---------------------------------------------------------------------------
 
 
 class Algebra(Protocol[W, C]):
@@ -154,7 +154,7 @@ class Numbers:
 NUMBERS = Numbers()
 
 
-# ---- images ---------------------------------------------------------------------------------------------
+# ---- reading an image -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -317,7 +317,7 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
     return SlotRead(word & 255, first, count, bool(word >> 24 & 1))
 
 
-# ---- rows -----------------------------------------------------------------------------------------------
+# ---- rows and files for the reader ----------------------------------------------------------------------
 
 
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:

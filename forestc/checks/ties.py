@@ -57,7 +57,7 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
         if margin is None:
             return
         for side, chosen in enumerate((np.flatnonzero(margin >= 0), np.flatnonzero(margin < 0))):
-            # The nearest is written last, so it wins.
+            # The word nearest to a tie is written last, so it wins.
             chosen = chosen[np.argsort(-np.abs(margin[chosen]), kind="stable")]
             size = np.abs(margin[chosen])
             for index, tree in enumerate(forest.trees):

@@ -23,9 +23,8 @@ class Delays:
     compare: tuple[float, float]
 
 
-# Delays that decide where lowering puts registers, by the name in a manifest's `target`. lut6: in levels of 6-input
-# LUTs; the others: in ns, as in placed designs. A new fit does not change them: other delays would move the registers
-# in every user's designs.
+# Delays that decide where lowering puts registers, by a manifest's `target`; in ns, for lut6 in levels of LUTs.
+# These delays are never fitted anew: other delays would move the registers in every user's designs.
 DELAYS: Mapping[str, Delays] = {
     "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
     "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),

@@ -28,8 +28,7 @@ FIGURES = ("flash", "stack", "mean", "worst")
 EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler keeps as they are
 # Prices by name. table: bytes for a byte of tables. split, tree: instructions.
 PRICES = ("table", "split", "tree")
-# Lower bounds for the cost of one code in a set: a load, a comparison and a branch, for numbers of four bytes. They are
-# needed as no model of the fit has long sets.
+# Lower bounds for the cost of a code in a set (a load, a comparison, a branch): no model of the fit has long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
 CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same on processors of 8 bits
 

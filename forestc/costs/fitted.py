@@ -22,8 +22,8 @@ from forestc.system.records import LARGEST
 
 FILE = files("forestc.costs") / "fitted.json"
 
-# Features of an area. lut: LUTs of a cover; mux, gate: nodes with three and two inputs; pass: comparison results that
-# no logic reads; the others: number and bits of the carry chains (see forestc.costs.bit_network).
+# Features of the area: LUTs of the cover; nodes with 3 inputs (mux) and 2 (gate); carry chains and their bits.
+# pass: comparison results that a register or an output reads directly
 LUT_FEATURES = (
     "lut",
     "mux",
@@ -36,8 +36,8 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# Features of the slowest path: its LUTs, their inputs, its carry chains and their bits. one: a constant. fan_out: sum
-# of log2(1 + readers) over its nodes. size: log2(1 + the design's LUTs). levels: the path's LUTs times size.
+# Features of the slowest path, such as its LUTs, their inputs and the bits of its carry chains. one: a constant.
+# fan_out: sum of log2(1 + readers) over its nodes. size: log2(1 + LUTs of the design). levels: LUTs times size.
 PATH_FEATURES = (
     "one",
     "lut",
@@ -68,7 +68,7 @@ class Fitted:
 
 @cache
 def fitted() -> Fitted:
-    """Reads the installed costs once. Raises ForestcError if the file is damaged."""
+    """Returns the fitted costs from the installed file, read once. Raises ForestcError if the file is damaged."""
     return parsed(text_of(FILE, _damaged))
 
 

@@ -111,7 +111,7 @@ class Mapper:
 
 @compiled()
 def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: Ints) -> int:
-    """Fills `out` with the union of two ascending cuts. Returns its size, or -1 if it does not fit."""
+    """Fills `out` with the union of two cuts, ascending node numbers. Returns its size, or -1 if it does not fit."""
     i = j = size = 0
     while i < first_size or j < second_size:
         if size == len(out):

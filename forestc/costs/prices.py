@@ -41,7 +41,7 @@ class Prices:
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns the price of a tree that evaluates all its conditions for every row, per bit of its leaves, beyond
+        """Returns the price of a tree that evaluates all its conditions for every row, per bit of its leaves, added to
         `tree`. Up to the inputs of a LUT, `tree` pays for it; each further condition doubles the LUTs, with
         multiplexers between them. A processor has all the splits of the full tree."""
         if self.firmware:
@@ -55,11 +55,10 @@ _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 UNIT = 30.0
 # LUTs of a multiplexer or a gate above one-bit leaves, and of a bit of an adder.
 _SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
-# Bytes in the C layout `nodes`: a condition is a slot and a threshold in its table; a split is a symbol and a skip, and
-# brings one more leaf; a tree is a leaf and its start.
+# Bytes in the C layout `nodes`: of a condition, of a split with one more leaf, and of a tree with its first leaf.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
-# Added to a distinct condition's price, whatever its bits. GCC evaluates a condition shared by splits once, and
-# subtrees become equal: sharing saved more than the condition's own bytes and instructions.
+# Added to a distinct condition's price: sharing it saves more than its own bytes and instructions.
+# GCC evaluates a shared condition once, and more subtrees become equal.
 _SHARED = 1.0
 _MOST_BITS = 65  # bits of a word, 0 to 64: the length of a table of prices
 FIGURES = ("flash", "instructions")

@@ -99,7 +99,7 @@ class Draft:
         return cell if isinstance(cell, Const) else net
 
     def number(self, value: int) -> Net:
-        """Adds a constant in the narrowest word that holds it."""
+        """Builds a constant in the narrowest word that holds it."""
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:

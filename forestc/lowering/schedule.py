@@ -31,9 +31,9 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
-    """Returns the combinational netlist with `latency` registers on every path from an input to an output; and for each
-    old net its number in the result, before any registers (an inverse may be behind them), or -1 if it was removed.
-    delays: of the cells, in the device family. ready: the nets in that number of stages, if `shortest_stages` already
+    """Adds `latency` registers on every path from an input to an output of a combinational netlist. Returns the new
+    netlist, and for each old net its number there: before any registers (an inverse may be behind them), or -1 if it
+    was removed. delays: of the cells, in the device family. ready: the nets in stages, if `shortest_stages` already
     ran."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)

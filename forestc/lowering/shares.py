@@ -64,8 +64,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
     draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
-    # 2 * steps is a little below a power of 2. So a level is shifted, which costs nothing, and the difference is
-    # subtracted at the start.
+    # A level times 2 * steps: shift it by the next power of 2, at no cost, and subtract the small difference first.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):
@@ -80,7 +79,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
 
 
 def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list[Sum]:
-    """Builds the distance of each score to the largest, as a sum from a negative number to 0."""
+    """Builds each score minus the largest score: a negative number or 0."""
     builder, nets = draft.builder, [score.net for score in raised(draft, scores)]
     word, largest = builder.type_of(nets[0]), largest_of(builder, nets)
     draft.steps["largest", part_index, 0, 0] = draft.operand_of(largest)

@@ -43,7 +43,7 @@ class Sum(NamedTuple):
 
 
 def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
-    """Joins items two at a time, in as few levels as possible."""
+    """Joins items two at a time until one is left, with as few levels of joins as possible. Returns it."""
     items = list(items)
     while len(items) > 1:
         items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
@@ -120,7 +120,7 @@ def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
 
 
 def plus(draft: Draft, total: Sum, offset: int) -> Sum:
-    """Returns the sum with a constant added to its net; its own offset is dropped."""
+    """Builds a sum's net plus `offset`. The result has no offset left to add."""
     net, low, high, _ = total
     if offset == 0:
         return Sum(net, low, high)

@@ -68,7 +68,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     draft = Draft(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if forest.adds else [extreme_of(draft, output) for output in range(forest.n_outputs)]
     combined = forest.combine.kind
-    # If parts vote, scores are votes, not these sums.
+    # If parts vote, only decisions read the sums: the scores are then the votes.
     sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or outputs == "label")
     if combined != "each":
         sums = COMBINED[combined](draft, sums)

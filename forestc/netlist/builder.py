@@ -24,7 +24,7 @@ def width_for(low: int, high: int) -> WordType:
 
 
 class NetlistBuilder:
-    """Adds the cells of a netlist one by one. Each method for a cell returns the net of its result."""
+    """Builds a netlist cell by cell. Each method for a cell returns the net of its result."""
 
     def __init__(self, name: str, title: str = "") -> None:
         self.name, self.title = name, title
@@ -108,7 +108,7 @@ class NetlistBuilder:
         return self._add(ir.Or(a, b), origin)
 
     def mux(self, select: Net, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
-        """Adds a multiplexer: a if select is 1, else b."""
+        """Builds a multiplexer: a if select is 1, else b."""
         if a == b or select == TRUE:
             return a
         if select == FALSE:
@@ -125,7 +125,7 @@ class NetlistBuilder:
         return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
-        """Adds the sum of the operands, held in `word`, which must be wide enough for every sum."""
+        """Builds the sum of the operands, held in `word`, which must be wide enough for every sum."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
@@ -134,7 +134,7 @@ class NetlistBuilder:
         return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
-        """Adds the sum of unsigned words times factors, looked up in a table. largest: the largest sum that occurs."""
+        """Builds the sum of unsigned words times factors, looked up in a table. largest: the largest sum that occurs."""
         factors: dict[Net, int] = {}
         constant = 0
         for a, factor in words:
@@ -151,7 +151,7 @@ class NetlistBuilder:
         return self._add(ir.Table(tuple(factors.items()), constant, word.width))
 
     def shift(self, a: Net) -> Net:
-        """Adds 2a, for an unsigned word a."""
+        """Builds 2a, for an unsigned word a."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(2 * cell.value, WordType(word.width + 1, False))
@@ -165,7 +165,7 @@ class NetlistBuilder:
         return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, word.width))
 
     def compare(self, a: Net, b: Net) -> Net:
-        """Adds the comparison a < b."""
+        """Builds the comparison a < b."""
         if a == b:
             return FALSE
         if self._types[a] == BIT:
@@ -180,7 +180,7 @@ class NetlistBuilder:
         return a if isinstance(self._cells[a], ir.Const) else self._add(ir.Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
-        """Adds a cell without simplifications, to rewrite a netlist that is already simplified."""
+        """Builds a cell without simplifications, to rewrite a netlist that is already simplified."""
         return self._add(cell, origin)
 
     def output(self, port: Port, net: Net) -> None:

@@ -114,8 +114,7 @@ def _sum_problem(cell: SumCell, types: Sequence[WordType]) -> str:
                 return "fewer than two operands"
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
-            # A word narrower than an operand could wrap. The lowering makes sums wide enough for the values that occur,
-            # and simulators check it.
+            # A word narrower than an operand could wrap; the lowering makes sums wide enough for all values that occur.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if width >= widest else f"narrower than an operand ({widest} bits)"
         case ir.Table(words, constant, width):

@@ -189,8 +189,8 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises the exception of a signal, such as KeyboardInterrupt, even if it comes while numba prepares a call: numba
-    then raises a SystemError."""
+    """Raises a signal's exception, such as KeyboardInterrupt, in place of numba's SystemError. numba raises that if the
+    signal comes while it prepares a call."""
     try:
         yield
     except SystemError as error:

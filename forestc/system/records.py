@@ -56,7 +56,7 @@ class DamagedError(ValueError):
     """Raised for a damaged record; the message begins with the field."""
 
 
-# ---- text to values ---------------------------------------------------------------------------------------
+# ---- JSON text to values ----------------------------------------------------------------------------------
 
 
 def parse_json(text: str) -> Any:
@@ -111,7 +111,7 @@ def _check_text(text: str, path: str) -> None:
         raise DamagedError(f"{path or 'it'} is or holds text that is no Unicode") from None
 
 
-# ---- values to a schema -----------------------------------------------------------------------------------
+# ---- values checked against a schema ----------------------------------------------------------------------
 
 
 def hold(value: object, schema: Schema, path: str = "") -> None:
@@ -223,7 +223,7 @@ def _wrong(path: str, value: object, expected: str) -> DamagedError:
     return DamagedError(f"{path or 'it'} is {shown(value)}, not {expected}")
 
 
-# ---- dataclasses to a schema ------------------------------------------------------------------------------
+# ---- the schema of a dataclass ----------------------------------------------------------------------------
 
 
 def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _of_type(hint: Any) -> Schema:
     return FIGURE | {"type": _KINDS[hint]} if hint in (int, float) else {"type": _KINDS[hint]}
 
 
-# ---- files ------------------------------------------------------------------------------------------------
+# ---- JSON files -------------------------------------------------------------------------------------------
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:

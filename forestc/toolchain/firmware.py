@@ -66,8 +66,7 @@ CPUS = {
     )
 }  # fmt: skip
 
-# Linker script: code and constants in flash, variables in RAM. Unwind tables are left out: only C++ exceptions need
-# them.
+# Linker script: code and constants in flash, variables in RAM, no unwind tables (only C++ exceptions need them).
 _SCRIPT = """ENTRY({entry})
 SECTIONS
 {{

@@ -63,8 +63,8 @@ def prove_image(
     proof: Proof,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves the parts image, trees, steps, sums and decision, and adds them to `proof`. engine: the content of
-    engine.json. arrangement: for each slot the tree of each walker, -1 for none; a claim that is proved."""
+    """Proves an engine's image: adds the parts image, trees, steps, sums and decision to `proof`. engine: the content
+    of engine.json. arrangement: for each slot the tree of each walker, -1 for none; a claim that is proved."""
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)

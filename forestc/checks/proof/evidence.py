@@ -69,7 +69,7 @@ class Evidence:
         return self.forms[net]
 
     def form_of(self, net: Net) -> Form:
-        """Returns the linear form of a proved net, or of a net that adds nets with forms in `forms`."""
+        """Returns the linear form of a net. The net must be proved, or add nets that have an entry in `forms`."""
         cell = self.netlist.cells[net]
         counts: dict[Net, int] = {}
         constant = 0

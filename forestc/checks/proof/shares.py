@@ -57,7 +57,7 @@ class ShareProof:
         cuts[operand] = solver.low_bits(term, self.evidence.netlist.types[operand].width)
         return term
 
-    # ---- levels -----------------------------------------------------------------------------------------
+    # ---- proofs of the levels of scores -----------------------------------------------------------------
 
     def distances(self) -> None:
         """Proves the distance of each score to the largest, for any scores."""
@@ -110,7 +110,7 @@ class ShareProof:
             self.evidence.largest[operand] = most
         return operand
 
-    # ---- division ---------------------------------------------------------------------------------------
+    # ---- proofs of the long division --------------------------------------------------------------------
 
     def share(self, kind: int, operand: Operand) -> None:
         """Proves that an operand holds a class's share. kind: index of the class."""

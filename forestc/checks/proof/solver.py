@@ -47,7 +47,7 @@ class Solver:
             span = word_range(feature.number, feature.missing)
             self.features.append((self.word(f"x{index}", word, span.low, span.top), word))
 
-    # ---- terms ------------------------------------------------------------------------------------------
+    # ---- bit-vector terms -------------------------------------------------------------------------------
 
     def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
         return self.terms.mk_term(kind, terms, numbers or [])
@@ -122,7 +122,7 @@ class Solver:
             word = self.make(self.kind.BV_CONCAT, [term, word])
         return word
 
-    # ---- trees ------------------------------------------------------------------------------------------
+    # ---- terms for the trees of a forest ----------------------------------------------------------------
 
     def tree(self, tree: Tree, values: Any, word: WordType) -> Term:
         """Returns a tree's value as a term: `values[node]` of the leaf that is reached."""
@@ -158,7 +158,7 @@ class Solver:
         side = self.terms.mk_true() if tree.missing_left[node] else self.terms.mk_false()
         return self.make(self.kind.ITE, [self.equals(term, missing, word), side, left])
 
-    # ---- nets -------------------------------------------------------------------------------------------
+    # ---- terms for the nets of a netlist ----------------------------------------------------------------
 
     def operand(self, operand: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
         """Returns the value of a net or a constant as a term. cuts: terms that replace nets."""
@@ -213,7 +213,7 @@ class Solver:
             case _:
                 assert_never(cell)
 
-    # ---- questions --------------------------------------------------------------------------------------
+    # ---- questions to the solver ------------------------------------------------------------------------
 
     def differ(self, a: Term, b: Term) -> Model | None:
         """Returns values of the free words for which two terms differ; None if there are none. Raises TimeoutError."""

@@ -62,7 +62,7 @@ class Terms:
             return self.make(self.kind.BV_EXTRACT, [word], [width - 1, 0])
         return self.make(self.kind.BV_ZERO_EXTEND, [word], [width - own]) if own < width else word
 
-    # ---- the algebra
+    # ---- the operations of `Algebra`
 
     def bits(self, word: Term, low: int, count: int) -> Term:
         return self.make(self.kind.BV_EXTRACT, [word], [low + count - 1, low])
@@ -94,7 +94,7 @@ class Terms:
     def decide(self, condition: Term, a: Term, b: Term) -> Term:
         return self.make(self.kind.ITE, [condition, a, b])
 
-    # ---- the question
+    # ---- the question to the solver
 
     def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
         """Returns the values of `shown` for which two words differ; None if there are none. Raises TimeoutError."""

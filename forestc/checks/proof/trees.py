@@ -51,8 +51,7 @@ def _prove_tree(
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # A net may be absent rightly: a class that can't win has no sum. A negative number stands for the net; no sum
-        # of nets contains it.
+        # A net may be absent rightly: a class that can't win has no sum. A negative number stands for it.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest

@@ -88,7 +88,7 @@ def synthesized(data: bytes, top: str) -> str:
         (Path(scratch) / "core.vhd").write_bytes(data)
         command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
         verilog = run_tool(command, Path(scratch), seconds=3600).decode("utf-8", "replace")
-        # GHDL 2.0 leaves out the prefix of constants of more than 32 bits, which makes them numbers in Verilog
+        # GHDL 2.0 writes constants of more than 32 bits without the prefix that Verilog needs for numbers.
         return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
 
 

@@ -73,7 +73,7 @@ def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int])
 
 
 def prove_medians(evidence: Evidence, sums: list[Form], outputs: dict[Port, Net]) -> None:
-    """Proves the median, for any values of the trees within their ranges. Raises UnprovedError."""
+    """Proves that outputs hold the weighted median of the parts, for any values of the trees. Raises UnprovedError."""
     solver = evidence.solver()
     nets = {net for form in sums for net, _ in form[0] if net >= 0}
     cuts = {

@@ -55,7 +55,7 @@ def without(spans: Spans, others: Spans) -> Spans:
 
 
 def common(spans: Spans, others: Spans) -> Spans:
-    """Returns the words in both."""
+    """Returns the words that are in both lists of spans."""
     return tuple(sorted(part for start, stop in others for part in cut(spans, start, stop)))
 
 
@@ -302,9 +302,9 @@ class Walk:
 
 
 def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Proves each walker in each slot, one by one; yields the slot and that walker's most steps. Raises UnprovedError,
-    with a row's words by column if a tree's value is wrong. arrangement: for each slot the tree of each walker, -1 for
-    none."""
+    """Proves, for each walker in each slot, that every row ends at the value of the walker's tree. Yields the slot and
+    the steps of the longest walk. Raises UnprovedError, with a row's words by column if a value is wrong. arrangement:
+    for each slot the tree of each walker, -1 for none."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
     for number, trees in enumerate(arrangement):

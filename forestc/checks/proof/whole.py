@@ -131,7 +131,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
     return values
 
 
-# ---- as one question of bit vectors ---------------------------------------------------------------------
+# ---- all results as one question to the solver ----------------------------------------------------------
 
 
 def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
