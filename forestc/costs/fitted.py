@@ -115,7 +115,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: as for `text_of`."""
+    """Parses a JSON text. damaged: makes the error to raise, from what is wrong."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

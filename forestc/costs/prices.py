@@ -88,7 +88,7 @@ def _firmware(figure: str, cpu: str) -> Prices:
 
 
 def prices(cost: str) -> Prices:
-    """Returns the prices of a cost's name. Raises OptionError for an unknown one, ForestcError for a damaged table."""
+    """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError; ForestcError for damaged costs."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")

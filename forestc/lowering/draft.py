@@ -46,7 +46,7 @@ class Witness:
             return operand if isinstance(operand, Const) else nets[operand]
 
         trees = {
-            # a constant is a tuple, too
+            # A Const is a tuple, too, so it is tested first.
             k: new(operand) if isinstance(operand, int | Const) else tuple(map(new, operand))
             for k, operand in self.trees.items()
         }

@@ -42,7 +42,7 @@ def refuse_extremes_of_parts(forest: Forest) -> None:
 
 
 def extreme_of(draft: Draft, output: int) -> Extreme:
-    """Builds the extreme of the trees that feed an output."""
+    """Builds an output's score: the largest or smallest value of the trees that feed it."""
     builder, forest = draft.builder, draft.forest
     start, steps = start_and_steps(forest, output)
     first = start + int(forest.bias[output])

@@ -184,7 +184,7 @@ def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> S
 
 
 def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> Word:
-    """Builds the first word plus the second, if there is one, times 2^shift."""
+    """Builds first + second * 2^shift of two words; a single word stays as it is."""
     net, largest = words[-1]
     for _ in range(shift if len(words) > 1 and largest else 0):
         net, largest = builder.shift(net), 2 * largest

@@ -134,7 +134,7 @@ class NetlistBuilder:
         return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
-        """Builds the sum of unsigned words times factors, looked up in a table. largest: the largest sum that occurs."""
+        """Builds the sum of unsigned words times factors, from a table. largest: the largest sum that occurs."""
         factors: dict[Net, int] = {}
         constant = 0
         for a, factor in words:

@@ -100,7 +100,7 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """Yields a new part of the proof. If it fails, the next parts run all the same. stop: raise UnprovedError."""
+    """Yields a new part of the proof. If it fails, the next parts run all the same. stop: raise its UnprovedError."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part

@@ -113,7 +113,7 @@ class ShareProof:
     # ---- proofs of the long division --------------------------------------------------------------------
 
     def share(self, kind: int, operand: Operand) -> None:
-        """Proves that an operand holds a class's share. kind: index of the class."""
+        """Proves that an operand holds a class's share of the sum of the part's levels. kind: index of the class."""
         evidence, taken = self.evidence, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
         evidence.forms.clear()

@@ -30,7 +30,7 @@ def bitwuzla_library() -> Any:
 
 
 class Solver:
-    """Builds terms over a forest and its netlist, and asks if they can differ. Features are free words."""
+    """Builds terms over a forest and its netlist, and asks bitwuzla about them. Features are free words."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
         self.lib: Any = bitwuzla_library()

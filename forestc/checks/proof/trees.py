@@ -13,7 +13,7 @@ from forestc.netlist.ir import BIT, Const, Net, WordType
 
 
 def prove_trees(evidence: Evidence) -> list[Form]:
-    """Proves the net of each tree and output. Returns for each output the linear form that its sum must have."""
+    """Proves for each tree and output that a net holds the tree's value. Returns each output's sum as a linear form."""
     forest = evidence.forest
     terms: list[dict[Net, int]] = [{} for _ in range(forest.n_outputs)]
     offsets = [int(bias) for bias in forest.bias]
