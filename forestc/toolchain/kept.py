@@ -1,7 +1,7 @@
-"""A cache of compiled programs in the user's folder, keyed by the content they were made from.
+"""Caches compiled programs in the user's folder, by the content that they were compiled from.
 
-The folder is $FORESTC_CACHE, else $XDG_CACHE_HOME/forestc, else ~/.cache/forestc. An empty FORESTC_CACHE turns the
-cache off.
+The folder is $FORESTC_CACHE, otherwise $XDG_CACHE_HOME/forestc, otherwise ~/.cache/forestc. An empty FORESTC_CACHE
+turns the cache off.
 """
 
 from __future__ import annotations
@@ -15,48 +15,45 @@ from pathlib import Path
 
 from forestc.system.writing import replacing
 
-MOST_BYTES = 512 << 20  # of all files in the cache
-SEAL = 32  # bytes of a hash
+MOST_BYTES = 512 << 20  # bytes of all files in the cache; beyond, the least recently used are removed
+SEAL = 32  # bytes of the hash that follows a program in the cache
 
 
-def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
-    """The path of a file: a cached copy, placed at `target`, or else the result of `make`.
-
-    made_from: all that the file depends on: sources, options, tool versions. A folder that can't be written to is not
-    an error; the file is then not cached.
-    """
+def kept(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
+    """Returns the path of a compiled file: a cached copy, written to `target`, or the result of `make`, which is then
+    cached. dependencies: all that the file depends on: sources, options, tool versions. If the cache's folder can't be
+    written to, the file is not cached; that is no error."""
     folder = _folder()
     if folder is None:
         return make()
-    place = folder / _key(made_from)
+    cached = folder / _key(dependencies)
     with suppress(OSError):
-        content, seal = (data := place.read_bytes())[:-SEAL], data[-SEAL:]
-        if _seal(content) == seal:  # a damaged file is made again
+        content, seal = (data := cached.read_bytes())[:-SEAL], data[-SEAL:]
+        if _seal(content) == seal:  # A damaged file is built again.
             target.write_bytes(content)
-            shutil.copymode(place, target)
-            os.utime(place)  # the least recently used are removed first
+            shutil.copymode(cached, target)
+            os.utime(cached)  # The least recently used files are removed first.
             return target
-    made = make()
+    built = make()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with replacing(place) as (new,):  # at once, so that concurrent writers don't matter
-            content = made.read_bytes()
+        with replacing(cached) as (new,):  # The file appears at once, so concurrent writers don't matter.
+            content = built.read_bytes()
             new.write_bytes(content + _seal(content))
-            shutil.copymode(made, new)
+            shutil.copymode(built, new)
         _make_room(folder)
-    return made
+    return built
 
 
 def _seal(content: bytes) -> bytes:
-    """What follows a program in the cache."""
     return hashlib.sha256(content).digest()
 
 
 def _folder() -> Path | None:
-    wanted = os.environ.get("FORESTC_CACHE")
-    if wanted is not None:
-        return Path(wanted) / "programs" if wanted else None
-    with suppress(RuntimeError):  # there may be no home folder
+    setting = os.environ.get("FORESTC_CACHE")
+    if setting is not None:
+        return Path(setting) / "programs" if setting else None
+    with suppress(RuntimeError):  # There may be no home folder.
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forestc" / "programs"
     return None
 
