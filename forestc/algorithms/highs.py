@@ -20,11 +20,9 @@ CHECK_SECONDS = 0.1  # seconds between two checks for Ctrl-C, as some systems in
 
 
 def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any) -> Any:
-    """Returns a HiGHS solver that prints nothing and runs on one thread.
-
-    time_limit: seconds for all runs of the solver together; None or infinity for no limit.
-    options: options of HiGHS. Set `threads` here: a change between two runs would silently give no result.
-    """
+    """Returns a HiGHS solver that prints nothing and runs on one thread. time_limit: seconds for all runs of the solver
+    together; None or infinity for no limit. options: options of HiGHS. Set `threads` here: a change between two runs
+    would silently give no result."""
     import highspy
 
     solver = highspy.Highs()
@@ -48,13 +46,10 @@ def make_model(
     whole: int = 0,
     maximize: bool = False,
 ) -> Any:
-    """Returns a linear or integer program for `passModel` of a solver. All variables are at least 0.
-
-    cost, upper: (variables,) objective and upper bounds.
-    row_bounds: lower and upper bounds of the rows.
-    lines: for each row if `by_rows`, otherwise for each variable, the indices and values of its nonzero entries.
-    whole: the first this many variables are integral.
-    """
+    """Returns a linear or integer program for `passModel` of a solver. All variables are at least 0. cost, upper:
+    (variables,) objective and upper bounds. row_bounds: lower and upper bounds of the rows. lines: for each row if
+    `by_rows`, otherwise for each variable, the indices and values of its nonzero entries. whole: the first this many
+    variables are integral."""
     import highspy
 
     model, kinds = highspy.HighsLp(), highspy.HighsVarType
@@ -77,11 +72,9 @@ def make_model(
 
 def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:
     """Runs HiGHS in a thread of its own, so that Ctrl-C ends the wait at once; HiGHS stops at its next callback.
-
     most_calls: stops an integer program after this many calls of HiGHS's interrupt callback. HiGHS calls it at the same
-    points of every run, so the result repeats; with a limit in seconds it would not.
-    seconds: limit of this run; HiGHS's own limit counts all runs of a solver.
-    """
+    points of every run, so the result repeats; with a limit in seconds it would not. seconds: limit of this run;
+    HiGHS's own limit counts all runs of a solver."""
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0

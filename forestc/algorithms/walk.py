@@ -14,13 +14,11 @@ from forestc.system.compiled import compiled, share_out
 class WalkedTrees(NamedTuple):
     """The nodes of all trees of a forest, concatenated; arrays are (nodes,) unless another shape is given.
 
-    roots: (trees,) index of each tree's root.
-    left, right: child, counted from the root of its tree; -1 at a leaf.
-    children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice.
-    set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold.
-    odd: True if the set holds cuts: a word goes left if an odd number of cuts is at or below it. Otherwise the set
-    holds category codes.
-    takes_missing, missing_word: (features,) whether a word besides NaN means missing, and that word.
+    roots: (trees,) index of each tree's root. left, right: child, counted from the root of its tree; -1 at a leaf.
+    children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice. set_start, set_end:
+    range of a node's set in `members`; -1 for a node that compares with its threshold. odd: True if the set holds cuts:
+    a word goes left if an odd number of cuts is at or below it. Otherwise the set holds category codes. takes_missing,
+    missing_word: (features,) whether a word besides NaN means missing, and that word.
     """
 
     roots: Ints
@@ -39,11 +37,8 @@ class WalkedTrees(NamedTuple):
 
 
 def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> Ints:
-    """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root.
-
-    words: (rows, features), int64 for a quantized forest, otherwise float64. Takes O(rows * trees * depth) time, on all
-    cores.
-    """
+    """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
+    int64 for a quantized forest, otherwise float64. Takes O(rows * trees * depth) time, on all cores."""
     # callers go from tree to tree, so each tree's leaves are contiguous
     leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)
     if words.shape[1]:  # otherwise all trees are leaves

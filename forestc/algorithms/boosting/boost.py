@@ -34,13 +34,9 @@ Loss = Literal["logistic", "softmax", "squared"]
 
 @dataclass(frozen=True)
 class Charges:
-    """Costs of the parts of a forest, all in one unit.
-
-    cuts: of each threshold, by column, charged once.
-    columns: (columns,) of reading a column, charged once.
-    splits: of each level of a symmetric tree, the root first; for other trees one number, of any split.
-    tree: of each tree.
-    """
+    """Costs of the parts of a forest, all in one unit. cuts: of each threshold, by column, charged once. columns:
+    (columns,) of reading a column, charged once. splits: of each level of a symmetric tree, the root first; for other
+    trees one number, of any split. tree: of each tree."""
 
     cuts: tuple[Floats, ...]
     columns: Floats
@@ -50,11 +46,8 @@ class Charges:
 
 @dataclass(frozen=True)
 class Boosted:
-    """The trees that `boost` grew, with the bias of each output, (outputs,).
-
-    losses: mean loss over the rows after each round and each sweep.
-    spent: cost of all parts, in the unit of `Charges`.
-    """
+    """The trees that `boost` grew, with the bias of each output, (outputs,). losses: mean loss over the rows after each
+    round and each sweep. spent: cost of all parts, in the unit of `Charges`."""
 
     trees: tuple[GrownTree, ...]
     bias: Floats
@@ -64,10 +57,8 @@ class Boosted:
 
 @dataclass
 class _Ledger:
-    """Counts of the trees that use each condition and each column; they decide what a split costs now.
-
-    price: loss that one unit of cost must save.
-    """
+    """Counts of the trees that use each condition and each column; they decide what a split costs now. price: loss that
+    one unit of cost must save."""
 
     charges: Charges
     price: float
@@ -113,12 +104,8 @@ class _Ledger:
 
 @dataclass
 class _Boosting:
-    """The state of `boost`.
-
-    scores: (outputs, rows) sums of the trees so far.
-    columns: indices of the columns that have thresholds.
-    reached: for each tree, the leaf that each row reaches.
-    """
+    """The state of `boost`. scores: (outputs, rows) sums of the trees so far. columns: indices of the columns that have
+    thresholds. reached: for each tree, the leaf that each row reaches."""
 
     cuts: Cuts
     y: Floats
@@ -173,12 +160,9 @@ class _Boosting:
 
 
 def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, growth: Growth) -> Boosted:
-    """Returns trees boosted on coded rows.
-
-    y: (rows,) values for squared loss, 0 or 1 for logistic, class numbers for softmax.
-    outputs: for softmax the number of classes, each with one tree a round; otherwise 1. Ends before `growth.rounds` if
-    no tree of a round is worth its cost and trees may read all columns.
-    """
+    """Returns trees boosted on coded rows. y: (rows,) values for squared loss, 0 or 1 for logistic, class numbers for
+    softmax. outputs: for softmax the number of classes, each with one tree a round; otherwise 1. Ends before
+    `growth.rounds` if no tree of a round is worth its cost and trees may read all columns."""
     bias = _start(y, loss, outputs, growth)
     state = _Boosting(
         cuts, y, loss, growth,
@@ -211,10 +195,8 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
 
 def whole_bias(grown: Boosted, growth: Growth) -> Ints:
     """Returns the bias of each output in units, (outputs,), for leaves that count from 0 instead of being symmetric
-    about 0.
-
-    An odd number of trees can leave half a unit. All biases are then rounded down, which changes no decision between
-    two classes. They are rounded up if more outputs then equal the smallest, as each of these saves an adder.
+    about 0. An odd number of trees can leave half a unit. All biases are then rounded down, which changes no decision
+    between two classes. They are rounded up if more outputs then equal the smallest, as each of these saves an adder.
     """
     top = (1 << growth.leaf_bits) - 1
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))

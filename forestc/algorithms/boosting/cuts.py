@@ -23,13 +23,9 @@ MOST_CUTS = 250  # thresholds of a column at most: their codes are bytes
 
 @dataclass(frozen=True)
 class Cuts:
-    """The thresholds of each column, and the rows coded by them.
-
-    thresholds: for each column, ascending.
-    bits: the number of bits that the comparator of each threshold reads.
-    codes: (columns, rows) the number of thresholds at or below the value; `missing` for NaN.
-    has_missing: (columns,) True if the column has a NaN.
-    """
+    """The thresholds of each column, and the rows coded by them. thresholds: for each column, ascending. bits: the
+    number of bits that the comparator of each threshold reads. codes: (columns, rows) the number of thresholds at or
+    below the value; `missing` for NaN. has_missing: (columns,) True if the column has a NaN."""
 
     thresholds: tuple[Floats, ...]
     bits: tuple[Ints, ...]
@@ -104,11 +100,9 @@ def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
 
 
 def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
-    """Returns the thresholds and codes of each column of X: (rows, columns), NaN for missing values.
-
-    find: returns the thresholds of a column without NaN and infinities. Raises OptionError if a column has more than
-    `MOST_CUTS` thresholds.
-    """
+    """Returns the thresholds and codes of each column of X: (rows, columns), NaN for missing values. find: returns the
+    thresholds of a column without NaN and infinities. Raises OptionError if a column has more than `MOST_CUTS`
+    thresholds."""
     finite = [column[np.isfinite(column)] for column in X.T]
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 

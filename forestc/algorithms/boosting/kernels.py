@@ -16,12 +16,9 @@ from forestc.system.compiled import compiled
 
 
 class Coded(NamedTuple):
-    """Rows coded by thresholds, for compiled functions.
-
-    codes: (columns, rows) the number of thresholds at or below the value; `missing` for NaN.
-    counts: (columns,) number of thresholds.
-    has_missing: (columns,) True if the column has a NaN.
-    """
+    """Rows coded by thresholds, for compiled functions. codes: (columns, rows) the number of thresholds at or below the
+    value; `missing` for NaN. counts: (columns,) number of thresholds. has_missing: (columns,) True if the column has a
+    NaN."""
 
     codes: Bytes
     counts: Ints
@@ -82,12 +79,9 @@ def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped
 @compiled()
 def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[no-untyped-def]
     """Returns the best split of a node: its gain less its price, its position in `columns`, its cut, and whether
-    missing values go left. The position is -1 if no split gains.
-
-    sums: (columns, codes, 2) of the node's rows, as `sums_by_code` writes them.
-    charges: (columns of the rows, cuts) price of each condition.
-    least: curvature that each side must have.
-    """
+    missing values go left. The position is -1 if no split gains. sums: (columns, codes, 2) of the node's rows, as
+    `sums_by_code` writes them. charges: (columns of the rows, cuts) price of each condition. least: curvature that each
+    side must have."""
     total_g, total_h = sums[0, :, 0].sum(), sums[0, :, 1].sum()
     missing = coded.missing
     before = lowered(total_g, total_h, scoring)
@@ -113,11 +107,8 @@ def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[n
 @compiled()
 def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  # type: ignore[no-untyped-def]
     """Writes to best[i] the condition of column columns[i] that gains most if it splits every leaf: its gain less its
-    price, its cut (-1 if none gains), and whether missing values go left.
-
-    leaf: (rows,) number of each row's leaf.
-    charges: (columns of the rows, cuts) price of each condition.
-    """
+    price, its cut (-1 if none gains), and whether missing values go left. leaf: (rows,) number of each row's leaf.
+    charges: (columns of the rows, cuts) price of each condition."""
     gradient, curvature = slopes
     missing = coded.missing
     sums = np.empty((leaves, missing + 1, 2))

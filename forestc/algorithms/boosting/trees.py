@@ -20,14 +20,11 @@ FEW = 2_000_000  # additions below which starting threads takes longer than it s
 class Growth:
     """Settings of boosting.
 
-    rounds: trees for each output.
-    depth, leaves: limits of a tree; symmetric trees have no limit of leaves.
-    rate: learning rate of free leaves.
-    leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free leaves.
-    price: loss per row that one unit of cost must save.
-    sampled: share of the columns that each tree may read.
-    least: curvature (rows, for squared loss) that each side of a split must have, unless trees are symmetric.
-    sweeps: how often each tree is grown again after the last round, given all others.
+    rounds: trees for each output. depth, leaves: limits of a tree; symmetric trees have no limit of leaves. rate:
+    learning rate of free leaves. leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free leaves. price:
+    loss per row that one unit of cost must save. sampled: share of the columns that each tree may read. least:
+    curvature (rows, for squared loss) that each side of a split must have, unless trees are symmetric. sweeps: how
+    often each tree is grown again after the last round, given all others.
     """
 
     rounds: int = 50
@@ -51,14 +48,9 @@ class Growth:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree as arrays of its nodes; node 0 is the root.
-
-    output: number of the output that the tree adds to.
-    column, cut: condition of an inner node: rows with a code of at most `cut` go left.
-    left, right: children; -1 at a leaf.
-    value: of leaves.
-    cover: number of rows that reach the node.
-    """
+    """A tree as arrays of its nodes; node 0 is the root. output: number of the output that the tree adds to. column,
+    cut: condition of an inner node: rows with a code of at most `cut` go left. left, right: children; -1 at a leaf.
+    value: of leaves. cover: number of rows that reach the node."""
 
     output: int
     column: Int32s
@@ -78,12 +70,9 @@ class GrownTree:
 
 @dataclass(frozen=True)
 class Offer:
-    """The conditions that a tree may use, and their prices in loss.
-
-    columns: indices of the columns that it may read.
-    prices: (columns of the rows, cuts) of each condition; a condition is free once the tree has it.
-    splits: added for each level of a symmetric tree, the root first; for other trees one number, added for each split.
-    """
+    """The conditions that a tree may use, and their prices in loss. columns: indices of the columns that it may read.
+    prices: (columns of the rows, cuts) of each condition; a condition is free once the tree has it. splits: added for
+    each level of a symmetric tree, the root first; for other trees one number, added for each split."""
 
     columns: Ints
     prices: Floats
@@ -166,11 +155,8 @@ def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice)
 
 @dataclass
 class _Open:
-    """A leaf that may still be split.
-
-    sums: (columns, codes, 2) gradient and curvature.
-    best: its best split, as `best_split` returns it.
-    """
+    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: its best split, as
+    `best_split` returns it."""
 
     rows: Ints
     sums: Floats
@@ -179,10 +165,8 @@ class _Open:
 
 
 def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
-    """Grows a tree by the best split of any leaf, again and again.
-
-    A condition becomes cheaper for all other leaves once a split has it, so their best splits are then searched again.
-    """
+    """Grows a tree by the best split of any leaf, again and again. A condition becomes cheaper for all other leaves
+    once a split has it, so their best splits are then searched again."""
     split = offer.splits[0]
     prices = offer.prices + split
 

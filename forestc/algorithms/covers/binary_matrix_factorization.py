@@ -42,8 +42,8 @@ HEAT = 0.01  # share of the least error that sets the first temperature of the a
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors A: (n, k) and B: (k, m). error: total weight of the entries in which their product A o B differs from X.
-    """
+    """Factors A: (n, k) and B: (k, m). error: total weight of the entries in which their product A o B differs from
+    X."""
 
     A: Bits
     B: Bits
@@ -52,8 +52,7 @@ class Factors:
 
 def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Factors:
     """Returns k factors, each the heaviest biclique from greedy starts over entries that no earlier one covers; then
-    polished.
-    weight: (n, m), 0 where X is missing."""
+    polished. weight: (n, m), 0 where X is missing."""
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     for factor in range(k):
@@ -82,8 +81,7 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
 @compiled()
 def _improve(value: Floats, A: Bits, B: Bits, count: Ints) -> Any:
     """Flips single bits of A and B, in place, while that lowers the error. value: (n, m) weight, negative for a zero of
-    X.
-    count: (n, m) number of factors that cover an entry."""
+    X. count: (n, m) number of factors that cover an entry."""
     n, k, m = len(A), len(B), B.shape[1]
     again = True
     while again:
@@ -256,13 +254,10 @@ def factorize(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Factorization:
-    """Returns factors of rank k of X: (n, m) of 0 and 1, or NaN for a missing entry, which does not count.
-
-    rho: cost of covering a zero in the master problem, above 0. time_limit: in seconds. Equal rows and equal columns
-    are factorized once, weighted by their number.
-
-    Raises RowsError for entries other than 0, 1 and NaN; OptionError if k < 1, rho <= 0 or time_limit <= 0.
-    """
+    """Returns factors of rank k of X: (n, m) of 0 and 1, or NaN for a missing entry, which does not count. rho: cost of
+    covering a zero in the master problem, above 0. time_limit: in seconds. Equal rows and equal columns are factorized
+    once, weighted by their number. Raises RowsError for entries other than 0, 1 and NaN; OptionError if k < 1, rho <= 0
+    or time_limit <= 0."""
     X = _checked(X, k, rho, time_limit)
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
@@ -327,8 +322,7 @@ def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
 @dataclass(frozen=True)
 class _Bicliques:
     """The pricing problem of MLP(rho), the linear relaxation of MIP(rho). A one weighs its dual, a zero -rho times its
-    weight.
-    index: (n, m) row of the master problem for each one of X, otherwise -1."""
+    weight. index: (n, m) row of the master problem for each one of X, otherwise -1."""
 
     problem: _WeightedMatrix
     rho: float
@@ -433,8 +427,8 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """Solves the integer program over all bicliques met, for each rho of `OVERLAP_COSTS`, and offers the factors.
-        """
+        """Solves the integer program over all bicliques met, for each rho of `OVERLAP_COSTS`, and offers the
+        factors."""
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)

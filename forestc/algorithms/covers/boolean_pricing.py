@@ -30,12 +30,9 @@ MOST_KEPT = 64  # clauses that a search for the best returns at most
 
 
 class SpanLiterals(NamedTuple):
-    """Literals as spans of codes.
-
-    codes: (rows, features) int32, offset so that no two features share a code. start: (features + 1,) first code of
-    each feature. feature, low, high, inverted: (literals,). A literal holds if the code of its feature is in low ..
-    high - 1; an inverted one, if it is not.
-    """
+    """Literals as spans of codes. codes: (rows, features) int32, offset so that no two features share a code. start:
+    (features + 1,) first code of each feature. feature, low, high, inverted: (literals,). A literal holds if the code
+    of its feature is in low .. high - 1; an inverted one, if it is not."""
 
     codes: Int32s
     start: Ints
@@ -60,12 +57,10 @@ class SpanLiterals(NamedTuple):
 
 
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
-    """Returns the literals of a table of bits (rows, literals), each True for the rows where the literal holds.
-
-    groups: (literals,) the feature of each literal, for faster pricing; None for a feature each. A feature may be a
-    number, with thresholds and their negations, or a category, with values and their negations. If the literals of a
-    group are no spans of one order of codes, each becomes a feature of its own.
-    """
+    """Returns the literals of a table of bits (rows, literals), each True for the rows where the literal holds. groups:
+    (literals,) the feature of each literal, for faster pricing; None for a feature each. A feature may be a number,
+    with thresholds and their negations, or a category, with values and their negations. If the literals of a group are
+    no spans of one order of codes, each becomes a feature of its own."""
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
     codes: list[Ints] = []
@@ -343,10 +338,8 @@ def _branched(
     flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
     """Searches depth-first. Each depth has the rows of its clause, and the literals that may follow, each with a bound.
-
     slack: 0 to find the clause of highest worth; otherwise all clauses of reduced gain above -slack at this price are
-    found.
-    """
+    found."""
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
@@ -395,7 +388,16 @@ def _branched(
                         loss[survivors], removed[survivors] = total_p - p[e], total_q - q[e]
                         survivors += 1
                 size[depth] = _followers(
-                    candidates[:survivors], loss, removed, total_p, total_q, worth, depth, slack, tail[depth], bound[depth]
+                    candidates[:survivors],
+                    loss,
+                    removed,
+                    total_p,
+                    total_q,
+                    worth,
+                    depth,
+                    slack,
+                    tail[depth],
+                    bound[depth],
                 )
         stop = flag[0] != 0 or nodes > steps
         if stop or at[depth] >= size[depth]:

@@ -52,11 +52,9 @@ SMALLER_ROUNDS = 10  # rounds of column generation for each smaller rule at most
 class RuleLearning:
     """A learnt rule. clauses: tuples of literals (columns of the bits), each ascending. form: "dnf" or "cnf". loss:
     Hamming loss on the training rows. complexity: clauses plus literals. bound: no rule within the limits has a smaller
-    loss.
-    optimal: the loss is proved the smallest. interrupted: Ctrl-C was pressed, and this is the best rule found until
-    then.
-    rounds: of column generation. candidates: all clauses generated, those of the rule first, to choose other rules
-    from."""
+    loss. optimal: the loss is proved the smallest. interrupted: Ctrl-C was pressed, and this is the best rule found
+    until then. rounds: of column generation. candidates: all clauses generated, those of the rule first, to choose
+    other rules from."""
 
     clauses: tuple[Clause, ...]
     form: Form
@@ -74,8 +72,8 @@ class RuleLearning:
         return 0.0 if self.optimal or self.loss <= 0 else (self.loss - self.bound) / self.loss
 
     def predict(self, bits: Bits) -> Bits:
-        """Returns for each row whether the rule holds. bits: (rows, literals), with the columns of the training bits.
-        """
+        """Returns for each row whether the rule holds. bits: (rows, literals), with the columns of the training
+        bits."""
         return holds(self.clauses, self.form, bits)
 
 
@@ -238,12 +236,9 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
 
 @dataclass(frozen=True)
 class _RuleProblem:
-    """The pricing problem over distinct rows.
-
-    literals: over the distinct rows. positive: indices of the distinct rows to cover. negative: (distinct rows,) weight
-    of the rows not to cover. identity: column of each literal in the caller's bits, which also have constant and
-    repeated ones.
-    """
+    """The pricing problem over distinct rows. literals: over the distinct rows. positive: indices of the distinct rows
+    to cover. negative: (distinct rows,) weight of the rows not to cover. identity: column of each literal in the
+    caller's bits, which also have constant and repeated ones."""
 
     cover: Cover
     literals: SpanLiterals
@@ -271,7 +266,9 @@ class _RuleProblem:
         _, first_row, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         mass, against = (
-            np.bincount(inverse, np.where(y[selected] == side, weight[selected], 0.0), minlength=len(first_row)).astype(np.float64)
+            np.bincount(inverse, np.where(y[selected] == side, weight[selected], 0.0), minlength=len(first_row)).astype(
+                np.float64
+            )
             for side in (True, False)
         )
         distinct = bits[selected[first_row]][:, identity]
@@ -397,10 +394,8 @@ def learn_rule_sets(
     weight: Floats | None = None,
 ) -> RuleSets:
     """Returns a rule for each class of y, each within the limits; the time limit is for all together. Of two classes,
-    only the second gets a rule. Other parameters are those of `learn_rules`.
-
-    Raises RowsError if y has one class only, and the errors of `learn_rules`.
-    """
+    only the second gets a rule. Other parameters are those of `learn_rules`. Raises RowsError if y has one class only,
+    and the errors of `learn_rules`."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)

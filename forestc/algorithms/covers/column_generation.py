@@ -99,9 +99,8 @@ MOST_IDLE = 8  # rounds that a column may be unused before it leaves the master
 class Generated:
     """Result of `generate`. columns: all columns found. chosen: indices of the best cover found. value: objective of
     that cover. bound: lower bound on all covers over all columns. relaxed: optimum of the relaxation over the columns
-    found.
-    complete: that is the optimum over all columns, too. duals, price: the source of the bound. interrupted: Ctrl-C was
-    pressed."""
+    found. complete: that is the optimum over all columns, too. duals, price: the source of the bound. interrupted:
+    Ctrl-C was pressed."""
 
     columns: list[Column]
     chosen: tuple[int, ...]
@@ -220,10 +219,8 @@ def refill(
     random: np.random.Generator,
 ) -> None:
     """Improves `selection.best` in at most `tries` tries. Stops earlier at a time (of time.monotonic()) or after
-    `MOST_IN_VAIN` failures in a row.
-
-    add: puts a column into the selection and returns its index. price: of one unit of the budget.
-    """
+    `MOST_IN_VAIN` failures in a row. add: puts a column into the selection and returns its index. price: of one unit of
+    the budget."""
     cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
@@ -261,12 +258,9 @@ def generate(
     rounds: int | None = None,
 ) -> Generated:
     """Generates columns; finds with `selection`, empty so far, the best cover over them; and computes a bound on all
-    covers.
-
-    deadline: of time.monotonic(). The same seed gives the same columns unless the deadline cuts a step short. rounds:
-    the most rounds; None for no limit. start: columns to begin with. The first, the first two and so on are covers to
-    beat, as far as the budget allows. Ctrl-C ends the search early; the results so far are returned.
-    """
+    covers. deadline: of time.monotonic(). The same seed gives the same columns unless the deadline cuts a step short.
+    rounds: the most rounds; None for no limit. start: columns to begin with. The first, the first two and so on are
+    covers to beat, as far as the budget allows. Ctrl-C ends the search early; the results so far are returned."""
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
@@ -399,8 +393,8 @@ class _Run:
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
-        """Prices exactly at these duals. Returns how many columns were added, and whether the search came to its end.
-        """
+        """Prices exactly at these duals. Returns how many columns were added, and whether the search came to its
+        end."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.center_value:

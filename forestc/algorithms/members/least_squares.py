@@ -19,11 +19,9 @@ SWEEPS = 4  # sweeps of `refit` over all trees
 @dataclass(frozen=True)
 class Squares:
     """An `Objective` for a regression: the members' values are added up, scaled, and offset. Its value is the number of
-    rows times R squared, for the best scale and offset.
-
-    products: (members, members) sums over the rows of products of two members' values, less their means. targets:
-    (members,) the same of a member and the labels. total: the same of the labels and themselves.
-    """
+    rows times R squared, for the best scale and offset. products: (members, members) sums over the rows of products of
+    two members' values, less their means. targets: (members,) the same of a member and the labels. total: the same of
+    the labels and themselves."""
 
     products: Floats
     targets: Floats
@@ -59,8 +57,8 @@ class Squares:
         return np.asarray(np.where(steps == 0, -np.inf, values))
 
     def scale(self, times: Ints) -> float:
-        """Returns the best factor for the sum of a choice: at least 0; 0 if no factor does better than the mean label.
-        """
+        """Returns the best factor for the sum of a choice: at least 0; 0 if no factor does better than the mean
+        label."""
         target, square = float(self.targets @ times), float(times @ self.products @ times)
         return max(0.0, target) / square if square > 0 else 0.0
 
@@ -71,12 +69,10 @@ class Squares:
 
 
 def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list[Ints]:
-    """Returns new leaf values of trees that are added up, by least squares, one tree after the other.
-
-    leaf: (trees, rows) the leaf that each row reaches. values: for each tree, (leaves,) integers. New values are
-    integers between the smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the
-    leaves. Takes O(SWEEPS * trees * rows) time.
-    """
+    """Returns new leaf values of trees that are added up, by least squares, one tree after the other. leaf: (trees,
+    rows) the leaf that each row reaches. values: for each tree, (leaves,) integers. New values are integers between the
+    smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves. Takes O(SWEEPS *
+    trees * rows) time."""
     values = [leaves.copy() for leaves in values]
     low, high = min(int(leaves.min()) for leaves in values), max(int(leaves.max()) for leaves in values)
     total = bias + sum(leaves[at] for leaves, at in zip(values, leaf, strict=True))

@@ -56,11 +56,8 @@ def solve(
     seed: int = 0,
 ) -> Solved:
     """Returns the best selection that HiGHS finds in the time limit, in seconds; never worse than `start`. Each member
-    counts at most once.
-
-    cuts: sets of patterns, each with at least one that is not decided as its gain asks. The price in `limits` is
-    ignored.
-    """
+    counts at most once. cuts: sets of patterns, each with at least one that is not decided as its gain asks. The price
+    in `limits` is ignored."""
     import highspy
 
     program = _Program()

@@ -58,12 +58,10 @@ def search(
     enough: float = np.inf,
     few: bool = True,
 ) -> MemberChoice | None:
-    """Returns the best choice found; None if none keeps the limits.
-
-    begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count. enough:
-    no choice has a larger value; the search ends when it is reached. few: take fewest members among equal choices,
-    otherwise most. Deterministic: the number of scans depends on the sizes alone. Takes O(work) time.
-    """
+    """Returns the best choice found; None if none keeps the limits. begin: a choice to start from, beside full, empty
+    and random ones. most_times: how often a member may count. enough: no choice has a larger value; the search ends
+    when it is reached. few: take fewest members among equal choices, otherwise most. Deterministic: the number of scans
+    depends on the sizes alone. Takes O(work) time."""
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))

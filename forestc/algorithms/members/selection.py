@@ -50,7 +50,7 @@ class Weights:
             "balanced": Weights(true_positive=1 - theta, true_negative=theta),
         }
         if name not in by_name:
-            raise OptionError(f"weights={name}", do=f"use {', '.join(known)}, or four numbers")
+            raise OptionError(f"weights={name}", do=f"use {', '.join(by_name)}, or four numbers")
         return by_name[name]
 
 

@@ -41,11 +41,9 @@ class Objective(Protocol):
 @dataclass(frozen=True)
 class Patterns:
     """An objective of members that vote with integers of at least 0. A row is decided positive if the sum of the votes
-    exceeds the threshold, always the best one. The value is the sum of the gains of the rows decided positive.
-
-    votes: (members, patterns). gain: (patterns,) worth of deciding a pattern positive rather than negative, summed over
-    the rows with these votes.
-    """
+    exceeds the threshold, always the best one. The value is the sum of the gains of the rows decided positive. votes:
+    (members, patterns). gain: (patterns,) worth of deciding a pattern positive rather than negative, summed over the
+    rows with these votes."""
 
     votes: Int32s
     gain: Floats
@@ -236,11 +234,9 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Bill:
-    """A linear cost of a choice: of its members, and of the parts that they share.
-
-    name: of the cost's unit. own: (members,) cost of each member. uses: (members, parts) 1 if a member needs a part.
-    part: (parts,) cost of each part. most: the largest cost allowed.
-    """
+    """A linear cost of a choice: of its members, and of the parts that they share. name: of the cost's unit. own:
+    (members,) cost of each member. uses: (members, parts) 1 if a member needs a part. part: (parts,) cost of each part.
+    most: the largest cost allowed."""
 
     name: str
     own: Floats

@@ -34,8 +34,8 @@ class BayesianNetwork:
     the score of any network of this treewidth. optimal: the score is proved to be the best. order: an elimination order
     of the moral graph; `min_fill_order` replaces an empty one.
 
-    Raises ModelError for a cycle, parents or counts of wrong sizes, an order that is no permutation, and a network too
-    large: an order of width above 20, or more than 2^22 cells.
+    Raises ModelError for a cycle, parents or counts of wrong sizes, an order that is no permutation, an order of width
+    above 20, or more than 2^22 cells.
     """
 
     states: tuple[int, ...]
@@ -108,12 +108,9 @@ class BayesianNetwork:
 
     def with_least_count(self, m: int) -> BayesianNetwork:
         """Returns the network with every count below m replaced by 0, for a file that should not tell where few rows
-        were.
-
-        Such a cell gets the probability of a state never seen, and the other cells of its row rise to fill the gap; a
-        row with small counts alone becomes uniform. Structure, score and order stay. A count withheld may still follow
-        from sums over other tables: this is not a promise of privacy. Raises OptionError for a negative m.
-        """
+        were. Such a cell gets the probability of a state never seen, and the other cells of its row rise to fill the
+        gap; a row with small counts alone becomes uniform. Structure, score and order stay. A count withheld may still
+        follow from sums over other tables: this is not a promise of privacy. Raises OptionError for a negative m."""
         if m < 0:
             raise OptionError(f"the least count {m} is negative", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
@@ -126,12 +123,9 @@ def counted(
     ess: float = 1.0,
     order: Sequence[int] = (),
 ) -> BayesianNetwork:
-    """Returns the network of a given structure, with the counts of the rows and without a score.
-
-    bits: (rows, variables) states, uint8. parents: of each variable, in any order. order: an elimination order; an
-    empty one is replaced. Raises RowsError for rows of other variables or states, ModelError for parents that make no
-    network.
-    """
+    """Returns the network of a given structure, with the counts of the rows and without a score. bits: (rows,
+    variables) states, uint8. parents: of each variable, in any order. order: an elimination order; an empty one is
+    replaced. Raises RowsError for rows of other variables or states, ModelError for parents that make no network."""
     sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, family))) for family in parents)
     check_structure(sizes, structure)
     columns = np.ascontiguousarray(checked_rows(bits, sizes).T)

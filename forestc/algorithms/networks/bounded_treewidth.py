@@ -75,13 +75,10 @@ def learn(
     states: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> BayesianNetwork:
-    """Returns the network of highest BDeu score that is found, within the limits of `options`.
-
-    bits: (rows, columns) states 0, 1, ... of each column. states: number of states of each column; by default, one more
-    than the largest in the column, and at least 2. Ctrl-C ends the search; the best network until then is returned.
-
-    Raises RowsError if the rows hold no states, OptionError for columns that the method or the parents do not allow.
-    """
+    """Returns the network of highest BDeu score that is found, within the limits of `options`. bits: (rows, columns)
+    states 0, 1, ... of each column. states: number of states of each column; by default, one more than the largest in
+    the column, and at least 2. Ctrl-C ends the search; the best network until then is returned. Raises RowsError if the
+    rows hold no states, OptionError for columns that the method or the parents do not allow."""
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)

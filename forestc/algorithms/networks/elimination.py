@@ -21,8 +21,7 @@ ONE = np.uint64(1)
 
 class Room(NamedTuple):
     """Working memory of an elimination. rows: the remaining graph; for an eliminated vertex, its later neighbors.
-    stack,
-    queued: vertices to try rules on. gone: eliminated vertices. near: neighbors of a vertex."""
+    stack, queued: vertices to try rules on. gone: eliminated vertices. near: neighbors of a vertex."""
 
     rows: Words  # (n, words)
     order: Ints  # (n,)

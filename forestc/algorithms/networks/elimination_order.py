@@ -29,11 +29,8 @@ def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
 
 def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
     """Returns an elimination order of small width: the variable that joins the fewest pairs of neighbors is always
-    next.
-
-    neighbors: of each variable. This is a heuristic: the width may be above the treewidth. Raises ModelError if it is
-    above 20.
-    """
+    next. neighbors: of each variable. This is a heuristic: the width may be above the treewidth. Raises ModelError if
+    it is above 20."""
     graph = [set(around) for around in neighbors]
     keys = [_fill(graph, variable) for variable in range(len(graph))]
     heap = [(key, variable) for variable, key in enumerate(keys)]
@@ -74,11 +71,9 @@ def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
 
 def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Returns for each position of the order the later positions joined with it when its variable is eliminated,
-    ascending.
-
-    The variables of a position and of its separator are a clique. Cliques are a tree: the parent of each is the clique
-    of the first position of its separator, which contains the whole separator. Raises ModelError for a width above 20.
-    """
+    ascending. The variables of a position and of its separator are a clique. Cliques are a tree: the parent of each is
+    the clique of the first position of its separator, which contains the whole separator. Raises ModelError for a width
+    above 20."""
     position = [0] * len(order)
     for k, variable in enumerate(order):
         position[variable] = k

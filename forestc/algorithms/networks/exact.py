@@ -50,8 +50,8 @@ def make_space(n: int) -> Space:
 
 
 def make_families(scorer: FamilyScorer, most: int) -> Families:
-    """Returns the parent sets of up to `most` columns that a best network may have, with their scores, child by child.
-    """
+    """Returns the parent sets of up to `most` columns that a best network may have, with their scores, child by
+    child."""
     masks: list[int] = []
     scores: list[float] = []
     first = [0]
@@ -75,9 +75,7 @@ def _may_be(family: int, forbidden: Ints) -> bool:
 @compiled()
 def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
     """Returns the best score of a network of any treewidth that lacks the forbidden edges in its moral graph.
-
-    forbidden: (n,) bit masks of neighbors. chosen: (n,) receives the index of each variable's family.
-    """
+    forbidden: (n,) bit masks of neighbors. chosen: (n,) receives the index of each variable's family."""
     n = len(forbidden)
     masks, scores, first = families
     allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; those of a variable begin at its first
@@ -117,10 +115,7 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
 @compiled()
 def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
     """Returns True if the treewidth is at most k, by trying elimination orders; visits each set of eliminated vertices
-    once.
-
-    graph: (n,) bit masks of neighbors. mark: a number not used with this space before.
-    """
+    once. graph: (n,) bit masks of neighbors. mark: a number not used with this space before."""
     n = len(graph)
     later = np.zeros(n, np.int64)  # neighbors, also through eliminated vertices
     space.stack[0] = 0
@@ -182,10 +177,8 @@ def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
     """Finds the edges to branch on if the chosen network's treewidth is above k: a minimal set of edges of its moral
-    graph that causes this, without required ones. Returns their number; -1 if the treewidth is at most k.
-
-    edges: (n * n, 2) receives them, the costliest first. An edge costs the scores that families lose without it.
-    """
+    graph that causes this, without required ones. Returns their number; -1 if the treewidth is at most k. edges: (n *
+    n, 2) receives them, the costliest first. An edge costs the scores that families lose without it."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -241,12 +234,10 @@ def blame(
 
 
 class Outlook:
-    """A forecast of whether a proof will end in time, from the fall of its bound.
-
-    The bound falls ever more slowly. If a straight line from its first value through the present one does not meet the
-    best score in time, the bound will not either, unless a better network comes. first, end: times at which forecasts
-    begin and the proof must have ended, of time.monotonic().
-    """
+    """A forecast of whether a proof will end in time, from the fall of its bound. The bound falls ever more slowly. If
+    a straight line from its first value through the present one does not meet the best score in time, the bound will
+    not either, unless a better network comes. first, end: times at which forecasts begin and the proof must have ended,
+    of time.monotonic()."""
 
     def __init__(self, first: float, end: float) -> None:
         self.first, self.end = first, end
@@ -269,11 +260,9 @@ def prove(
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
 ) -> NetworkProof:
-    """Returns the best network of treewidth at most k; if the time is over, the best one found and a bound.
-
-    start: a network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook:
-    tells when to give up.
-    """
+    """Returns the best network of treewidth at most k; if the time is over, the best one found and a bound. start: a
+    network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook: tells
+    when to give up."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)

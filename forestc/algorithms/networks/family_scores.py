@@ -112,8 +112,8 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
 
 
 def _rise(prior: float, rows: int) -> Floats:
-    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows, by adding logarithms: log G(x + 1) = log G(x) + log x.
-    """
+    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows, by adding logarithms: log G(x + 1) = log G(x) + log
+    x."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
 
 
@@ -233,10 +233,8 @@ def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) ->
 @compiled()
 def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
     """Finds, for each column from first to past - 1, the columns that gain most as its only parent, the best first.
-
     partners, gains: (columns, most) receive the columns and their gains. The gain is f(i, j) - f(i) - f(j) + f(), the
-    same for both columns; values of pairs are not cached.
-    """
+    same for both columns; values of pairs are not cached."""
     n, most = partners.shape
     alone = np.zeros(n)
     pair = np.zeros(2, np.int64)

@@ -51,11 +51,8 @@ def _choose(
 def grow(
     scorer: FamilyScorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints
 ) -> None:
-    """Writes the parents of each column, for a network of treewidth at most k.
-
-    partners, gains: (n, m) the columns that gain most with each column, and how much. parents: (n, most). sizes: (n,)
-    number of parents of each column.
-    """
+    """Writes the parents of each column, for a network of treewidth at most k. partners, gains: (n, m) the columns that
+    gain most with each column, and how much. parents: (n, most). sizes: (n,) number of parents of each column."""
     n, most = parents.shape
     most = min(most, k)
     # members of the bag that each column came with
@@ -63,7 +60,11 @@ def grow(
     recent, seen = np.zeros((n, LOOK), np.int64), np.zeros(n, np.int64)  # latest bags that hold a column
     added, partner = np.zeros(n, np.bool_), np.full(n, -1)
     gain = np.full(n, -np.inf)
-    chosen, trial, best_parents = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    chosen, trial, best_parents = (
+        np.zeros(most + 1, np.int64),
+        np.zeros(most + 1, np.int64),
+        np.zeros(most + 1, np.int64),
+    )
     gain[int(draw(random) * n)] = 0.0
     for _ in range(n):
         child = -1

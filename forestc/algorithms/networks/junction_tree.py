@@ -64,11 +64,8 @@ class Events(NamedTuple):
 @compiled()
 def collect(cliques: Cliques, logs: Floats) -> Any:
     """Sends messages from the leaves to the root and returns them; adds to each table of logs those from below, in
-    place.
-
-    A message is the logarithm of the sum over the eliminated variable. In logarithms, nothing underflows however many
-    factors meet in a clique.
-    """
+    place. A message is the logarithm of the sum over the eliminated variable. In logarithms, nothing underflows however
+    many factors meet in a clique."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
     for position in range(n):
@@ -165,12 +162,10 @@ def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: i
 def event_probabilities(
     cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
-    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,).
-
-    Only the smallest subtree with the cliques of an event's variables takes part. All cliques below it sum to 1. Its
-    top starts from the joint probabilities, which account for all cliques above. All factors are at most 1, so a value
-    that underflows on the way could not have mattered.
-    """
+    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). Only the smallest subtree
+    with the cliques of an event's variables takes part. All cliques below it sum to 1. Its top starts from the joint
+    probabilities, which account for all cliques above. All factors are at most 1, so a value that underflows on the way
+    could not have mattered."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
     # last event that reached, began or passed a clique
@@ -236,12 +231,9 @@ _FEW = 64  # rows or events that one thread finishes before others have started
 
 
 class JunctionTree:
-    """A calibrated junction tree of a network, possibly given evidence.
-
-    Evidence and events are conjunctions: a mapping from variables to the state, or the set of allowed states, of each.
-    An unknown variable or state raises OptionError, as does evidence of probability 0. The constructor raises
-    ModelError if the tree needs more than 2^22 cells.
-    """
+    """A calibrated junction tree of a network, possibly given evidence. Evidence and events are conjunctions: a mapping
+    from variables to the state, or the set of allowed states, of each. An unknown variable or state raises OptionError,
+    as does evidence of probability 0. The constructor raises ModelError if the tree needs more than 2^22 cells."""
 
     network: BayesianNetwork
 
@@ -313,8 +305,8 @@ class JunctionTree:
         return table
 
     def _potentials(self) -> Floats:
-        """Returns the logarithms of the network's tables, each added to the clique of its earliest eliminated variable.
-        """
+        """Returns the logarithms of the network's tables, each added to the clique of its earliest eliminated
+        variable."""
         network = self.network
         logs = np.zeros(self._cliques.table[-1])
         for i, parents in enumerate(network.parents):

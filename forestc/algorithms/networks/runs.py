@@ -51,8 +51,8 @@ class Runs:
         self._lock = Lock()
 
     def take_in(self, network: ScoredNetwork) -> None:
-        """Keeps a network if it is better. Of equal scores it keeps the same one, whatever the order in which runs end.
-        """
+        """Keeps a network if it is better. Of equal scores it keeps the same one, whatever the order in which runs
+        end."""
         with self._lock:
             if network > self.best:
                 risen = network.score > self.best.score

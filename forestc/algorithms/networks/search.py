@@ -112,8 +112,8 @@ def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Returns True if `ancestor` is `start` or above it. The arc from `ancestor` to `besides` itself is not followed.
-    """
+    """Returns True if `ancestor` is `start` or above it. The arc from `ancestor` to `besides` itself is not
+    followed."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start
@@ -143,8 +143,8 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
-    """Sets the state to a network; the best network stays. Returns False if no elimination within k was found for it.
-    """
+    """Sets the state to a network; the best network stays. Returns False if no elimination within k was found for
+    it."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
     state.chordal[:] = np.uint64(0)
@@ -186,9 +186,7 @@ def anneal(
     scorer: FamilyScorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float
 ) -> None:
     """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
-
-    partners: (n, m) columns worth trying as parents of each column.
-    """
+    partners: (n, m) columns worth trying as parents of each column."""
     n, most = state.parents.shape
     most = min(most, k)
     random, family, near = state.random, state.family, state.room.near
@@ -289,11 +287,8 @@ def search(
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
     """Returns the best network that annealing finds, of treewidth at most k >= 1 and with at most `most` >= 1 parents a
-    column.
-
-    end: by time.monotonic(). samples: number of runs, instead of a time. Their length depends on the number of columns
-    alone, so the result depends neither on time nor on threads. better: called with each better network.
-    """
+    column. end: by time.monotonic(). samples: number of runs, instead of a time. Their length depends on the number of
+    columns alone, so the result depends neither on time nor on threads. better: called with each better network."""
     runs = Runs(scorer, end, better)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)

@@ -74,10 +74,8 @@ def _cells(table: Ints) -> str:
 
 
 def parsed(text: str) -> BayesianNetwork:
-    """Returns the network of a text form. Raises ModelError for any other text, with the line if one is at fault.
-
-    Safe to use on text of unknown origin: sizes are checked before memory is taken for them.
-    """
+    """Returns the network of a text form. Raises ModelError for any other text, with the line if one is at fault. Safe
+    to use on text of unknown origin: sizes are checked before memory is taken for them."""
     lines = text.splitlines()
     if not lines or lines[0] != f"bayesian-network {VERSION}":
         raise ModelError(

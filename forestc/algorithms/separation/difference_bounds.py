@@ -13,10 +13,8 @@ NO_BOUND = -(1 << 40)  # stands below any bound on 32-bit integers; sums of two 
 
 
 def closed(bounds: Ints) -> Ints | None:
-    """Returns all bounds that follow (Floyd and Warshall); None if no integers meet them.
-
-    bounds: (n, n), v[a] - v[b] >= bounds[a, b]; NO_BOUND where there is none. Takes O(n^3) time.
-    """
+    """Returns all bounds that follow (Floyd and Warshall); None if no integers meet them. bounds: (n, n), v[a] - v[b]
+    >= bounds[a, b]; NO_BOUND where there is none. Takes O(n^3) time."""
     result = bounds.copy()
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     for k in range(len(result)):

@@ -31,9 +31,7 @@ SHARES = (1, 2, 3)  # quarters by which the two sides are weighted in a joint bo
 @dataclass(frozen=True, eq=False)
 class TreeBoxes:
     """The leaves of a tree as boxes of cells. They cover all cells and do not overlap; a leaf may be several boxes.
-
-    low, high: (leaves, features) a box has the cells low <= cell < high. value: (leaves, outputs) int64.
-    """
+    low, high: (leaves, features) a box has the cells low <= cell < high. value: (leaves, outputs) int64."""
 
     low: CellArray
     high: CellArray
@@ -94,11 +92,9 @@ def places(tree: TreeBoxes, cells: CellArray) -> Ints:
 
 @dataclass(frozen=True)
 class Decider:
-    """A rule that turns integer scores (inputs, outputs) into classes.
-
-    threshold: class 1 if the last score is at least this, otherwise class 0; None for the class with the largest score.
-    ties_last: the last of equally large scores wins, not the first.
-    """
+    """A rule that turns integer scores (inputs, outputs) into classes. threshold: class 1 if the last score is at least
+    this, otherwise class 0; None for the class with the largest score. ties_last: the last of equally large scores
+    wins, not the first."""
 
     threshold: int | None
     ties_last: bool = False
@@ -138,11 +134,9 @@ class Separation:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The question whether several sums of leaves are all at least 0 somewhere in a box.
-
-    low, high: (leaves, features). tree: (leaves,) index, ascending. value: (leaves, sums). start: (sums,) sums without
-    trees. single: this many sums must be at least 0; the others are weighted sums of two of them, for tighter bounds.
-    """
+    """The question whether several sums of leaves are all at least 0 somewhere in a box. low, high: (leaves, features).
+    tree: (leaves,) index, ascending. value: (leaves, sums). start: (sums,) sums without trees. single: this many sums
+    must be at least 0; the others are weighted sums of two of them, for tighter bounds."""
 
     low: CellArray
     high: CellArray
@@ -154,11 +148,8 @@ class Problem:
 
 
 def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Checks whether two ensembles decide alike on every input of a box.
-
-    limit: most steps of the search, one for each leaf and sum that it looks at. An input that is returned was evaluated
-    on both ensembles.
-    """
+    """Checks whether two ensembles decide alike on every input of a box. limit: most steps of the search, one for each
+    leaf and sum that it looks at. An input that is returned was evaluated on both ensembles."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):

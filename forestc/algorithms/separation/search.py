@@ -89,7 +89,9 @@ def search(
                     steps += n
                     # A half with a negative bound is closed, however negative the bound is.
                     enough = upper[chosen] + 1
-                    score = (0.01 + min(enough, upper[chosen] - on_left)) * (0.01 + min(enough, upper[chosen] - on_right))
+                    score = (0.01 + min(enough, upper[chosen] - on_left)) * (
+                        0.01 + min(enough, upper[chosen] - on_right)
+                    )
                     if score > cut_score:
                         cut_feature, cut_at, cut_score, larger_left = feature, cut, score, on_left > on_right
         n_left = n_right = 0
