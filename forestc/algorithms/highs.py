@@ -113,8 +113,8 @@ def most_nodes(limit: int, entries: int) -> int:
 
 
 def most_calls(nodes: int) -> int:
-    """Returns the limit of interrupt callbacks for a run of `nodes` nodes. A limit of nodes alone does not bound the
-    work at each node."""
+    """Returns the limit of interrupt callbacks for a run of `nodes` nodes, which alone do not bound the work at
+    each."""
     return LEAST_CALLS + CALLS_A_NODE * nodes
 
 

@@ -34,9 +34,9 @@ Loss = Literal["logistic", "softmax", "squared"]
 
 @dataclass(frozen=True)
 class Charges:
-    """Costs of the parts of a forest, all in one unit. cuts: of each threshold, by column, charged once. columns:
-    (columns,) of reading a column, charged once. splits: of each level of a symmetric tree, the root first; for other
-    trees one number, of any split. tree: of each tree."""
+    """Costs of the parts of a forest, all in one unit. cuts: cost of each threshold, by column, charged once. columns:
+    (columns,) cost of reading a column, charged once. splits: cost of each level of a symmetric tree, the root first;
+    for other trees one number, the cost of any split. tree: cost of each tree."""
 
     cuts: tuple[Floats, ...]
     columns: Floats

@@ -41,8 +41,8 @@ class Cuts:
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """Returns at most `count` thresholds of a column without NaN: between each two neighboring quantiles the `roundest`
-    number."""
+    """Returns at most `count` thresholds of a column without NaN: between each two neighboring quantiles the number of
+    most trailing zero bits (see `roundest`)."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)
@@ -53,8 +53,8 @@ def quantile_cuts(column: Floats, count: int) -> Floats:
 
 
 def grid_step(column: Floats, bits: int) -> float | None:
-    """Returns the smallest power of two of which 2**bits steps span the middle 98 % of a column without NaN, or the
-    whole column if these values are equal. Returns None if all values are equal."""
+    """Returns a step for a grid of thresholds: the smallest power of two such that 2**bits steps span the middle 98 %
+    of a column without NaN, or all of it if these values are equal. None if all values are equal."""
     low, high = np.quantile(column, [0.01, 0.99])
     if not high > low:
         low, high = column.min(), column.max()
@@ -62,8 +62,8 @@ def grid_step(column: Floats, bits: int) -> float | None:
 
 
 def grid_cuts(column: Floats, bits: int) -> Floats:
-    """Returns the multiples of `grid_step` that separate rows of a column without NaN. If there are more than
-    `MOST_CUTS`, only those in the middle 98 %."""
+    """Returns the multiples of `grid_step` that separate rows of a column without NaN; if they are too many, at most
+    `MOST_CUTS` in the middle 98 %."""
     step = grid_step(column, bits)
     if step is None:
         return np.empty(0)
@@ -100,9 +100,9 @@ def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
 
 
 def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
-    """Returns the thresholds and codes of each column of X: (rows, columns), NaN for missing values. find: returns the
-    thresholds of a column without NaN and infinities. Raises OptionError if a column has more than `MOST_CUTS`
-    thresholds."""
+    """Returns the thresholds and codes of each column of X: (rows, columns), NaN if missing. find: returns the
+    thresholds of a column without NaN and infinities. Raises OptionError for more than `MOST_CUTS` thresholds of a
+    column."""
     finite = [column[np.isfinite(column)] for column in X.T]
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 

@@ -16,9 +16,8 @@ from forestc.system.compiled import compiled
 
 
 class Coded(NamedTuple):
-    """Rows coded by thresholds, for compiled functions. codes: (columns, rows) the number of thresholds at or below the
-    value; `missing` for NaN. counts: (columns,) number of thresholds. has_missing: (columns,) True if the column has a
-    NaN."""
+    """Coded rows, for compiled functions. codes: (columns, rows) number of thresholds at or below the value; `missing`
+    for NaN. counts: (columns,) number of thresholds. has_missing: (columns,) True if the column has a NaN."""
 
     codes: Bytes
     counts: Ints

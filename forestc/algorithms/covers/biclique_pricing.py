@@ -63,8 +63,7 @@ def heaviest_biclique(
 ) -> tuple[list[Biclique], float, bool]:
     """Returns bicliques heavier than `least`, the heaviest first; an upper bound on the weight of every biclique; and
     whether the search was complete. If complete, the bound is the weight of the first, or `least` if there is none.
-
-    steps: stops after about this many additions. deadline: of time.monotonic().
+    steps: stops after about this many additions. deadline: stops at this time of time.monotonic().
 
     The search branches over the shorter side of H. Its bound at a node is the sum over rows of max(0, weight so far +
     positive weights of the undecided columns); see `_branched`.
@@ -127,7 +126,7 @@ def _greedy(H: Floats, orders: Ints) -> Any:
 
 @compiled()
 def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any:
-    """Searches depth-first over the columns, largest absolute weight first; includes a column before excluding it."""
+    """Searches depth-first over columns, largest sum of absolute weights first; includes each before excluding it."""
     n, m = H.shape
     size = np.zeros(m)
     for i in range(n):

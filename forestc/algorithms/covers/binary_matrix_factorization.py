@@ -42,8 +42,7 @@ HEAT = 0.01  # share of the least error that sets the first temperature of the a
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors A: (n, k) and B: (k, m). error: total weight of the entries in which their product A o B differs from
-    X."""
+    """Factors A: (n, k) and B: (k, m). error: weight of the entries in which their product A o B differs from X."""
 
     A: Bits
     B: Bits
@@ -51,8 +50,8 @@ class Factors:
 
 
 def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Factors:
-    """Returns k factors, each the heaviest biclique from greedy starts over entries that no earlier one covers; then
-    polished. weight: (n, m), 0 where X is missing."""
+    """Returns k factors, each the heaviest biclique that greedy starts find over entries not yet covered, after
+    `polished`. weight: (n, m), 0 where X is missing."""
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     for factor in range(k):
@@ -65,7 +64,7 @@ def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Fa
 
 
 def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
-    """Returns factors in which no flip of one bit lowers the error, by flips from A and B."""
+    """Returns the factors after flips of single bits of A and B, until no flip lowers the error."""
     return searched(X, weight, Factors(A, B, math.inf), 0, 0)
 
 
@@ -208,14 +207,13 @@ OVERLAP_COSTS = (1.0, 0.95)  # sets rho of each integer program over the generat
 
 @dataclass(frozen=True)
 class Factorization:
-    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error.
-
-    error: entries in which A o B differs from X; missing ones do not count. bound: no factors of rank k have a smaller
-    error. optimal: error equals bound. interrupted: Ctrl-C was pressed.
+    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error. error: entries in which A o B
+    differs from X, without missing ones. bound: no factors of rank k have a smaller error. optimal: error equals bound.
+    interrupted: Ctrl-C was pressed.
 
     Four fields are about MIP(rho), in which every covering of a zero costs rho. model_error: best value found.
     model_bound: lower bound on its optimum. relaxation: optimum of the linear relaxation over the generated columns.
-    complete: that is the optimum over all columns, MLP(rho).
+    complete: `relaxation` is the optimum over all columns, MLP(rho).
     """
 
     A: Bits
@@ -299,8 +297,7 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
 
 @dataclass(frozen=True)
 class _WeightedMatrix:
-    """A matrix X without repeated rows and columns. weight: number of original entries that each entry stands for; 0 if
-    missing."""
+    """A matrix X without repeated rows and columns. weight: number of original entries of each entry; 0 if missing."""
 
     X: Bits
     weight: Floats
@@ -385,7 +382,7 @@ class _BestFactors:
         self.model_value = min(self.model_value, value)
 
     def search(self, until: float) -> None:
-        """Runs the local search from k-greedy starts, until a time of time.monotonic()."""
+        """Runs the local search from k-greedy starts, until the time `until` of time.monotonic()."""
         X, weight = self.problem.X, self.problem.weight
         for restart in range(RESTARTS):
             if restart and time.monotonic() > until:
@@ -415,7 +412,7 @@ class _BestFactors:
         return generated
 
     def take(self, columns: Sequence[Column]) -> None:
-        """Offers the factors of these columns, as they are and polished."""
+        """Offers the factors of these columns to `offer`, as they are and polished."""
         n, m = self.problem.X.shape
         A, B = np.zeros((n, self.k), dtype=bool), np.zeros((self.k, m), dtype=bool)
         for index, column in enumerate(columns):
@@ -427,8 +424,7 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """Solves the integer program over all bicliques met, for each rho of `OVERLAP_COSTS`, and offers the
-        factors."""
+        """Solves an integer program over all bicliques met for each rho of `OVERLAP_COSTS`, and offers the factors."""
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)

@@ -90,15 +90,13 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """Returns an order of a group's distinct bit patterns in which thresholds are spans: by distance from an end of the
-    chain."""
+    """Returns an order of a group's distinct bit patterns that makes thresholds spans: by distance from an end."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """Returns (first, past, inverted) of the True entries, or, with inverted True, of the False ones; None if neither
-    is one span."""
+    """Returns (first, past, inverted) of the True entries, or of the False ones with inverted True; None if no span."""
     for inverted in (False, True):
         indices = np.flatnonzero(column != inverted)
         if not len(indices):
@@ -127,12 +125,12 @@ def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: i
 def best_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, deadline: float
 ) -> Clauses:
-    """Finds clauses of large gain / size with at most `longest` literals, by branch and bound.
+    """Finds clauses of large gain / size with at most `longest` literals, by branch and bound. steps: stops after about
+    this many additions. deadline: stops at this time of time.monotonic().
 
     A clause and its descendants are skipped if an upper bound cannot beat the best worth so far: the positive weight of
     the rows, or the negative weight that further literals remove, as if they removed different rows. A literal that
-    removes no negative weight is useless here and further down. steps: stops after about this many additions. deadline:
-    of time.monotonic().
+    removes no negative weight is useless here and further down.
     """
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
@@ -305,9 +303,8 @@ def _followers(
     candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
-    """Writes to `tail` the literals that may come next, the largest loss of positive weight first, and a bound on the
-    worth of each. All other literals may follow the first. Returns their number; 0 if no two further literals bring
-    enough."""
+    """Writes to `tail` the literals that may come next, the largest loss of positive weight first, and bounds on their
+    worth. All others may follow the first. Returns their number; 0 if no two further literals bring enough."""
     # Bounds the gain of two literals or more, by the one among them with the largest loss of positive weight.
     count = len(candidates)
     order = np.argsort(loss[:count])
@@ -338,8 +335,7 @@ def _branched(
     flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
     """Searches depth-first. Each depth has the rows of its clause, and the literals that may follow, each with a bound.
-    slack: 0 to find the clause of highest worth; otherwise all clauses of reduced gain above -slack at this price are
-    found."""
+    slack: 0 to find the clause of highest worth; otherwise finds all clauses of reduced gain above -slack."""
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0

@@ -72,8 +72,7 @@ class RuleLearning:
         return 0.0 if self.optimal or self.loss <= 0 else (self.loss - self.bound) / self.loss
 
     def predict(self, bits: Bits) -> Bits:
-        """Returns for each row whether the rule holds. bits: (rows, literals), with the columns of the training
-        bits."""
+        """Returns for each row whether the rule holds. bits: (rows, literals), columns as in training."""
         return holds(self.clauses, self.form, bits)
 
 
@@ -247,7 +246,7 @@ class _RuleProblem:
     identity: Ints
     longest: int
     random: np.random.Generator
-    # columns by clause: beam searches find most clauses repeatedly
+    # Caches columns by their clause, as beam searches find most clauses repeatedly.
     cached: dict[Clause, Column] = field(default_factory=dict)
 
     @staticmethod
@@ -291,8 +290,8 @@ class _RuleProblem:
         return result
 
     def column(self, clause: Clause) -> Column:
-        """Returns the column of a clause over the caller's literals; it covers no row if a literal was left out as
-        useless."""
+        """Returns the column of a clause over the caller's literals; with a literal left out as useless, it covers
+        nothing."""
         indices = np.searchsorted(self.identity, clause)
         if len(clause) == 0 or (indices >= len(self.identity)).any() or (self.identity[indices] != clause).any():
             return Column(np.zeros(0, dtype=np.int32), float(self.negative.sum()), float(len(clause) + 1), clause)
@@ -301,8 +300,7 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns the columns of clauses over the remaining literals. Of columns with the same rows and cost, only the
-        first."""
+        """Returns the columns of clauses over the remaining literals; only one of those with the same rows and cost."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:
@@ -338,8 +336,7 @@ class _RuleProblem:
         return self.columns(beam_search(self.literals, self.weights(duals), price, longest, WIDTH).clauses)
 
     def sampled(self, weight: Floats, price: float) -> list[Clause]:
-        """Returns clauses from an exact search over random rows and literals, drawn anew each time; none for a small
-        table."""
+        """Returns clauses from an exact search over a new sample of rows and literals; none for a small table."""
         rows, literals = len(weight), len(self.identity)
         if rows <= MOST_ROWS and rows * literals <= MOST_BITS:
             return []

@@ -77,8 +77,8 @@ class Pricer(Protocol):
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """Returns the best column, others, and a bound on the worth of all. Stops after about `steps` additions or at
-        the deadline (of time.monotonic()), with the results so far."""
+        """Returns the best column, others, and an upper bound on the worth of all (see `Priced`). Stops after about
+        `steps` additions or at the deadline (of time.monotonic()), with the results so far."""
         ...
 
 
@@ -89,7 +89,7 @@ FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing: in every round;
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time reserved for a last exact pricing, which gives the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
-# tries of `refill`: in some rounds; if pricing finds no column; at the end
+# tries of `refill`: in some rounds, if pricing finds no column, and at the end
 SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
 REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
 MOST_IDLE = 8  # rounds that a column may be unused before it leaves the master
@@ -99,8 +99,8 @@ MOST_IDLE = 8  # rounds that a column may be unused before it leaves the master
 class Generated:
     """Result of `generate`. columns: all columns found. chosen: indices of the best cover found. value: objective of
     that cover. bound: lower bound on all covers over all columns. relaxed: optimum of the relaxation over the columns
-    found. complete: that is the optimum over all columns, too. duals, price: the source of the bound. interrupted:
-    Ctrl-C was pressed."""
+    found.
+    complete: `relaxed` is the optimum over all columns. duals, price: source of the bound. interrupted: by Ctrl-C."""
 
     columns: list[Column]
     chosen: tuple[int, ...]
@@ -116,8 +116,7 @@ class Generated:
 
 def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
     """Runs compiled code that polls a flag, as function(flag, *values), and returns its result. The flag is set after
-    the deadline (of time.monotonic()) and on Ctrl-C. Python cannot interrupt the code, so it runs in a thread of its
-    own."""
+    the deadline (of time.monotonic()) and on Ctrl-C. Python cannot interrupt the code, so it has its own thread."""
     flag: Ints = np.zeros(1, dtype=np.int64)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(function, flag, *values)
@@ -149,7 +148,7 @@ class Master:
         self._highs.passModel(make_model(cost, upper, ([], []), nothing, by_rows=False, maximize=True))
 
     def add(self, columns: Sequence[Column]) -> None:
-        """Adds columns, active at once."""
+        """Adds columns, active from the start."""
         if not columns:
             return
         price = len(self.cover.penalty)
@@ -199,8 +198,8 @@ class Master:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """An optimum of the restricted master. price: of one unit of the budget. taken: (columns,) value of each column's
-    variable."""
+    """An optimum of the restricted master. price: of one unit of the budget. taken: (columns,) values of the
+    variables."""
 
     value: float
     duals: Floats
@@ -218,9 +217,9 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Improves `selection.best` in at most `tries` tries. Stops earlier at a time (of time.monotonic()) or after
-    `MOST_IN_VAIN` failures in a row. add: puts a column into the selection and returns its index. price: of one unit of
-    the budget."""
+    """Improves `selection.best`: drops a few of its columns and prices new ones, in at most `tries` tries. Stops early
+    at the time `until` (of time.monotonic()) or after `MOST_IN_VAIN` failures in a row. add: puts a column into the
+    selection and returns its index. price: of one unit of the budget."""
     cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
@@ -258,9 +257,9 @@ def generate(
     rounds: int | None = None,
 ) -> Generated:
     """Generates columns; finds with `selection`, empty so far, the best cover over them; and computes a bound on all
-    covers. deadline: of time.monotonic(). The same seed gives the same columns unless the deadline cuts a step short.
-    rounds: the most rounds; None for no limit. start: columns to begin with. The first, the first two and so on are
-    covers to beat, as far as the budget allows. Ctrl-C ends the search early; the results so far are returned."""
+    covers. deadline: a time of time.monotonic(). The same seed gives the same columns unless the deadline cuts a step
+    short. rounds: the most rounds; None for no limit. start: columns to begin with. The first, the first two and so on
+    are covers to beat, as far as the budget allows. Ctrl-C ends the search early; the results so far are returned."""
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
@@ -393,8 +392,7 @@ class _Run:
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
-        """Prices exactly at these duals. Returns how many columns were added, and whether the search came to its
-        end."""
+        """Prices exactly at these duals. Returns how many columns were added, and whether pricing was complete."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.center_value:

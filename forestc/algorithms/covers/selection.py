@@ -26,7 +26,7 @@ LONGEST = 2.0  # seconds after which `improve` starts no further try
 
 @dataclass(frozen=True)
 class Column:
-    """A set of rows that a cover may choose. rows: indices, ascending. size: share of the budget that it takes. key:
+    """A set of rows that a cover may choose. rows: indices, ascending. size: units of the budget that it takes. key:
     hashable identity, such as a clause; equal keys are equal columns."""
 
     rows: Int32s

@@ -57,8 +57,7 @@ class Squares:
         return np.asarray(np.where(steps == 0, -np.inf, values))
 
     def scale(self, times: Ints) -> float:
-        """Returns the best factor for the sum of a choice: at least 0; 0 if no factor does better than the mean
-        label."""
+        """Returns the best factor for the sum of a choice, at least 0; 0 if no factor beats the mean label."""
         target, square = float(self.targets @ times), float(times @ self.products @ times)
         return max(0.0, target) / square if square > 0 else 0.0
 

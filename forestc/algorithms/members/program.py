@@ -20,8 +20,8 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 @dataclass(frozen=True)
 class Solved:
-    """Result of `solve`. found: the best selection. bound: no selection has a larger value, by the solver. nodes:
-    searched."""
+    """Result of `solve`. found: the best selection. bound: no selection has a larger value. nodes: of HiGHS's
+    search."""
 
     found: MemberChoice
     bound: float
@@ -56,8 +56,8 @@ def solve(
     seed: int = 0,
 ) -> Solved:
     """Returns the best selection that HiGHS finds in the time limit, in seconds; never worse than `start`. Each member
-    counts at most once. cuts: sets of patterns, each with at least one that is not decided as its gain asks. The price
-    in `limits` is ignored."""
+    counts at most once. cuts: sets of patterns; in each, at least one is decided against its gain (negative if the gain
+    is above 0). The price in `limits` is ignored."""
     import highspy
 
     program = _Program()
@@ -139,8 +139,8 @@ def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
 
 
 def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> StartValues:
-    """Adds constraints (14)-(18) and (20), at least two members, and a column y for each pair of members. Returns the
-    start's values of the new columns."""
+    """Adds constraints (14)-(18) and (20), one for at least two members, and a column y for each pair of members.
+    Returns the start's values of the new columns."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)
     first = program.columns(len(a))

@@ -18,7 +18,7 @@ from forestc.algorithms.members.vote_patterns import Limits, Objective
 
 SMOOTH = (0.0, 0.1, 0.3)  # shares by which rows just below the threshold count, for one start after the other
 KICK = 4  # members that a kick moves at most
-MEMBERS_A_MOVE = 50  # members of an ensemble for each further move that follows one scan of all moves
+MEMBERS_A_MOVE = 50  # adds a move after each scan of all moves for this many members of the ensemble
 LEAST_SCANS, MOST_SCANS = 60, 2000  # scans of all moves from each start, at least and at most
 
 
@@ -39,8 +39,8 @@ class MemberChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the work of `search`. starts: choices to start from. scans: most scans of all moves from each start,
-    times the members. work: rows (times classes) x members x scans over all starts, roughly at most."""
+    """Limits on the work of `search`. starts: choices to start from. scans: each start gets at most this many scans of
+    all moves, times the members. work: rows (times classes) x members x scans over all starts, roughly at most."""
 
     starts: int = 16
     scans: int = 20
@@ -60,8 +60,8 @@ def search(
 ) -> MemberChoice | None:
     """Returns the best choice found; None if none keeps the limits. begin: a choice to start from, beside full, empty
     and random ones. most_times: how often a member may count. enough: no choice has a larger value; the search ends
-    when it is reached. few: take fewest members among equal choices, otherwise most. Deterministic: the number of scans
-    depends on the sizes alone. Takes O(work) time."""
+    when it is reached. few: among equal choices take the one with fewest members; if False, with most. Deterministic:
+    the number of scans depends on the sizes alone. Takes O(work) time."""
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))

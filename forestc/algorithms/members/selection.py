@@ -31,7 +31,7 @@ BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # share of the time limit for combi
 
 @dataclass(frozen=True)
 class Weights:
-    """Worth of a row by its class and its decision: the weights W of equation (1)."""
+    """Weights W of equation (1): the worth of a row by its class and its decision."""
 
     true_positive: float = 1.0
     false_negative: float = 0.0
@@ -84,9 +84,8 @@ def failure_credits(votes: Votes, y: Votes) -> Floats:
 
 
 def diversity_limits(credits: Floats, form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
-    """Returns (tau, gamma) of the paper's configurations (section 5.4). F1 asks for no diversity. F2 asks for a mean
-    halfway between the least and the mean diversity of the full ensemble's members. F3 also asks each member for the
-    least one."""
+    """Returns (tau, gamma) of the paper's configurations (section 5.4). F1 asks for no diversity; F2 for a mean halfway
+    between the least and the mean diversity of the full ensemble's members; F3 also asks each member for the least."""
     if form == "F1":
         return 0.0, 0.0
     of_member = credits.sum(axis=1) / max(1, len(credits) - 1)
@@ -121,7 +120,7 @@ def select(
     positive = weighed.true_positive - weighed.false_negative
     negative = weighed.false_positive - weighed.true_negative
     patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
-    # The base is the objective if every row is decided negative.
+    # `base` is the objective if every row is decided negative.
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
     cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
     bound = cuts.value

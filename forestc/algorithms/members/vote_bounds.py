@@ -111,9 +111,9 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 class _Systems:
     """A search for sets of rows that no selection decides as their gains ask, by Farkas' lemma. Members are taken
-    between 0 and 1, with one threshold >= 0. Multipliers u >= 0 of the rows prove a set if the margins of its positive
-    rows add up to at least 1 and the votes weighted by u cannot reach that. Vertices of this program have few rows. A
-    set with shares of less than 1 in total violates a cut."""
+    between 0 and 1, with one threshold >= 0. Multipliers u >= 0 of the rows prove such a set: the margins of its
+    positive rows add up to 1, and the votes weighted by u cannot reach that. Vertices of this program have few rows. A
+    set violates a cut if its rows' shares, how far each is lost so far, add up to less than 1."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy

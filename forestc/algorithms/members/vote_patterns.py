@@ -154,8 +154,7 @@ def _threshold_values(
     first: int,
     past: int,
 ) -> None:
-    """Writes `Patterns.values_after` of the members first .. past - 1 to `pattern`. at: work array, an entry for each
-    sum."""
+    """Writes `Patterns.values_after` of the members first .. past - 1 to `pattern`. at: work array over the sums."""
     for member in range(first, past):
         step = steps[member]
         if step == 0:
@@ -179,8 +178,7 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
 def _class_values(
     trees: Classes, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
 ) -> None:
-    """Writes `Classes.values_after` of the members first .. past - 1 to `values`. rivals: `Classes._two_best` of the
-    sums."""
+    """Writes `Classes.values_after` of the members first .. past - 1 to `values`. rivals: `Classes._two_best`."""
     leaf, begin, score, fed, _, label, weight, last = trees
     best, second = rivals
     for member in range(first, past):
@@ -294,7 +292,7 @@ class Limits:
             credits, sign = self.diversity.credits, np.where(chosen, -1.0, 1.0)
             inside = credits @ chosen  # credits of each member with the chosen ones
             partners = np.maximum(1, count - 1)
-            # A row is a move, a column a member.
+            # Each row of the arrays below is a move, each column a member.
             mean_credit = (inside[None, :] + sign[:, None] * credits) / partners[:, None]
             chosen_after = np.broadcast_to(chosen, mean_credit.shape) ^ np.eye(len(chosen), dtype=bool)
             short = np.maximum(0.0, self.diversity.tau - 1e-12 - mean_credit)

@@ -96,7 +96,7 @@ class BayesianNetwork:
 
     def log_likelihood(self, rows: Bytes) -> Floats:
         """Returns the natural logarithm of the probability of each row. rows: (rows, variables) states. Raises
-        RowsError for rows that do not fit."""
+        RowsError for other rows."""
         rows = checked_rows(rows, self.states)
         logs = [np.log(self.probabilities(i)).ravel() for i in range(len(self.states))]
         total = np.zeros(len(rows))

@@ -40,9 +40,9 @@ class NetworkSearch:
 
     treewidth: at least 1. max_parents: of a variable. ess: equivalent sample size of the BDeu score. method: "search"
     anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20 columns; "auto" tries the proof
-    for up to 20 columns and searches on if it is out of reach, and only searches for more. time_limit: seconds, without
-    the first compilation of functions. samples: number of runs of the search, instead of a time. The result then does
-    not depend on time, except for a proof. seed: of the random numbers. Raises OptionError for a value out of range.
+    for up to 20 columns and returns to the search if the proof is out of reach. time_limit: seconds, without the first
+    compilation of functions. samples: number of runs of the search, instead of a time. The result then does not depend
+    on time, except for a proof. seed: of the random numbers. Raises OptionError for a value out of range.
     """
 
     treewidth: int
@@ -78,7 +78,7 @@ def learn(
     """Returns the network of highest BDeu score that is found, within the limits of `options`. bits: (rows, columns)
     states 0, 1, ... of each column. states: number of states of each column; by default, one more than the largest in
     the column, and at least 2. Ctrl-C ends the search; the best network until then is returned. Raises RowsError if the
-    rows hold no states, OptionError for columns that the method or the parents do not allow."""
+    rows hold no states, OptionError for more columns than the method or max_parents allow."""
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
@@ -118,7 +118,7 @@ def _solved(
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
 ) -> NetworkProof:
-    """Returns the network that a method finds, and a bound if the method proves one. end: by time.monotonic()."""
+    """Returns the network that a method finds, and a bound if it proves one. end: a time of time.monotonic()."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
     def better(network: ScoredNetwork) -> None:

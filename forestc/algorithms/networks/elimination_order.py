@@ -18,7 +18,7 @@ MOST_WIDTH = 20  # variables of a separator at most: a clique has one more, two 
 
 def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
     """Returns the neighbors of each variable in the moral graph of a Bayesian network: its parents, its children, and
-    their other parents."""
+    the other parents of its children."""
     neighbors: list[set[int]] = [set() for _ in parents]
     for child, parents_of in enumerate(parents):
         family = {child, *parents_of}

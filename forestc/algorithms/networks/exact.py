@@ -50,8 +50,8 @@ def make_space(n: int) -> Space:
 
 
 def make_families(scorer: FamilyScorer, most: int) -> Families:
-    """Returns the parent sets of up to `most` columns that a best network may have, with their scores, child by
-    child."""
+    """Returns for each child the parent sets of up to `most` columns that a best network may have, with their
+    scores."""
     masks: list[int] = []
     scores: list[float] = []
     first = [0]
@@ -159,7 +159,7 @@ def _count(mask: int) -> int:
 
 @compiled()
 def _reached(graph: Ints, v: int, gone: int) -> int:
-    """Returns the neighbors of v after the vertices of a bit mask are eliminated, also through these."""
+    """Returns the neighbors of v, as a bit mask, after the vertices in the mask `gone` are eliminated."""
     near, inside = graph[v] & ~gone, graph[v] & gone
     seen = inside
     while inside:
@@ -178,7 +178,7 @@ def blame(
 ) -> int:
     """Finds the edges to branch on if the chosen network's treewidth is above k: a minimal set of edges of its moral
     graph that causes this, without required ones. Returns their number; -1 if the treewidth is at most k. edges: (n *
-    n, 2) receives them, the costliest first. An edge costs the scores that families lose without it."""
+    n, 2) receives them, the costliest first. The cost of an edge is the score that families lose without it."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -261,8 +261,8 @@ def prove(
     outlook: Outlook | None = None,
 ) -> NetworkProof:
     """Returns the best network of treewidth at most k; if the time is over, the best one found and a bound. start: a
-    network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook: tells
-    when to give up."""
+    network to beat. end: a time of time.monotonic(). better: called with each better network and the bound. outlook:
+    tells when to give up."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)

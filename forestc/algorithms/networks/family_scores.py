@@ -93,8 +93,7 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Returns columns as words of 64 rows, how many rows each bit of a word counts for, and the bits that stand for a
-    row."""
+    """Returns columns as words of 64 rows, how many rows a bit of each word counts for, and the bits that are rows."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):
@@ -112,8 +111,7 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
 
 
 def _rise(prior: float, rows: int) -> Floats:
-    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows, by adding logarithms: log G(x + 1) = log G(x) + log
-    x."""
+    """Returns log G(n + prior) - log G(prior), (rows + 1,), by adding logarithms: log G(x + 1) = log G(x) + log x."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
 
 
@@ -282,9 +280,9 @@ def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tupl
 
     A set is left out if a subset scores at least as well: a network can have the subset instead, which adds no edge to
     its moral graph. Supersets of a set are left out if the set shows too many configurations (after de Campos and Ji
-    2011). The score is the log of a product over configurations; the first row of each is predicted with probability 1
-    / r, no other row with more than 1. So log(1 / r) times the configurations that occur bounds the score, and
-    supersets show no fewer.
+    2011). The score is the log of a product over configurations; the first row of each is predicted with probability
+    1/r, no other row with more than 1. So log(1/r) times the configurations that occur bounds the score, and supersets
+    show no fewer of them.
     """
     others = [column for column in range(len(scorer.states)) if column != child]
     first_row = -math.log(int(scorer.states[child]))

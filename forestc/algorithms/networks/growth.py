@@ -22,8 +22,7 @@ NOISE = 0.2  # share by which gains vary at random, to make each start another
 def _choose(
     scorer: FamilyScorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
 ) -> tuple[float, int]:
-    """Adds parents from a bag one by one while the score rises. Returns the score, and how many parents are in
-    `chosen`."""
+    """Adds parents from a bag to `chosen` while the score rises. Returns the score and the number of parents."""
     count = 0
     score = family_score(scorer, child, chosen, 0)
     while count < min(most, size):

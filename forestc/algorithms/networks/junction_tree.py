@@ -63,9 +63,9 @@ class Events(NamedTuple):
 
 @compiled()
 def collect(cliques: Cliques, logs: Floats) -> Any:
-    """Sends messages from the leaves to the root and returns them; adds to each table of logs those from below, in
-    place. A message is the logarithm of the sum over the eliminated variable. In logarithms, nothing underflows however
-    many factors meet in a clique."""
+    """Sends messages from the leaves to the root and returns them; adds to each table of logs, in place, the messages
+    from below. A message is the logarithm of the sum over the eliminated variable. In logarithms, nothing underflows
+    however many factors meet in a clique."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
     for position in range(n):
@@ -305,8 +305,8 @@ class JunctionTree:
         return table
 
     def _potentials(self) -> Floats:
-        """Returns the logarithms of the network's tables, each added to the clique of its earliest eliminated
-        variable."""
+        """Returns the logarithms of the network's tables, each added to the clique of its first variable in the
+        order."""
         network = self.network
         logs = np.zeros(self._cliques.table[-1])
         for i, parents in enumerate(network.parents):
@@ -390,8 +390,8 @@ def _strides(states: Ints) -> list[int]:
 
 
 def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
-    """Returns for each cell of a clique's table the matching cell of a table over some of its members, with these
-    strides."""
+    """Returns for each cell of a clique's table the cell of another table over some of its members. strides: of that
+    table."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:
         cell = np.add.outer(cell, np.arange(states[member], dtype=np.uint32) * np.uint32(strides.get(member, 0)))

@@ -23,8 +23,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class NetworkProof(NamedTuple):
-    """Result of `prove`. found: the best network found. bound: no network of the treewidth scores more. nodes: of
-    branch and bound."""
+    """Result of `prove`. found: the best network. bound: no network of the treewidth scores more. nodes: searched."""
 
     found: ScoredNetwork
     bound: float
@@ -32,13 +31,13 @@ class NetworkProof(NamedTuple):
 
 
 def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:
-    """Returns a network from arrays. parents: (n, most), of which the first sizes[i] of row i count."""
+    """Returns a network from arrays. parents: (n, most); in row i, the first sizes[i] entries count."""
     rows = zip(parents.tolist(), sizes.tolist(), strict=True)
     return ScoredNetwork(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
 
 
 class Runs:
-    """State that the runs of a search share: the rows, the time to stop, and the best network so far. end: by
+    """State that the runs of a search share: the rows, the time to stop, and the best network so far. end: a time of
     time.monotonic(). better: called with each better network."""
 
     def __init__(self, scorer: FamilyScorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
@@ -51,8 +50,8 @@ class Runs:
         self._lock = Lock()
 
     def take_in(self, network: ScoredNetwork) -> None:
-        """Keeps a network if it is better. Of equal scores it keeps the same one, whatever the order in which runs
-        end."""
+        """Keeps a network if it is better. Which of several equal ones it keeps does not depend on the order of
+        runs."""
         with self._lock:
             if network > self.best:
                 risen = network.score > self.best.score

@@ -27,13 +27,13 @@ from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled, share_out
 
 MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
-HOT_SHARE = 0.3  # share of the median gain of the best partners that is the first temperature
+HOT_SHARE = 0.3  # sets the first temperature to this share of the median gain of the best partners
 COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the runs of a thread, one after the other
 # moves of a run for each column, and at most, if the number of runs is given
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
 FEW_STEPS = 2000  # moves for each column below which a run begins at a grown network, and less hot
-WARM_SHARE = 0.03  # share of `hot` that is the first temperature of such a run
+WARM_SHARE = 0.03  # sets the first temperature of such a run to this share of `hot`
 SLICE, SLICE_SECONDS = 2000, 0.01  # moves and seconds between two looks at the clock, at most
 FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbors in the chordal graph
 
@@ -112,8 +112,7 @@ def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Returns True if `ancestor` is `start` or above it. The arc from `ancestor` to `besides` itself is not
-    followed."""
+    """Returns True if `ancestor` is `start` or above it. The arc from `ancestor` to `besides` is not followed."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start
@@ -143,8 +142,7 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
-    """Sets the state to a network; the best network stays. Returns False if no elimination within k was found for
-    it."""
+    """Sets the state to a network; the best network stays. Returns False if no elimination within k was found."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
     state.chordal[:] = np.uint64(0)
@@ -287,8 +285,9 @@ def search(
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
     """Returns the best network that annealing finds, of treewidth at most k >= 1 and with at most `most` >= 1 parents a
-    column. end: by time.monotonic(). samples: number of runs, instead of a time. Their length depends on the number of
-    columns alone, so the result depends neither on time nor on threads. better: called with each better network."""
+    column. end: a time of time.monotonic(). samples: number of runs, instead of a time. Their length depends on the
+    number of columns alone, so the result depends neither on time nor on threads. better: called with each better
+    network."""
     runs = Runs(scorer, end, better)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)

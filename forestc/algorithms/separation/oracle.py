@@ -51,8 +51,7 @@ class TreeBoxes:
 
 @dataclass(frozen=True, eq=False)
 class BoxEnsemble:
-    """Trees with a bias (outputs,) to which their values are added. A tree that two ensembles share is one object in
-    both."""
+    """Trees with values that are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
 
     trees: tuple[TreeBoxes, ...]
     bias: Ints
@@ -174,7 +173,7 @@ def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: Cel
 
 
 def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box) -> Iterator[Problem]:
-    """Yields a problem for each pair of classes, unless simple bounds exclude the pair."""
+    """Yields a problem for each pair of an old and a new class, unless simple bounds exclude it."""
     low, high, tree, old_value, new_value = _joint(before, after, box)
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(tree, prepend=-1))

@@ -25,7 +25,7 @@ PASSES = 3  # passes over all splits to find needless ones
 
 @dataclass(frozen=True)
 class Wanted:
-    """The decisions to keep. label: (rows,) class to decide of each row. last: the last of equal scores wins, not the
+    """The decisions to keep. label: (rows,) class that each row must get. last: the last of equal scores wins, not the
     first. largest: leaves hold 0 .. largest. mended: most rows that added trees may correct. node, tree: costs of an
     added split and an added tree, for each bit of its leaves if per_bit."""
 
@@ -56,10 +56,10 @@ class KeptEnsemble:
 def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: Wanted
 ) -> KeptEnsemble | None:
-    """Returns the pruned ensemble `draft`, changed until it decides every row as required; None if that fails. It is
-    changed in a copy. outcomes: of all conditions on these rows. Takes O(rows * trees * VISITS) time for the leaves,
-    with at most MOST_VISITS rows looked at; O(depth * rows * trees) for the splits; O(violated rows * conditions) for
-    each level of the added trees."""
+    """Returns a copy of the pruned ensemble `draft`, changed until it decides every row as required; None if that
+    fails. outcomes: of all conditions on these rows. Takes O(rows * trees * VISITS) time for the leaves, with at most
+    MOST_VISITS rows looked at; O(depth * rows * trees) for the splits; O(violated rows * conditions) for each level of
+    the added trees."""
     rows = len(wanted.label)
     before = draft.state
     alive, condition = before.alive.copy(), before.condition.copy()

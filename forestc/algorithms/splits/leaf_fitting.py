@@ -33,8 +33,8 @@ class Trees:
 
     @staticmethod
     def of(leaf: Int32s, values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
-        """Returns the trees. values: of each tree, (leaves, outputs). outputs: consecutive numbers of the outputs of
-        each tree."""
+        """Builds the arrays. values: (leaves, outputs) of each tree. outputs: the consecutive outputs that each tree
+        feeds."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
         return Trees(leaf, start, np.concatenate([leaves.ravel() for leaves in values]), spans)
@@ -74,7 +74,7 @@ def fit_leaves(
 
 
 def sorted_by_leaf(trees: Trees) -> Sorted:
-    """Returns the rows of each tree, stably sorted by leaf."""
+    """Returns for each tree the rows, stably sorted by the leaf that they reach."""
     leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
     rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
     few = FEW // max(1, trees.leaf.shape[1])
@@ -121,8 +121,8 @@ def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Int
 
 
 def scores_of(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Floats:
-    """Returns `integer_scores`, plus 0.5 with one output: integers are decided at >= 0, and -1 and 0 become -0.5 and
-    0.5."""
+    """Returns `integer_scores` as floats, plus 0.5 with one output: -1 and 0, on the two sides of its decision at >= 0,
+    become -0.5 and 0.5."""
     return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 
 
@@ -169,8 +169,8 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns the step that gains most, and its gain: 1, 2, 4 .. most, at most `down` down or `up` up; step 0 if none
-    gains. The loss is convex: if a step gains nothing, neither does a larger one."""
+    """Returns the step that gains most, and its gain; step 0 if none gains. Steps are 1, 2, 4 .. most, up to `down`
+    down or `up` up. The loss is convex: if a step gains nothing, neither does a larger one."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

@@ -40,8 +40,8 @@ class Sums:
 
 
 def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns nudges, (integers,) of at most `most` up or down, and the steps taken. They have the fewest wrong sums
-    found, by their counts, and are small. No round begins after `steps`, and none takes many more."""
+    """Returns nudges, (integers,), with the fewest wrong sums found, weighted by count, and the steps taken. Nudges are
+    at most `most` up or down, and small. No round begins after `steps`, and none takes many more."""
     best = np.zeros(integers, dtype=np.int64)
     wrong = sums.wrong(best)
     fewest = int(sums.count[wrong].sum())

@@ -70,7 +70,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
 
 
 def _rooms(decided: Decided, output: int) -> Ints:
-    """Returns how far the score of one output may grow before each row of another class is decided wrongly."""
+    """Returns for each row of another class how far the score of one output may grow before the row gets its class."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
     return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))
@@ -80,8 +80,8 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """Returns a tree with leaves in the intervals of their rows, and the value that it adds to each row; None if there
-    is none."""
+    """Returns a tree with leaves in the intervals of all their rows, and the value that it adds to each row; None if
+    there is no such tree."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))
@@ -128,8 +128,7 @@ def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
 
 
 def _best_split(target: Floats, holds: Bits, cost: Floats, used: Bits) -> int | None:
-    """Returns the condition that lowers the squared error of the target most for its cost; None if none divides the
-    rows."""
+    """Returns the condition that lowers the squared error most for its cost; None if none divides the rows."""
     total, count = target.sum(), len(target)
     on_left = holds.sum(axis=0)
     sum_left = target @ holds

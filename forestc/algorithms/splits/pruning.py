@@ -96,8 +96,8 @@ def prune(
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
     steeper odds make the loss as small as one likes, and no split would be worth its cost. So the log odds of a unit of
-    the scores are limited: the mean loss stays `LEAST_LOSS` above its minimum. copies_per_row: of a row in the data,
-    mixed copies and itself; standard errors grow by its square root.
+    the scores are limited: the mean loss stays `LEAST_LOSS` above its minimum. copies_per_row: number of times that a
+    row is in the data, as itself and in mixed copies; standard errors grow by its square root.
 
     Takes O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))) time, without the
     columns if a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Takes
@@ -166,7 +166,7 @@ def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tu
 def pruned_of(
     shape: Shape, state: State, bias: Ints, price: float, loss: float, unit: float
 ) -> Pruned:  # fmt: skip
-    """Returns the present trees: the state, and copies of its arrays."""
+    """Returns the present trees as `Pruned`: the state, and copies of its arrays."""
     return Pruned(
         state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
         int(state.alive.sum()), cost_of(shape, state), price, loss, unit, state,
@@ -207,7 +207,7 @@ def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
 
 
 def spread(shape: Shape, state: State, value: Ints) -> None:
-    """Gives each leaf, in place, the entry of `value` for the first leaf of its group."""
+    """Gives each leaf, in place, the value that `value` holds for the first leaf of its group."""
     for tree, (first, last) in enumerate(shape.outputs.tolist()):
         own = slice(shape.start[tree], shape.start[tree + 1])
         group = state.group[shape.slots[tree] : shape.slots[tree + 1]]
@@ -215,8 +215,7 @@ def spread(shape: Shape, state: State, value: Ints) -> None:
 
 
 def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes, in place, splits with a rise of the loss below `price` times the cost saved, lowest ratio first. Returns
-    how many."""
+    """Removes, in place, splits that raise the loss by less than their cost is worth, and returns how many."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit)

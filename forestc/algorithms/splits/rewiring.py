@@ -23,7 +23,7 @@ from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, rig
 from forestc.system.compiled import compiled
 
 LEAST = 1e-6  # ignores changes that lower the loss by less
-DOUBT = 1.0  # asks each change for a gain of this many standard errors beside its price
+DOUBT = 1.0  # requires each change to gain this many standard errors beside its price; more means fewer changes
 ADDED = 1 << 17  # rows times columns that are added up when a sample picks conditions
 FEWEST, MOST = 512, 4096  # rows of a sample, at least and at most
 LOOK = 4  # draws a sample from at most this many times as many rows
@@ -41,13 +41,12 @@ def rewire(
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
-    shape, state, outcomes: see `state`. doubt: a change is made only if its gain exceeds this many standard
-    errors, where one is the square root of the sum of squared changes of its rows. Without it the best of hundreds of
-    conditions overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample:
-    if more than twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN`
-    conditions, and all rows decide between these; 0: all rows always decide. Time
-    O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
-    O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
+    shape, state, outcomes: see `state`. doubt: a change is made only if its gain exceeds this many standard errors,
+    each the square root of the sum of squared changes of its rows. Without it the best of hundreds of conditions
+    overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample: if more than
+    twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN` conditions, and
+    all rows decide between these; with 0, all rows always decide. Takes O(trees * depth * rows * (depth + columns) +
+    splits * pool) time; with a sample O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
     """
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None

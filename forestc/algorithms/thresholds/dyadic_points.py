@@ -50,7 +50,7 @@ def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
 
 def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, Ints]:
     """Returns the intervals in units of 2^-fraction: they hold the integers low < n <= high. An infinite end is moved
-    to the outermost finite one, or a point could lie far from all ends."""
+    to the outermost finite one, so that no point lies far beyond the finite ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
     lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
     if fraction < 0:  # scaling down may have turned a small negative number into -0.0
@@ -71,8 +71,7 @@ def _enough(low: Floats, high: Floats, fraction: int, top: int, count: int) -> b
 
 @compiled(lambda low, *_: 15 * len(low))
 def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
-    """Returns the `count` integers with the most trailing zeros that stab all intervals. Intervals are sorted by
-    low."""
+    """Returns `count` integers that stab all intervals, sorted by low, with the most trailing zeros in total."""
     p = len(low)
     # Finds the leftmost position of each point, from the last point to the first.
     earliest = np.empty(count, dtype=np.int64)

@@ -36,8 +36,7 @@ class Stabbing:
 
 
 def stab(low: Floats, high: Floats) -> Stabbing:
-    """Returns the fewest points that stab all intervals (low, high], each (p,) with low < high. Takes O(p log p)
-    time."""
+    """Returns the fewest points that stab all intervals (low, high], (p,) with low < high. Takes O(p log p) time."""
     order = np.argsort(low)
     point = np.empty(len(low), dtype=np.int64)
     point[order] = min_intset(low[order], high[order])
@@ -76,8 +75,8 @@ def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
 
 
 def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
-    """Returns the windows of `count` points: of each, the intersection of the intervals that take it and are not
-    missed."""
+    """Returns the stabbing by `count` points: the window of each is the intersection of the intervals that take it and
+    are not missed."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
@@ -85,8 +84,8 @@ def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) 
 
 
 def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
-    """Returns the point that each interval takes: the first inside; if there is none, the nearest outside. points:
-    ascending. A point that no interval takes stays, with the window (-inf, inf]."""
+    """Returns the stabbing in which each interval takes the first point inside it; if there is none, the nearest
+    outside. points: ascending. A point that no interval takes stays, with the window (-inf, inf]."""
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]

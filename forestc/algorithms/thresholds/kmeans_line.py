@@ -41,8 +41,8 @@ def _spread(mass: Floats, first: Floats, second: Floats, begin: int, end: int) -
 
 @compiled()
 def _clustered(mass: Floats, first: Floats, second: Floats, clusters: int) -> Any:
-    """Returns the cluster of each value. mass, first, second: prefix sums of the weights, times values, times squared
-    values."""
+    """Returns the cluster of each value. mass, first, second: prefix sums of weights, of values and of their
+    squares."""
     n = len(mass) - 1
     cost = np.empty(n + 1)
     cost[0] = 0.0

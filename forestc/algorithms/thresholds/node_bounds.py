@@ -218,8 +218,8 @@ class Tails:
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """Returns a selection at its start. changeable: (nodes,) rows that may change sides. bits: 32 or 64, of the
-        columns' floats."""
+        """Returns a selection at its start. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or
+        64."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
