@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-# iterations of the simplex method assumed for each node of the search tree; more allows fewer nodes
+# Iterations of the simplex method assumed for each node of the search tree; more allows fewer nodes.
 ITERATIONS_A_NODE = 100
-# calls of HiGHS's interrupt callback allowed for each node; strong branching solves many programs at one node
+# Calls of HiGHS's interrupt callback allowed for each node; strong branching solves many programs at one node.
 CALLS_A_NODE = 16
 LEAST_CALLS = 1000  # calls of the callback allowed in any case, for cuts and heuristics at the root
 MOST_ITERATIONS = 1_000_000  # stops the simplex method after this many iterations
@@ -92,7 +92,7 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
             failures.append(error)
 
     solver.cbMipInterrupt += look
-    # a daemon thread, so that a program can exit without waiting for it
+    # A daemon thread does not keep the program from exiting.
     thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()

@@ -39,7 +39,7 @@ class WalkedTrees(NamedTuple):
 def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> Ints:
     """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
     int64 for a quantized forest, otherwise float64. Takes O(rows * trees * depth) time, on all cores."""
-    # callers go from tree to tree, so each tree's leaves are contiguous
+    # Callers go from tree to tree, so the leaves of each tree are contiguous.
     leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)
     if words.shape[1]:  # otherwise all trees are leaves
         arguments = (trees, np.ascontiguousarray(words), leaves)

@@ -67,7 +67,7 @@ def grid_cuts(column: Floats, bits: int) -> Floats:
     step = grid_step(column, bits)
     if step is None:
         return np.empty(0)
-    # multiples with no row between them separate the same rows: one of them is enough
+    # Multiples with no row between them separate the same rows: one of them is enough.
     steps = np.unique(np.floor(column / step))[1:]
     low, high = np.quantile(steps, [0.01, 0.99]) if len(steps) > MOST_CUTS else (-math.inf, math.inf)
     return steps[(steps >= low) & (steps <= high)][:MOST_CUTS] * step

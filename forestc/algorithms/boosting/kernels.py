@@ -138,7 +138,7 @@ def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  #
             for cut in range(coded.counts[column]):
                 gain = -before - charges[column, cut]
                 for k in range(leaves):
-                    # otherwise no row of the leaf has this code, and the sides stay
+                    # Otherwise no row of the leaf has this code, and its sides stay the same.
                     if cut == 0 or sums[k, cut, 1] > 0:
                         on_left[k, 0] += sums[k, cut, 0]
                         on_left[k, 1] += sums[k, cut, 1]

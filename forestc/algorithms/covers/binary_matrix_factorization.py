@@ -188,7 +188,7 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
                     count[i, j] += 1 if B[f, j] else -1
         _improve(value, A, B, count)
         changed = _error(value, count)
-        # cools down to 0, so that worse factors are accepted ever less often
+        # The temperature falls to 0, so that worse factors are accepted ever less often.
         heat = max(HEAT * least, 0.5) * (1.0 - step / tries)
         if changed <= error + 1e-9 or np.random.random() < math.exp((error - changed) / max(heat, 1e-9)):
             error = changed
@@ -200,7 +200,7 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
 
 
 RESTARTS, TRIES = 4, 5000  # restarts of the first local search, and tries of each
-# shares of the time limit: local search, integer programs, the bound from MLP(1 / k)
+# Shares of the time limit: local search, integer programs, the bound from MLP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho of each integer program over the generated columns
 

@@ -39,7 +39,7 @@ LONGEST_IN_BEAM = 6  # literals of a clause in the beam search at most
 MOST_CACHED = 20_000  # columns that are cached by their clause; one more clears the cache
 MOST_ROWS, MOST_BITS = 2000, 100_000  # rows and bits of the samples drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
-# clauses listed for a proof at most, and the share of the remaining time for it
+# Clauses listed for a proof of optimality at most, and the share of the remaining time for it.
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
@@ -256,7 +256,7 @@ class _RuleProblem:
         # Literals that never hold, always hold, or repeat another are useless.
         varies = np.flatnonzero(bits.any(axis=0) & ~bits.all(axis=0)) if len(bits) else np.zeros(0, dtype=np.int64)
         if not len(varies) and bits.shape[1]:
-            # a literal that always holds is the rule "true"
+            # A literal that always holds is the rule "true".
             varies = np.flatnonzero(bits.all(axis=0))[:1]
         _, first = np.unique(np.packbits(bits[:, varies], axis=0), axis=1, return_index=True)
         identity = varies[np.sort(first)]
@@ -300,7 +300,7 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns the columns of clauses over the remaining literals; only one of those with the same rows and cost."""
+        """Returns the columns of clauses over the remaining literals; of several with the same rows and cost, one."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:

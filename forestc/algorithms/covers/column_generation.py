@@ -89,7 +89,7 @@ FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing: in every round;
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time reserved for a last exact pricing, which gives the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
-# tries of `refill`: in some rounds, if pricing finds no column, and at the end
+# Tries of `refill`: in some rounds, if pricing finds no column, and at the end.
 SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
 REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
 MOST_IDLE = 8  # rounds that a column may be unused before it leaves the master
@@ -381,7 +381,7 @@ class _Run:
             self.refill(at.price, FEW_TRIES, EXACT_SHARE)
             added = len(self.gaining(self.selection.columns[self.solved :], at))
         if not added:
-            # Cutting pricing short here loses completeness, not the bound.
+            # If the time limit cuts this pricing short, the bound stays valid, but no optimum is proved.
             start = time.monotonic()
             until = min(self.last_call, start + max(1.0, EXACT_SHARE * (self.last_call - start)))
             added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)

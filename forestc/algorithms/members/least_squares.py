@@ -20,8 +20,8 @@ SWEEPS = 4  # sweeps of `refit` over all trees
 class Squares:
     """An `Objective` for a regression: the members' values are added up, scaled, and offset. Its value is the number of
     rows times R squared, for the best scale and offset. products: (members, members) sums over the rows of products of
-    two members' values, less their means. targets: (members,) the same of a member and the labels. total: the same of
-    the labels and themselves."""
+    two members' values, each less its mean. targets: (members,) the same of a member and the labels. total: sum of the
+    squared labels, less their mean."""
 
     products: Floats
     targets: Floats
@@ -79,7 +79,7 @@ def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list
         for leaves, at in zip(values, leaf, strict=True):
             rows = np.bincount(at, minlength=len(leaves))
             missing = np.bincount(at, target - total, minlength=len(leaves))
-            # counts a row without error for each leaf, so that small leaves move less
+            # Counts a row without error for each leaf, so that leaves with few rows move less.
             new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)
             total = total + (new - leaves)[at]
             leaves[:] = new

@@ -104,7 +104,7 @@ def solve(
     solver.setSolution(first_solution)
     run(solver)
     info = solver.getInfo()
-    # t counts the gain over deciding every pattern against its gain
+    # The variables t count the gain over a decision of every pattern against its gain.
     lost = float(patterns.gain[patterns.gain < 0].sum())
     solution = np.array(solver.getSolution().col_value)
     bound = float(info.mip_dual_bound) + lost

@@ -39,8 +39,8 @@ class MemberChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the work of `search`. starts: choices to start from. scans: each start gets at most this many scans of
-    all moves, times the members. work: rows (times classes) x members x scans over all starts, roughly at most."""
+    """Limits on the work of `search`. starts: choices to start from. scans: each start gets at most scans x members
+    scans of all moves. work: rows (times classes) x members x scans over all starts, roughly at most."""
 
     starts: int = 16
     scans: int = 20

@@ -140,8 +140,8 @@ class _Systems:
         self.random = np.random.default_rng(0)
 
     def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
-        """Returns new sets with shares that add up to less than 1. share: (rows,) how far each row is lost so far.
-        time_limit: in seconds."""
+        """Returns new sets of rows with shares that add up to less than 1. share: (rows,) how far each row is lost so
+        far. time_limit: in seconds."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
         all_rows = np.arange(self.rows, dtype=np.int32)

@@ -41,9 +41,9 @@ class Objective(Protocol):
 @dataclass(frozen=True)
 class Patterns:
     """An objective of members that vote with integers of at least 0. A row is decided positive if the sum of the votes
-    exceeds the threshold, always the best one. The value is the sum of the gains of the rows decided positive. votes:
-    (members, patterns). gain: (patterns,) worth of deciding a pattern positive rather than negative, summed over the
-    rows with these votes."""
+    exceeds the threshold; the threshold is always the best one. The value is the sum of the gains of the rows decided
+    positive. votes: (members, patterns). gain: (patterns,) worth of deciding a pattern positive rather than negative,
+    summed over the rows with these votes."""
 
     votes: Int32s
     gain: Floats

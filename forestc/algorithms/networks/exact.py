@@ -213,7 +213,7 @@ def blame(
                     at -= 1
                 count += 1
     remaining = count
-    # removes an edge, the cheapest first, if the rest has too large a treewidth, too
+    # Removes an edge, the cheapest first, if the rest still has too large a treewidth.
     for at in range(count - 1, -1, -1):
         u, v = edges[at]
         graph[u] &= ~(1 << v)

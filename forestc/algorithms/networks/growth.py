@@ -54,7 +54,7 @@ def grow(
     gain most with each column, and how much. parents: (n, most). sizes: (n,) number of parents of each column."""
     n, most = parents.shape
     most = min(most, k)
-    # members of the bag that each column came with
+    # Each column comes with a bag; `bags` holds its members, `lengths` their number.
     bags, lengths = np.zeros((n, k + 1), np.int64), np.zeros(n, np.int64)
     recent, seen = np.zeros((n, LOOK), np.int64), np.zeros(n, np.int64)  # latest bags that hold a column
     added, partner = np.zeros(n, np.bool_), np.full(n, -1)

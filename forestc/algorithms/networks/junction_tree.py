@@ -168,7 +168,7 @@ def event_probabilities(
     could not have mattered."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
-    # last event that reached, began or passed a clique
+    # For each clique, the last event that reached it, began it or passed it.
     reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
     message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))
@@ -223,7 +223,7 @@ def event_probabilities(
                 waiting[position] -= 1
 
 
-# maps each variable of the event to its state or its allowed states
+# Maps each variable of the event to its state or its allowed states.
 Event: TypeAlias = Mapping[int, int | Collection[int]]
 
 _DRAWS = 2**22  # draws this many random numbers at a time

@@ -30,7 +30,7 @@ MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a
 HOT_SHARE = 0.3  # sets the first temperature to this share of the median gain of the best partners
 COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the runs of a thread, one after the other
-# moves of a run for each column, and at most, if the number of runs is given
+# Moves of a run for each column, and of any run at most, if the number of runs is given.
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
 FEW_STEPS = 2000  # moves for each column below which a run begins at a grown network, and less hot
 WARM_SHARE = 0.03  # sets the first temperature of such a run to this share of `hot`
@@ -142,7 +142,7 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
-    """Sets the state to a network; the best network stays. Returns False if no elimination within k was found."""
+    """Sets the state to a network, but not the best one. Returns False if no elimination within k was found."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
     state.chordal[:] = np.uint64(0)

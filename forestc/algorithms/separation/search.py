@@ -131,8 +131,8 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes the bounds of all sums over the leaves in `inside`. Trees of a single value move into the base. Returns
-    the number of leaves that remain, at the start of `inside`."""
+    """Writes the bounds of all sums over the leaves in `inside`. The value of a tree with a single one left is added to
+    `base`, and its leaves are dropped. Returns the number of leaves that remain, at the start of `inside`."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):

@@ -47,7 +47,7 @@ class MovableLeaves(NamedTuple):
 
 @compiled()
 def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
-    """Returns the slack of a decision for `label` against one other class."""
+    """Returns the slack of a decision for `label` against one other class: the units of score by which it holds."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     wins_ties = label > rival if last else label < rival
@@ -56,7 +56,8 @@ def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
 
 @compiled()
 def slack_of(scores: Ints, label: int, last: bool) -> Any:
-    """Returns the least slack of a decision for `label` against all other classes."""
+    """Returns the least slack of a decision for `label`: the units of score by which it holds against all other
+    classes."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     least = UNBOUNDED
@@ -68,7 +69,7 @@ def slack_of(scores: Ints, label: int, last: bool) -> Any:
 
 @compiled(lambda decided: decided.scores.size)
 def slacks(decided: Decided) -> Any:
-    """Returns the slack of each row."""
+    """Returns the slack of each row: the units of score by which its decision holds, negative for a wrong one."""
     slack = np.empty(len(decided.label), np.int64)
     for row in range(len(slack)):
         slack[row] = slack_of(decided.scores[row], decided.label[row], decided.last)

@@ -86,7 +86,7 @@ class Slope:
         return self.losses[index]
 
     def lowest(self, last: int, guess: int) -> int:
-        """Returns the first index up to `last` with the lowest loss, searched from `guess`."""
+        """Returns the first index of `STEEPNESS`, up to `last`, with the lowest loss, searched from `guess`."""
         index = min(max(guess, 0), last)
         while index < last and self.at(index + 1) < self.at(index):
             index += 1

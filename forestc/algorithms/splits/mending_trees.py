@@ -21,9 +21,9 @@ MOST_SPLITS = 4096  # limits the splits of one tree
 
 @dataclass(frozen=True)
 class MendingTree:
-    """A tree that corrects decisions. output: number of the output that it adds to. condition: of each node, -1 at a
-    leaf. left, right: children of each node, -1 at a leaf. value: of each leaf, 0 at other nodes. Node 0 is the root;
-    children come after their parents."""
+    """A tree that corrects decisions. output: number of the output that it adds to. condition: index of each node's
+    condition, -1 at a leaf. left, right: children of each node, -1 at a leaf. value: of each leaf, 0 at other nodes.
+    Node 0 is the root; children come after their parents."""
 
     output: int
     condition: tuple[int, ...]
@@ -115,7 +115,7 @@ def _grown(
 
 
 def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
-    """Returns the value of the leaf that each row reaches."""
+    """Returns the value that the tree adds to each row: the value of the leaf reached."""
     node = np.zeros(len(outcomes.code), dtype=np.int64)
     condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
     open_rows = np.flatnonzero(condition[node] >= 0)

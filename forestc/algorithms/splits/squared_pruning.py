@@ -1,8 +1,8 @@
 """Prunes splits of regressions: a split is removed if the squared error rises less than its hardware is worth.
 
 The counterpart of `pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is its value plus
-the mean residual of its rows; for a merged leaf, the mean over the rows of both. Integer leaves are fitted in sweeps
-over all leaves until a sweep gains little.
+the mean residual of its rows; for a merged leaf, the mean over the rows of all its leaves. Integer leaves are fitted in
+sweeps over all leaves until a sweep gains little.
 """
 
 from __future__ import annotations

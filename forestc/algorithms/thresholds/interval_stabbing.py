@@ -75,7 +75,7 @@ def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
 
 
 def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
-    """Returns the stabbing by `count` points: the window of each is the intersection of the intervals that take it and
+    """Returns `count` points as a `Stabbing`: the window of each is the intersection of the intervals that take it and
     are not missed."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
