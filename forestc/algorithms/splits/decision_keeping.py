@@ -43,7 +43,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class KeptEnsemble:
+class MendedEnsemble:
     """An ensemble that decides all rows as required. added: trees beside the pruned ones. cost: of both. mended: rows
     that the added trees correct."""
 
@@ -55,7 +55,7 @@ class KeptEnsemble:
 
 def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: Wanted
-) -> KeptEnsemble | None:
+) -> MendedEnsemble | None:
     """Returns a copy of the pruned ensemble `draft`, changed until it decides every row as required; None if that
     fails. outcomes: of all conditions on these rows. Takes O(rows * trees * VISITS) time for the leaves, with at most
     MOST_VISITS rows looked at; O(depth * rows * trees) for the splits; O(violated rows * conditions) for each level of
@@ -94,4 +94,4 @@ def keep_decisions(
     pruned = replace(
         draft, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )
-    return KeptEnsemble(pruned, tuple(added), cost, wrong)
+    return MendedEnsemble(pruned, tuple(added), cost, wrong)
