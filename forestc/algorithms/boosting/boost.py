@@ -96,7 +96,7 @@ class _Ledger:
         return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
 
     def of_conditions(self, tree: GrownTree) -> float:
-        """Returns what a tree pays for thresholds and columns, without those in use by counted trees."""
+        """Returns the cost of the thresholds and columns of a tree, except for those in use by counted trees."""
         columns = {column for column, _ in tree.conditions if not self.readers[column]}
         new = sum(self._full[condition] for condition in tree.conditions if not self.uses[condition])
         return float(new + sum(self.charges.columns[column] for column in columns))
