@@ -261,7 +261,7 @@ def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, g
 
 @compiled()
 def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
-    """Returns how many configurations of the first `size` members occur; 0 if there are more than `MOST_CELLS`."""
+    """Returns how many configurations of the first `size` members occur; 0 if more than `MOST_CELLS` are possible."""
     _counted_value(scorer, members, size)
     cells = 1
     for index in range(size):

@@ -163,7 +163,7 @@ def event_probabilities(
     cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
     """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). Only the smallest subtree
-    with the cliques of an event's variables takes part. All cliques below it sum to 1. Its top starts from the joint
+    with the cliques of an event's variables takes part: cliques below it sum to 1, and its top starts from the joint
     probabilities, which account for all cliques above. All factors are at most 1, so a value that underflows on the way
     could not have mattered."""
     n = len(cliques.parent)

@@ -135,7 +135,7 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
 
 @compiled()
 def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
-    """Returns `change_of` for consecutive outputs from `output` on that grow by `steps`."""
+    """Returns the change as `change_of` does, for consecutive outputs from `output` on, which grow by `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):
         factors[k] = np.exp(steps[k]) - 1

@@ -37,7 +37,7 @@ class MendingTree:
 
     @property
     def bits(self) -> int:
-        """Bits of a leaf, counted from the smallest leaf."""
+        """Number of bits for a leaf's value, less the smallest leaf's value."""
         return max(1, (max(self.value) - min(self.value)).bit_length())
 
 

@@ -251,9 +251,8 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes for each condition of the pool its loss minus the loss with all rows going right to `votes`, and the
-    summed squares of the rows that would change sides to `moved`. Returns the sums of rises and squares over all rows.
-    """
+    """Writes for each condition of the pool: to `votes`, its loss minus the loss with all rows going right; to `moved`,
+    the summed squares of the rows that would change sides. Returns the sums of rises and squares over all rows."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
