@@ -71,26 +71,26 @@ class PlannedRun:
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
 
 
-def planned_run(source: Forest, rows: Rows, wanted: Request) -> PlannedRun:
+def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     """Plans the wanted level, or the passes that the user named. source: the forest of the wanted model. Raises
     ForestcError."""
-    stop, options = wanted.stop, wanted.options
+    stop, options = request.stop, request.options
     fit, held_out = split_rows(rows, options.held_out, source, options.label)
     if stop is None or stop.seconds == math.inf or not have_rows(rows):
-        return _planned(source, rows, fit, held_out, wanted, stop)
+        return _planned(source, rows, fit, held_out, request, stop)
     begin = time.monotonic()
     default = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
     results = _results(source, default.passes, fit, None)
-    made = time.monotonic()
+    ran = time.monotonic()
     done = run_passes(source, default.passes, fit, held_out, options.progress, None, results)
-    until = begin + stop.seconds - (time.monotonic() - made)  # what is found is to be checked, too
+    until = begin + stop.seconds - (time.monotonic() - ran)  # what is found is to be checked, too
     try:
         if time.monotonic() < until:
-            return _planned(source, rows, fit, held_out, wanted, replace(stop, until=until), results)
+            return _planned(source, rows, fit, held_out, request, replace(stop, until=until), results)
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
         why = "that was over before any smaller design was judged"
-    note = f"-O{wanted.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
+    note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
     return PlannedRun(replace(default, notes=(note,)), fit, held_out, results=results, done=done)
 
 
@@ -107,14 +107,14 @@ def _planned(
     rows: Rows,
     fit: Rows,
     held_out: Rows | None,
-    wanted: Request,
+    request: Request,
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
     """Plans as `planned_run` does. first: the results of the passes of -O1, if they are known. Raises LateError if the
     time of `stop` is over before anything is judged."""
     until = math.inf if stop is None else stop.until
-    options, named, level = wanted.options, wanted.named, wanted.level
+    options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
     if named is not None or not searches(level, rows, options.scores):
         planned = plan(named, level, fit, scores=options.scores)
@@ -129,7 +129,7 @@ def _planned(
     notes: list[str] = []
     if held_out is not None:
         options.progress("looking for held-out rows among the given ones")
-        notes = _known(fit, held_out) if share is None else [_SET_ASIDE]
+        notes = _shared_rows_note(fit, held_out) if share is None else [_SET_ASIDE]
         folds = Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows")
     else:
         from forestc.search.folds import folds_of  # trainers, which no other level needs
@@ -142,15 +142,15 @@ def _planned(
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return PlannedRun(replace(planned, notes=(note,)), fit)
         folds = replace(trained, how=f"cross-validation: {trained.how}")
-    size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
-    limit = DEFAULT_TOLERANCE if wanted.tolerance is None else wanted.tolerance
+    size = size_of(request.targets, options.device, options.cpu, request.lowering)
+    limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
     if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
         from forestc.search.finalists import synthesized
 
         chosen_plan = synthesized(
-            chosen_plan, options.device, wanted.lowering, native=options.native, progress=options.progress
+            chosen_plan, options.device, request.lowering, native=options.native, progress=options.progress
         )
     assert chosen_plan.chosen is not None
     evidence = None
@@ -174,7 +174,7 @@ _SET_ASIDE = (
 )
 
 
-def _known(fit: Rows, held_out: Rows) -> list[str]:
+def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
     """A note if some held-out rows are among the given ones."""
     others = _some(held_out)
     shared = count_shared(_some(fit), others)

@@ -20,9 +20,9 @@ from forestc.passes.pipeline import Step
 from forestc.system.version import __version__
 
 
-def command_line(wanted: Request) -> str | None:
+def command_line(request: Request) -> str | None:
     """The command that makes the same folder, naming files without their folders; None if Python objects were given."""
-    model, rows, flags = wanted.options.model, wanted.options.rows, wanted.flags
+    model, rows, flags = request.options.model, request.options.rows, request.flags
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
         return None
     if AN_OBJECT in (flag.value for flag in flags):
@@ -54,13 +54,13 @@ def model_record(model: object, source: Forest) -> dict[str, str]:
 def leaves_note(step: Step) -> str:
     """A note for users: what round-leaves did for every input to leaves, and so to decisions."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
-    kept = "every input takes the model's own path through every tree"
+    paths = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":
-        return f"{kept}, and {leaves} hold the model's own values: exact"
+        return f"{paths}, and {leaves} hold the model's own values: exact"
     bound = step.report["score_bound"]
     if bound is None:
-        return f"{kept}; {leaves} are rounded, which may change the vote of a member where its scores nearly tie"
-    scores = f"{kept}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's"
+        return f"{paths}; {leaves} are rounded, which may change the vote of a member where its scores nearly tie"
+    scores = f"{paths}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's"
     if not decides:
         return scores
     if step.report["decisions"] == "all":

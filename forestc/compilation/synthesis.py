@@ -94,14 +94,14 @@ def placement(
     need_tools(device, native)
     circuit = Circuit.of(design)
     check_fits(circuit.netlist, device)
-    wanted = DEVICES[device]
+    target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
         _, files = _sources(circuit, Path(name), stream=False)
-        top = _registered(circuit, Path(name), files, wanted, native, stream=False)
+        top = _registered(circuit, Path(name), files, target, native, stream=False)
         progress(f"nextpnr for {device}")
-        family, written = wanted.family, "placed.json"
-        placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, written=written)
+        family, written = target.family, "placed.json"
+        placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
     count = len(circuit.netlist.cells)
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
@@ -197,8 +197,8 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
         return _vendor_figures(circuit, device, tool, part, progress)
-    wanted = DEVICES[device]
-    family = wanted.family
+    target = DEVICES[device]
+    family = target.family
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         module, files = _sources(circuit, Path(name), stream=stream)
@@ -216,16 +216,16 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
             "fmax_mhz": None,
             "tools": [yosys_version(need_yosys(native), Path(name))],
         }
-        if wanted.nextpnr and options.route:
+        if target.nextpnr and options.route:
             start = time.perf_counter()
             progress(f"nextpnr for {device}")
-            top = _registered(circuit, Path(name), files, wanted, native, stream=stream)
+            top = _registered(circuit, Path(name), files, target, native, stream=stream)
             try:
-                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=options.seed)
+                placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, seed=options.seed)
             except ToolError as error:
                 what = error.what
                 if "does not fit" in what:
-                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {wanted.cells:,} logic cells"
+                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {target.cells:,} logic cells"
                     what += f" on {device}, where it takes {used}"
                 raise ToolError(what, where=error.where, do=error.do) from None
             seconds["place and route"] = round(time.perf_counter() - start, 3)

@@ -84,9 +84,9 @@ def result_word(forest: Forest, outputs: str) -> WordType:
         return WordType(max(1, (len(forest.classes) - 1).bit_length()), False)
     low, high = forest.bias.astype(object), forest.bias.astype(object)
     for tree in forest.trees:
-        for place, output in enumerate(tree.outputs):
-            low[output] += int(tree.values[:, place].min())
-            high[output] += int(tree.values[:, place].max())
+        for column, output in enumerate(tree.outputs):
+            low[output] += int(tree.values[:, column].min())
+            high[output] += int(tree.values[:, column].max())
     least, most = min(low), max(high)
     bits = max((~least).bit_length() + 1 if least < 0 else 0, most.bit_length() + (least < 0), 1)
     return WordType(max(bits, 2) if least < 0 else bits, least < 0)
@@ -140,21 +140,21 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
     trees = [node for node in graph.node if node.op_type in TREES]
     if len(trees) != 1:
         raise ModelError(f"the graph has {len(trees)} tree operators", do="leave one in the graph")
-    tail, made = [trees[0]], set(trees[0].output)
+    tail, from_trees = [trees[0]], set(trees[0].output)
     for node in graph.node:
-        if node is not trees[0] and made.intersection(node.input):
+        if node is not trees[0] and from_trees.intersection(node.input):
             tail.append(node)
-            made.update(node.output)
-    if foreign := [item.name for item in graph.output if item.name not in made]:
+            from_trees.update(node.output)
+    if foreign := [item.name for item in graph.output if item.name not in from_trees]:
         raise ModelError(f"output {foreign[0][:60]!r} does not come from the trees", do="remove it from the graph")
     makers = {name: node for node in graph.node for name in node.output}
     features = trees[0].input[0]
     n_in = _width(graph, features)
-    whole = helper.make_graph(
+    tail_graph = helper.make_graph(
         tail, "tail", [helper.make_tensor_value_info(features, TensorProto.FLOAT, [None, n_in])], list(graph.output),
         list(graph.initializer),
     )  # fmt: skip
-    forest = load(helper.make_model(whole, opset_imports=list(model.opset_import)))
+    forest = load(helper.make_model(tail_graph, opset_imports=list(model.opset_import)))
     n_out = _results(forest, outputs)
     while features in makers and makers[features].op_type in ("Cast", "Identity"):  # hls4ml converts types itself
         features = makers[features].input[0]
@@ -187,11 +187,11 @@ class _LayerWriter:
         self.taken: set[str] = set()
         self.constants: dict[str, Any] = {}
 
-    def fresh(self, wanted: str) -> str:
-        name, count = identifier(wanted), 0
+    def fresh(self, preferred: str) -> str:
+        name, count = identifier(preferred), 0
         while name in self.taken:
             count += 1
-            name = f"{identifier(wanted)}_{count}"
+            name = f"{identifier(preferred)}_{count}"
         self.taken.add(name)
         return name
 
@@ -204,8 +204,8 @@ class _LayerWriter:
         from onnx import helper, numpy_helper
 
         constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer}
-        for place, node in enumerate(nodes):
-            label = node.name or f"{node.op_type.lower()}{place}"
+        for index, node in enumerate(nodes):
+            label = node.name or f"{node.op_type.lower()}{index}"
             if node.op_type != "Gemm":
                 for name in node.input:
                     if name in constants:
@@ -224,16 +224,16 @@ class _LayerWriter:
             weights = (weights.T if options.get("transB") else weights) * np.float32(options.get("alpha", 1.0))
             name = self.fresh(label)
             self.constants[f"{name}_weight"] = weights.astype(np.float32)
-            made = self.tensor(node.output[0])
+            result = self.tensor(node.output[0])
             biased = len(node.input) > 2 and bool(node.input[2])
-            product = f"{name}_product" if biased else made
+            product = f"{name}_product" if biased else result
             read = self.tensor(self.skipped(node.input[0]))
             yield helper.make_node("MatMul", [read, f"{name}_weight"], [product], name=name)
             if biased:
                 bias = constants[node.input[2]].reshape(-1) * np.float32(options.get("beta", 1.0))
                 bias = np.broadcast_to(bias, weights.shape[1:]).astype(np.float32)
                 self.constants[f"{name}_constant"] = bias
-                yield helper.make_node("Add", [product, f"{name}_constant"], [made], name=f"{name}_bias")
+                yield helper.make_node("Add", [product, f"{name}_constant"], [result], name=f"{name}_bias")
 
     def skipped(self, name: str) -> str:
         for node in self.model.graph.node:
@@ -255,9 +255,9 @@ class _LayerWriter:
         read, result = self.tensor(self.skipped(self.features)), self.fresh("forest_out")
         middle = helper.make_tensor_value_info(read, TensorProto.FLOAT, [1, n_in])
         constants = [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
-        known = [item for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
+        opsets = [item for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
         network = helper.make_graph(nodes, "network", inputs, [middle], constants)
-        network = shape_inference.infer_shapes(helper.make_model(network, opset_imports=known)).graph
+        network = shape_inference.infer_shapes(helper.make_model(network, opset_imports=opsets)).graph
         shapes = [item for item in network.value_info if item.name not in self.constants]
         shapes += [middle] if nodes else []
         shapes += [helper.make_tensor_value_info(n, TensorProto.FLOAT, v.shape) for n, v in self.constants.items()]
@@ -269,7 +269,7 @@ class _LayerWriter:
         )  # fmt: skip
         out = [helper.make_tensor_value_info(result, TensorProto.FLOAT, [1, n_out])]
         graph = helper.make_graph(nodes, "network_and_forest", inputs, out, constants, value_info=shapes)
-        return helper.make_model(graph, opset_imports=[*known, helper.make_opsetid("forestc", 1)])
+        return helper.make_model(graph, opset_imports=[*opsets, helper.make_opsetid("forestc", 1)])
 
 
 @cache

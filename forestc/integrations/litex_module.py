@@ -36,8 +36,8 @@ def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
         import litex.gen  # noqa: F401
     except ImportError:
         raise MissingExtraError("LiteX", "litex") from None
-    made = streamed(opened.netlist)
-    return _registers(made, opened.netlist, str(opened.manifest["hash"])) if csrs else made
+    module = streamed(opened.netlist)
+    return _registers(module, opened.netlist, str(opened.manifest["hash"])) if csrs else module
 
 
 def streamed(netlist: Netlist) -> Any:
@@ -46,31 +46,31 @@ def streamed(netlist: Netlist) -> Any:
     from litex.soc.interconnect.stream import Endpoint
     from migen import If, Mux, Signal
 
-    made = LiteXModule()
-    made.sink, made.source = sink, source = (
+    module = LiteXModule()
+    module.sink, module.source = sink, source = (
         Endpoint(_layout(input_fields(netlist))),
         Endpoint(_layout(output_fields(netlist))),
     )
     held_valid = Signal()  # a result that was there before it could be taken
     run = Signal()  # the pipeline moves as one
     words = {field.identifier: getattr(sink, field.identifier) for field in input_fields(netlist)}
-    made.core, results = core(netlist, words | {"in_valid": sink.valid}, run)
+    module.core, results = core(netlist, words | {"in_valid": sink.valid}, run)
     results["out_valid"] = results.get("out_valid", sink.valid)
     for name in ("first", "last"):
         results[name] = getattr(sink, name)
         for _ in range(netlist.latency):
             later = Signal()
-            made.sync += If(run, later.eq(results[name]))
+            module.sync += If(run, later.eq(results[name]))
             results[name] = later
     done = results.pop("out_valid")
-    made.comb += [run.eq(~held_valid), sink.ready.eq(run), source.valid.eq(held_valid | done)]
-    kept = []
+    module.comb += [run.eq(~held_valid), sink.ready.eq(run), source.valid.eq(held_valid | done)]
+    holds = []
     for name, value in results.items():
         held = Signal.like(getattr(source, name))
-        kept.append(held.eq(value))
-        made.comb += getattr(source, name).eq(Mux(held_valid, held, value))
-    made.sync += If(held_valid, held_valid.eq(~source.ready)).Else(*kept, held_valid.eq(done & ~source.ready))
-    return made
+        holds.append(held.eq(value))
+        module.comb += getattr(source, name).eq(Mux(held_valid, held, value))
+    module.sync += If(held_valid, held_valid.eq(~source.ready)).Else(*holds, held_valid.eq(done & ~source.ready))
+    return module
 
 
 def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
@@ -79,27 +79,37 @@ def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
     from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
     from migen import If, Signal
 
-    made = LiteXModule()
-    made.stream = inner
+    module = LiteXModule()
+    module.stream = inner
     waiting = Signal()  # a row that is not in yet
-    made.start, made.done = CSR(name="start"), CSRStatus(name="done", description="1: the results are of the last row.")
-    made.identity = CSRStatus(32, reset=int(design_hash[:8], 16), name="identity", description="Of the design's hash.")
-    made.comb += [inner.sink.valid.eq(waiting), inner.sink.first.eq(1), inner.sink.last.eq(1), inner.source.ready.eq(1)]
+    module.start, module.done = (
+        CSR(name="start"),
+        CSRStatus(name="done", description="1: the results are of the last row."),
+    )
+    module.identity = CSRStatus(
+        32, reset=int(design_hash[:8], 16), name="identity", description="Of the design's hash."
+    )
+    module.comb += [
+        inner.sink.valid.eq(waiting),
+        inner.sink.first.eq(1),
+        inner.sink.last.eq(1),
+        inner.source.ready.eq(1),
+    ]
     for field in input_fields(netlist):
         word = CSRStorage(field.word.width, name=field.identifier, description=field.port.meaning or "A word.")
-        setattr(made, field.identifier, word)
-        made.comb += getattr(inner.sink, field.identifier).eq(word.storage)
+        setattr(module, field.identifier, word)
+        module.comb += getattr(inner.sink, field.identifier).eq(word.storage)
     taken = []
     for field in output_fields(netlist):
         status = CSRStatus(field.word.width, name=field.name, description="A result.")
-        setattr(made, field.name, status)
+        setattr(module, field.name, status)
         taken.append(status.status.eq(getattr(inner.source, field.name)))
-    made.sync += [
+    module.sync += [
         If(inner.sink.ready, waiting.eq(0)),
-        If(inner.source.valid, *taken, made.done.status.eq(1)),
-        If(made.start.re, waiting.eq(1), made.done.status.eq(0)),
+        If(inner.source.valid, *taken, module.done.status.eq(1)),
+        If(module.start.re, waiting.eq(1), module.done.status.eq(0)),
     ]
-    return made
+    return module
 
 
 def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dict[str, Any]]:
@@ -152,8 +162,10 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
             return reduce(add, (nets[a] for a in operands))
         case ir.Table(words):
             lookup = lookup_of(cell, netlist.types)
-            bits = [lookup.values(place) for place in range(cell.width)]
-            sums = [sum((bit >> index & 1) << place for place, bit in enumerate(bits)) for index in range(lookup.size)]
+            bits = [lookup.values(position) for position in range(cell.width)]
+            sums = [
+                sum((bit >> index & 1) << position for position, bit in enumerate(bits)) for index in range(lookup.size)
+            ]
             return Array(Constant(value, cell.width) for value in sums)[Cat(*(nets[a] for a, _ in words))]
         case ir.Shift(a):
             return Cat(Constant(0, 1), nets[a])
@@ -166,8 +178,8 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
     """Whether a word is below a constant, bit by bit."""
     value = None
-    for place, inverted, operator in steps(word, threshold):
-        bit = ~net[place] if inverted else net[place]
+    for index, inverted, operator in steps(word, threshold):
+        bit = ~net[index] if inverted else net[index]
         value = bit if value is None else (or_ if operator else and_)(bit, value)
     return value
 

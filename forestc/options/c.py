@@ -27,8 +27,8 @@ def _c(default: object, flags: str, help: str, metavar: str = "", **more: Any) -
 
 def _budget(flags: str, help: str, metavar: str) -> Any:
     """A field of an amount: a text is read once, when the options are made."""
-    kept = {"type": ["integer", "null"]}
-    return _c(None, flags, help, metavar, kind=str, schema=kept)
+    recorded = {"type": ["integer", "null"]}
+    return _c(None, flags, help, metavar, kind=str, schema=recorded)
 
 
 @dataclass(frozen=True, kw_only=True)

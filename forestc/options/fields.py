@@ -104,8 +104,8 @@ def groups_of(kind: Any) -> dict[str, Group]:
             groups[_key(spec, within)] = Group(within, entry, spec.group, keys)
         elif spec.within is not None:
             name = spec.within.flag.strip("-")
-            known = groups[name].keys if name in groups else {}
-            groups[name] = Group(spec.within, None, kind, {**known, _key(spec, spec.within): (entry, spec)})
+            earlier = groups[name].keys if name in groups else {}
+            groups[name] = Group(spec.within, None, kind, {**earlier, _key(spec, spec.within): (entry, spec)})
     return groups
 
 
@@ -116,27 +116,27 @@ def _key(spec: Option, within: KeyedFlag) -> str:
 
 def value_type(kind: object, name: str) -> type:
     """The type of a field's value on the command line."""
-    known: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
-    if known.kind is not None:
-        return known.kind
-    if known.metavar in FILES:
+    found: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
+    if found.kind is not None:
+        return found.kind
+    if found.metavar in FILES:
         return Path
-    wanted = get_type_hints(kind)[name]
-    choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    hint = get_type_hints(kind)[name]
+    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return next((choice for choice in choices if choice in _JSON_TYPES), str)
 
 
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Makes a function of a dataclass of options a function of its fields, by position and keyword as the dataclass
     takes them. It raises TypeError for arguments that it does not take, and says which it takes."""
-    known = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
         @wraps(run)
         def call(*args: P.args, **given: P.kwargs) -> R:
             for name in given:
-                if name not in known:
-                    near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, known, 1))
+                if name not in names:
+                    near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, names, 1))
                     raise TypeError(f"{run.__name__}() got an unexpected keyword argument {name!r}{near}")
             try:
                 own.bind(*args, **given)
@@ -156,8 +156,8 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
 
 def _spoken(taken: Signature) -> str:
     """What a function takes by position, and that all else are keywords."""
-    places = [name for name, given in taken.parameters.items() if given.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    return f"{', '.join(places)} by position (rows=None: without rows), all else as keywords, such as label="
+    positional = [name for name, given in taken.parameters.items() if given.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    return f"{', '.join(positional)} by position (rows=None: without rows), all else as keywords, such as label="
 
 
 class Flag(NamedTuple):
@@ -212,12 +212,12 @@ def _schema(hint: object, spec: Option) -> dict[str, Any]:
     types = ["string"] if names else [_JSON_TYPES[part] for part in parts if part in _JSON_TYPES]
     listed = spec.listed or not types
     types = ["array"] if listed else types + ["null"] * (NoneType in parts)
-    whole: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
+    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
     if spec.least is not None:
-        whole["minimum"] = spec.least
+        schema["minimum"] = spec.least
     if listed:
-        whole["items"] = {"type": "string"}
-    return whole | ({"enum": names} if names else {})
+        schema["items"] = {"type": "string"}
+    return schema | ({"enum": names} if names else {})
 
 
 def required(entry: Field[Any], spec: Option) -> bool:

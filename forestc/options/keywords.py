@@ -20,13 +20,13 @@ KINDS: tuple[Any, ...] = (
 
 def keywords_of(kind: Any) -> dict[str, str]:
     """By flag of a dataclass of options: `label=`, and for a switch `prove=True`."""
-    known: dict[str, str] = {}
+    keywords: dict[str, str] = {}
     for entry, spec in options_of(kind):
         switch = not spec.group and value_type(kind, entry.name) is bool
         value = str(entry.default is not True) if switch else ""
-        known |= {flag: f"{entry.name}={value}" for flag in spec.flags if flag.startswith("--")}
-        known |= keywords_of(spec.group) if spec.group else {}
-    return known
+        keywords |= {flag: f"{entry.name}={value}" for flag in spec.flags if flag.startswith("--")}
+        keywords |= keywords_of(spec.group) if spec.group else {}
+    return keywords
 
 
 for _kind in reversed(KINDS):  # of a flag that two have the first counts

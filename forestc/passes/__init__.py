@@ -53,11 +53,11 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
     if any(isinstance(step, str) for step in named):
         raise OptionError("a list of passes holds texts", do="give one text, with commas between the passes")
     passes = [seeded(step, seed) for step in named]
-    leaves = next((place for place, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
-    inputs = next((place for place, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)
+    leaves = next((index for index, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
+    inputs = next((index for index, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)
     if leaves is None:
-        place = len(passes) if inputs is None else inputs + 1
-        passes[place:place] = [QuantizeInputs()] * (inputs is None) + [RoundLeaves()]
+        index = len(passes) if inputs is None else inputs + 1
+        passes[index:index] = [QuantizeInputs()] * (inputs is None) + [RoundLeaves()]
     elif inputs is None:
         passes.insert(leaves, QuantizeInputs(exact=getattr(passes[leaves], "exact", False)))
     elif getattr(passes[leaves], "exact", False) and not getattr(passes[inputs], "exact", False):

@@ -199,11 +199,11 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
 
 
 def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:
-    known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
+    names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     removed: Mapping[str, str] = getattr(kind, "removed", {})
     for key in options:
         if key in removed:
             raise OptionError(f"{name} no longer has the option {key!r}", do=removed[key])
-        if key not in known:
-            raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(known) or 'none'}")
+        if key not in names:
+            raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(names) or 'none'}")
     return kind(**options)

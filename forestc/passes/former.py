@@ -20,10 +20,10 @@ _OTHERS = ("fit", "noise")
 
 def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
     """The passes that `quantize` with these options was. Raises OptionError."""
-    known = dict.fromkeys((*_INPUTS, *_ROUNDED, *_OTHERS))
+    allowed = dict.fromkeys((*_INPUTS, *_ROUNDED, *_OTHERS))
     for name in options:
-        if name not in known:
-            raise OptionError(f"quantize has no option {name!r}", do=f"known: {', '.join(known)}")
+        if name not in allowed:
+            raise OptionError(f"quantize has no option {name!r}", do=f"known: {', '.join(allowed)}")
     fit = options.get("fit", False)
     if not isinstance(fit, bool):
         raise OptionError(f"quantize: fit={fit}", do="use true or false")

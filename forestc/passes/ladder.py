@@ -108,6 +108,6 @@ class AtGivenSettings:
         return as_given(self, forest, self.ladder(forest, rows, scorer))
 
 
-def known(forest: Forest) -> Callable[[], Forest]:
+def returning(forest: Forest) -> Callable[[], Forest]:
     """What a rung makes whose forest is made already."""
     return lambda: forest

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult
-from forestc.passes.ladder import Branch, Laddered, Rung, known
+from forestc.passes.ladder import Branch, Laddered, Rung, returning
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.promises import Within
 from forestc.passes.scorer import Loss
@@ -36,7 +36,7 @@ class LeafLadder:
     source: Forest
     most: range
     rounded: Callable[[int], Forest]
-    made: Callable[[int], tuple[Forest, dict[str, Any]]]
+    make: Callable[[int], tuple[Forest, dict[str, Any]]]
 
     @cached_property
     def steps(self) -> dict[Pass, int]:
@@ -52,9 +52,9 @@ class LeafLadder:
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
         for step in steps:
             bits = self.steps[step]
-            forest, figures = self.made(bits)
+            forest, figures = self.make(bits)
             assert isinstance(step, Laddered)
-            yield Rung(step, cost_of(forest), known(forest), {"leaf_bits": bits, **figures})
+            yield Rung(step, cost_of(forest), returning(forest), {"leaf_bits": bits, **figures})
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
         """What loses least."""

@@ -29,5 +29,5 @@ def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArr
 
 def bound_text(error: float) -> str:
     """A bound above 0 with three digits, rounded up."""
-    place = math.floor(math.log10(error)) - 2
-    return f"{math.ceil(error / 10.0**place) * 10.0**place:.3g}"
+    exponent = math.floor(math.log10(error)) - 2
+    return f"{math.ceil(error / 10.0**exponent) * 10.0**exponent:.3g}"

@@ -90,26 +90,26 @@ class Observe:
         drawn = None if self.drawn is None else self.drawn[:, first : first + len(batch.X)]
         state.nodes.update(x, drawn)
         for index, column in enumerate(state.columns):
-            known = x[index]
-            smallest, largest = float(known.min()), float(known.max())
+            present = x[index]
+            smallest, largest = float(present.min()), float(present.max())
             if math.isnan(smallest):
-                known = known[~np.isnan(known)]
+                present = present[~np.isnan(present)]
                 column.missing = True
-                if not len(known):
+                if not len(present):
                     continue
-                smallest, largest = float(known.min()), float(known.max())
+                smallest, largest = float(present.min()), float(present.max())
             column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
             if column.whole:
                 # the first values are enough for most columns with fractions
                 column.whole = all(
-                    bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (known[:64], known)
+                    bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (present[:64], present)
                 )
             cuts = self.cuts[index]
             if len(cuts):  # a cut moves between the values of all rows, not only those at its node
-                ends = np.concatenate([[-np.inf], np.sort(known.astype(np.float64)), [np.inf]])
-                place = np.searchsorted(ends, cuts, side="left")
-                np.maximum(column.low, ends[np.maximum(place - 1, 0)], out=column.low)
-                np.minimum(column.high, ends[place], out=column.high)
+                ends = np.concatenate([[-np.inf], np.sort(present.astype(np.float64)), [np.inf]])
+                position = np.searchsorted(ends, cuts, side="left")
+                np.maximum(column.low, ends[np.maximum(position - 1, 0)], out=column.low)
+                np.minimum(column.high, ends[position], out=column.high)
 
     def merge(self, state: Observation, other: Observation) -> None:
         state.nodes.merge(other.nodes)
@@ -139,10 +139,10 @@ def freedom(
 ) -> Freedom:
     """The Freedom of one feature, for these thresholds (nodes,) and bounds."""
     column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
-    distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
+    distinct, inverse = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
-    np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
-    np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
+    np.maximum.at(low, inverse, np.concatenate([bounds.low[here], column.low]))
+    np.minimum.at(high, inverse, np.concatenate([bounds.high[here], column.high]))
     absent = column.missing or (task.forest.always_missing and task.forest.features[index].missing)
     return Freedom(distinct, low, high, column.smallest, column.largest, column.whole, absent)
 

@@ -106,9 +106,9 @@ class PassOption:
     @property
     def values(self) -> str:
         """The allowed values, in words; nothing where all are."""
-        known = ["true", "false"] if bool in self.types else list(self.names)
-        known += [] if self.limits is None else [str(self.limits)]
-        return " or ".join(part for part in (", ".join(known[:-1]), *known[-1:]) if part)
+        allowed = ["true", "false"] if bool in self.types else list(self.names)
+        allowed += [] if self.limits is None else [str(self.limits)]
+        return " or ".join(part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part)
 
     def allows(self, value: object) -> bool:
         """Whether the option may have a value."""
@@ -133,15 +133,15 @@ def _type_name(part: Any) -> str:
 @cache
 def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
     """The options of a pass, in the order of its fields."""
-    hints, known = get_type_hints(kind, include_extras=True), []
+    hints, options = get_type_hints(kind, include_extras=True), []
     for entry in fields(kind):  # type: ignore[arg-type]
-        wanted, *notes = get_args(hints[entry.name])
-        types = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+        hint, *notes = get_args(hints[entry.name])
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         limits = next((note for note in notes if isinstance(note, Range)), None)
         space = next((replace(note, name=entry.name) for note in notes if isinstance(note, Parameter)), None)
         meaning = [note for note in notes if isinstance(note, str)][-1]
-        known.append(PassOption(entry.name, entry.default, types, limits, space, meaning))
-    return tuple(known)
+        options.append(PassOption(entry.name, entry.default, types, limits, space, meaning))
+    return tuple(options)
 
 
 def space_of(kind: type[Pass]) -> tuple[Parameter, ...]:

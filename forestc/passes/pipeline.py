@@ -103,15 +103,15 @@ def run_passes(
     if scorer is not None:
         _ = scorer.accuracy  # raises here for rows that can't be judged on
     names = [print_pass(step) for step in passes]
-    forests, made = [forest], []
-    for place, (name, step) in enumerate(zip(names, passes, strict=True)):
+    forests, outcomes = [forest], []
+    for index, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        made.append(results[place] if results else apply(step, forests[-1], rows, scorer))
+        outcomes.append(results[index] if results else apply(step, forests[-1], rows, scorer))
         origin = forests[-1].provenance
-        forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
+        forests.append(replace(outcomes[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
         verify(forests[-1])
     progress("checking the promises of the passes")
-    runs = [_Ran(name, forests[: place + 2], r) for place, (name, r) in enumerate(zip(names, made, strict=True))]
+    runs = [_Ran(name, forests[: index + 2], r) for index, (name, r) in enumerate(zip(names, outcomes, strict=True))]
     generated = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
@@ -121,12 +121,12 @@ def run_passes(
         for run in runs:
             new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode(run.after, batch.X))
             evaluated.append(new)
-        for place, run in enumerate(runs, 1):
-            run.on_rows(evaluated, place, generated)
+        for index, run in enumerate(runs, 1):
+            run.on_rows(evaluated, index, generated)
     for run in runs:
         run.on_boundary(rows)
         if not generated:
-            run.on_made_rows()
+            run.on_generated_rows()
     if scorer is not None:
         progress("measuring accuracy on held-out rows")
         losses = scorer.of_all(forests)
@@ -134,7 +134,7 @@ def run_passes(
             run.on_held_out(*losses_here)
     elif evidence is not None:
         changing = [run for run in runs if not run.exact]
-        for run in [run for run in changing if run.judged] or changing[-1:]:
+        for run in [run for run in changing if run.scored] or changing[-1:]:
             run.on_held_out(*evidence)
     return forests[-1], [run.step() for run in runs]
 
@@ -152,27 +152,27 @@ class _Ran:
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
         # the last forest that is not between words and leaves
-        self.floats = next(place for place in reversed(range(len(forests) - 1)) if not _halfway(forests[place]))
+        self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)
             for promise in result.promises
         ]
         self.exact = any(isinstance(promise, Exact) for promise in result.promises)
-        self.judged = any(isinstance(promise, Within) for promise in result.promises)
+        self.scored = any(isinstance(promise, Within) for promise in result.promises)
         self.change = Change(before, after)
         unlike = [f.name for f in fields(Forest) if getattr(before, f.name) is not getattr(after, f.name)]
         self.unchanged = unlike == ["provenance"]  # so that one evaluation is that of both
         self.inputs = 0
         self.held_out: dict[str, Any] | None = None
 
-    def on_rows(self, evaluated: Sequence[Evaluation], place: int, made: bool) -> None:
+    def on_rows(self, evaluated: Sequence[Evaluation], index: int, generated: bool) -> None:
         """evaluated: of each forest; place: of this pass's. made: whether the rows are generated ones in place of given
         ones."""
-        old, new = evaluated[place - 1], evaluated[place]
+        old, new = evaluated[index - 1], evaluated[index]
         self.inputs += len(old.index)
         for check in self.checks:
             base = evaluated[self.floats] if check.promise.words_too else old
-            (check.on_made if made else check.on_rows)(base, new)
+            (check.on_generated if generated else check.on_rows)(base, new)
         if not self.exact:
             self.change.add(old, new)
 
@@ -183,21 +183,23 @@ class _Ran:
         base = encode(self.before, _some_rows(self.before, rows))
         if self.before.on_words:
             base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
-        place = {feature.column: index for index, feature in enumerate(self.before.features)}
-        kept = [place[feature.column] for feature in self.after.features]
+        index_of = {feature.column: index for index, feature in enumerate(self.before.features)}
+        columns = [index_of[feature.column] for feature in self.after.features]
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
             for check in checks:
                 old = evaluate_quickly(self.before, inputs)
-                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, kept]))
+                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, columns]))
 
-    def on_made_rows(self) -> None:
+    def on_generated_rows(self) -> None:
         """Checks promises for ranges on rows generated in them, beside the given rows."""
         for check in self.checks:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
                 self.inputs += len(X)
-                check.on_made(*(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after)))
+                check.on_generated(
+                    *(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after))
+                )
 
     def on_held_out(self, before: Loss, after: Loss) -> None:
         if self.exact:

@@ -80,7 +80,7 @@ class PromiseCheck(Generic[P]):
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         """Evaluations of a batch of rows, before and after the pass. Batches come in the order of the rows."""
 
-    def on_made(self, old: Evaluation, new: Evaluation) -> None:
+    def on_generated(self, old: Evaluation, new: Evaluation) -> None:
         """As `on_rows`, for generated rows."""
         self.on_rows(old, new)
 
@@ -257,7 +257,7 @@ class _LeavesCheck(_Changes[P]):
         differs = old.leaves != new.leaves
         first = self.change.rows
         if differs.any():
-            row, tree = (int(place[0]) for place in np.nonzero(differs))
+            row, tree = (int(indices[0]) for indices in np.nonzero(differs))
             raise CheckError(
                 f"{self.name} promised to keep all paths and changed {int(differs.sum())}",
                 where=f"row {first + row}, tree {tree}: from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
@@ -324,8 +324,8 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
             f"are ties within {bound_text(margin)} that" if (margin := self.promise.margin) < math.inf else "are what"
         )
         note = f"{self.ties.text()} {near} integer leaves decide otherwise than the model"
-        kept = "every path of them, and every other decision, is kept"
-        return {"tied_rows": self.ties.first, "note": f"{self.name}: {note}; {kept}"}
+        rest = "every path of them, and every other decision, is kept"
+        return {"tied_rows": self.ties.first, "note": f"{self.name}: {note}; {rest}"}
 
 
 @dataclass(frozen=True)
@@ -429,27 +429,27 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         super().on_rows(old, new)
         self.given_ties.add(old, new)
 
-    def on_made(self, old: Evaluation, new: Evaluation) -> None:
+    def on_generated(self, old: Evaluation, new: Evaluation) -> None:
         super().on_rows(old, new)
         self.generated_ties.add(old, new)
 
     def verdict(self) -> dict[str, Any]:
         bound, change = self.promise.bound, self.change
-        kept = self.promise.decisions or not self.promise.rounded
+        keeps_decisions = self.promise.decisions or not self.promise.rounded
         if self.promise.decisions:
             self._try_every_input()
         margin = max(self.given_ties.margin, self.generated_ties.margin)
-        if change.error > bound or (change.changed and (kept or margin > 2 * bound)):
+        if change.error > bound or (change.changed and (keeps_decisions or margin > 2 * bound)):
             raise CheckError(
                 f"{self.name} promised scores within {bound:.3g} for every input and changed one by "
                 f"{change.error:.3g}, and {change.changed} decisions, of a margin up to {margin:.3g}",
                 do=A_BUG,
             )
-        if kept or not self.before.decides:
+        if keeps_decisions or not self.before.decides:
             return {}
-        made = f"{self.generated_ties.changed} of {self.generated_ties.rows} generated inputs"
+        generated = f"{self.generated_ties.changed} of {self.generated_ties.rows} generated inputs"
         ties = " and ".join(
-            [self.given_ties.text()] * (self.given_ties.rows > 0) + [made] * (self.generated_ties.rows > 0)
+            [self.given_ties.text()] * (self.given_ties.rows > 0) + [generated] * (self.generated_ties.rows > 0)
         )
         return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
@@ -458,9 +458,9 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
-            self.on_made(*(evaluate_quickly(forest, encode(forest, cells.X)) for forest in forests))
+            self.on_generated(*(evaluate_quickly(forest, encode(forest, cells.X)) for forest in forests))
         elif (nodes := leaf_combinations(self.before)) is not None:
-            self.on_made(*(evaluate_leaves(forest, nodes) for forest in forests))
+            self.on_generated(*(evaluate_leaves(forest, nodes) for forest in forests))
 
 
 @dataclass(frozen=True)

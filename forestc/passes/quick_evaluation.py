@@ -72,7 +72,7 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     before = np.cumsum([0, *(len(tree.sets) for tree in forest.trees)])[:-1]
     chosen = np.concatenate([tree.set_index for tree in forest.trees])
     has_set = chosen != NO_SET
-    place = np.where(has_set, chosen + np.repeat(before, sizes), 0)
+    set_number = np.where(has_set, chosen + np.repeat(before, sizes), 0)
     features = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
     codes = np.array([isinstance(feature.number, Category) for feature in forest.features] + [False])
     takes_missing, missing_word = missing_words(forest)
@@ -91,8 +91,8 @@ def walked_trees(forest: Forest) -> WalkedTrees:
         right=right,
         children=children.astype(np.int32),
         missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
-        set_start=np.where(has_set, ends[place], NO_SET),
-        set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
+        set_start=np.where(has_set, ends[set_number], NO_SET),
+        set_end=np.where(has_set, ends[np.minimum(set_number + 1, len(sets))], NO_SET),
         odd=has_set & ~codes[features],
         members=np.array([member for members in sets for member in members], dtype=dtype),
         takes_missing=takes_missing & forest.on_words,  # among floats NaN alone is missing

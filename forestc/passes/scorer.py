@@ -65,7 +65,7 @@ class RowErrors:
         return ("accuracy" if self.decides else "R squared") if self.labeled else "agreement with the model"
 
     @cached_property
-    def whole(self) -> float:
+    def divisor(self) -> float:
         """What a sum of errors is divided by; 1 for values that are all equal."""
         if self.decides:
             return float(len(self.errors))
@@ -86,13 +86,13 @@ class RowErrors:
         return math.sqrt(wrong * (1 - wrong) / len(self.errors))
 
     def _accuracy(self, errors: NDArray[np.float64]) -> float:
-        return (self.whole - float(errors.sum())) / self.whole
+        return (self.divisor - float(errors.sum())) / self.divisor
 
     def _error_of(self, errors: NDArray[np.float64]) -> float:
         """The standard error of the sum of errors, in units of accuracy."""
         rows = len(errors)
         spread = float(((errors - errors.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        return float(np.sqrt(spread)) / self.whole
+        return float(np.sqrt(spread)) / self.divisor
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
         """The loss of a forest with these errors on the same rows.

@@ -26,14 +26,14 @@ def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
         return Bill(unit, nodes)
     comparators = forest.conditions.comparators
     uses = np.zeros((len(trees), len(comparators)), dtype=np.float32)
-    for index, (tree, places) in enumerate(zip(trees, forest.conditions.places, strict=True)):
-        uses[index, np.searchsorted(comparators, places[tree.inner], side="right") - 1] = 1
+    for index, (tree, condition_of) in enumerate(zip(trees, forest.conditions.places, strict=True)):
+        uses[index, np.searchsorted(comparators, condition_of[tree.inner], side="right") - 1] = 1
     if unit == "comparators":
         return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)))
     price = prices(family)
     bits = np.array([leaf_bits(tree.values) for tree in trees]) * [len(tree.outputs) for tree in trees]
     costs = np.where(nodes > 0, (price.split * nodes + price.tree) * (bits if price.per_bit else 1), 0.0)
-    part = np.array([comparator_cost(forest, forest.conditions[place], price) for place in comparators.tolist()])
+    part = np.array([comparator_cost(forest, forest.conditions[number], price) for number in comparators.tolist()])
     return Bill(unit, costs, uses, part)
 
 
@@ -55,6 +55,6 @@ def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float
     number = forest.features[condition.feature].number
     bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
     if isinstance(condition.test, Below) and forest.on_words:
-        whole = int(condition.test.threshold)
-        bits -= (whole & -whole).bit_length() - 1 if whole else 0
+        threshold = int(condition.test.threshold)
+        bits -= (threshold & -threshold).bit_length() - 1 if threshold else 0
     return unit.comparison(bits)

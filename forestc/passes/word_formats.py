@@ -62,9 +62,9 @@ def choose(
         return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
     seen = freedom.smallest <= freedom.largest
     if way != "ordered" and seen and freedom.whole:
-        wanted = integer_type(freedom, missing)
-        if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
-            return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
+        integer = integer_type(freedom, missing)
+        if integer is not None and (input_bits is None or integer.bits <= input_bits):
+            return Format(integer, _clipped(np.ceil(t), integer, missing), "exact for whole numbers")
     if way != "ordered" and seen:
         narrow = fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
         if narrow is not None:
@@ -96,8 +96,8 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
     nearest = np.ceil(scaled)
     nearest = np.where((nearest > high) & (np.floor(scaled) > low), np.floor(scaled), nearest)
     words = _clipped(nearest, number, missing)
-    kept = bool(((words > low) & (words <= high)).all())
-    return Format(number, words, "exact on the rows" if kept else "approximate")
+    on_rows = bool(((words > low) & (words <= high)).all())
+    return Format(number, words, "exact on the rows" if on_rows else "approximate")
 
 
 def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:

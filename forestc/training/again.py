@@ -98,9 +98,9 @@ class Original:
 
         def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, TreeSums]:
             booster = _xgboost(settings, self.X[::step], self.y[::step], rounds, None, sums.feature_types)
-            made = training_of(booster).sums
-            assert made is not None
-            return load(booster), made
+            found = training_of(booster).sums
+            assert found is not None
+            return load(booster), found
 
         return parameters_of(self.source, sums, self.X, self.y, self.share, short)
 
@@ -152,12 +152,16 @@ def _xgboost(
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
     """The copy with as many rounds as the estimator has, if it stopped early: where a copy stops depends on its seed,
     or on rows that only the estimator's training was given."""
-    known = copy.get_params(deep=False)
+    parameters = copy.get_params(deep=False)
     for stops, rounds, attribute in _EARLY:
-        taken = getattr(estimator, attribute, None) if stops in known and known[stops] not in (None, False) else None
+        taken = (
+            getattr(estimator, attribute, None)
+            if stops in parameters and parameters[stops] not in (None, False)
+            else None
+        )
         if taken:
             copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken)})
-    if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in known:  # LightGBM
+    if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in parameters:  # LightGBM
         copy.set_params(n_estimators=int(taken))
     return copy
 

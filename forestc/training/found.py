@@ -119,8 +119,8 @@ class TrainedNodes:
         columns = np.array([feature.column for feature in forest.features] or [0])
         for index, (tree, arrays) in enumerate(zip(forest.trees, sums.trees, strict=False)):
             depth = np.zeros(tree.size, dtype=np.int64)
-            for level, places in enumerate(tree.levels):
-                depth[places] = level
+            for level, level_nodes in enumerate(tree.levels):
+                depth[level_nodes] = level
             children = (np.where(side == LEAF, LEAF, side + start) for side in (tree.left, tree.right))
             own = tuple(array[np.clip(tree.ids, 0, len(array) - 1)] for array in arrays)
             parts.append((np.full(tree.size, index), depth, *children, *own, columns[tree.feature], tree.threshold))
@@ -165,13 +165,13 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
     if not len(inner):
         return settings
-    known, square = nodes.hessian, nodes.weight**2
+    hessian, square = nodes.hessian, nodes.weight**2
     of_leaves, leaves, side, rest = (np.zeros(len(inner)) for _ in range(4))
-    side, rest = square[inner], nodes.gain[inner] + square[inner] * known[inner]
+    side, rest = square[inner], nodes.gain[inner] + square[inner] * hessian[inner]
     for child in (nodes.left[inner], nodes.right[inner]):
         leaf, value = nodes.leaf[child], nodes.value[child] ** 2
-        of_leaves, leaves = of_leaves + leaf * value * known[child], leaves + leaf * value
-        side, rest = side - ~leaf * square[child], rest - ~leaf * square[child] * known[child]
+        of_leaves, leaves = of_leaves + leaf * value * hessian[child], leaves + leaf * value
+        side, rest = side - ~leaf * square[child], rest - ~leaf * square[child] * hessian[child]
     scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
 
     def at(penalty: float) -> tuple[float, float]:
@@ -201,9 +201,9 @@ def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: f
     weight = np.where(nodes.leaf, nodes.value / eta, nodes.weight)
     sums, sign = weight * (nodes.hessian + penalty), np.sign(weight)
     left, right = nodes.left[inner], nodes.right[inner]
-    known = (sign[inner] * sign[left] * sign[right]) != 0  # where a weight is 0, G is unknown
-    more = (sign[left] + sign[right] - sign[inner])[known]
-    less = (sums[inner] - sums[left] - sums[right])[known]
+    nonzero = (sign[inner] * sign[left] * sign[right]) != 0  # where a weight is 0, G is unknown
+    more = (sign[left] + sign[right] - sign[inner])[nonzero]
+    less = (sums[inner] - sums[left] - sums[right])[nonzero]
     alpha = float(more @ less / max(float(more @ more), 1e-300))
     return _plain(alpha) if alpha > 0.0 else 0.0
 
@@ -219,13 +219,13 @@ def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y
     if kind is None or sums.settings.get("booster") == "dart" or not len(X):
         return 1.0
     if kind == "square":
-        whole = np.full(len(nodes.trees), float(len(X)))
+        all_rows = np.full(len(nodes.trees), float(len(X)))
     else:
-        whole = np.array(list(_hessians(source, sums, X, y, kind)))
-    taken = float(nodes.hessian[nodes.trees][: len(whole)].sum() / max(float(whole.sum()), 1e-300)) * share
+        all_rows = np.array(list(_hessians(source, sums, X, y, kind)))
+    taken = float(nodes.hessian[nodes.trees][: len(all_rows)].sum() / max(float(all_rows.sum()), 1e-300)) * share
     if taken > 1 - (CLOSE if share == 1 else PARTLY):
         return 1.0
-    rows = len(whole) * len(X) / source.n_outputs
+    rows = len(all_rows) * len(X) / source.n_outputs
     usual = max(0.05, round(20 * taken) / 20)
     chance = 3 * math.sqrt((1 - usual) / (usual * rows))  # draws of each row in each tree
     return usual if usual < 1 and abs(taken - usual) < chance * usual else max(0.01, round(taken, 3))

@@ -60,7 +60,7 @@ class PricedTrainer:
         """Symmetric trees with votes, a table of few LUTs each, at a price that rises as they get fewer. For
         processors, which would pay for all splits of the full tree and take wider leaves for nothing, free trees."""
         firmware = task.prices.firmware
-        known = {
+        common = {
             **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),
             "depth": 5,
             "leaf_bits": 3 if firmware else 1,
@@ -72,7 +72,7 @@ class PricedTrainer:
         }
         ladder = ((2, 1.0, 1e-3), (3, 1.0, 5e-4), (5, 1.0, 3e-4), (8, 0.7, 2e-4), (14, 0.5, 1e-4), (25, 0.35, 5e-5))
         wide = 0.35 if firmware else 1.0
-        return tuple(known | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
+        return tuple(common | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
         """The forest, over float64 features; its classes are class numbers. Leaves of few bits count from 0 in whole

@@ -52,8 +52,8 @@ def seeded(estimator: Estimator, seed: int) -> Estimator:
         roots = [kind.__module__.partition(".")[0] for kind in type(owner).__mro__]
         library = next((root for root in roots if root in THREADED), "")
         if library in THREADED:
-            known = owner.get_params(deep=False)
-            threads, seeds = ([key for key in names if key in known] for names in (THREADS, SEEDS))
+            parameters = owner.get_params(deep=False)
+            threads, seeds = ([key for key in names if key in parameters] for names in (THREADS, SEEDS))
             changed |= dict.fromkeys(threads or ["n_jobs" if library != "catboost" else "thread_count"], 1)
             changed |= THREADED[library]
             changed |= {} if seeds else {"random_state": seed}

@@ -34,7 +34,7 @@ from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
-from forestc.passes.ladder import AtGivenSettings, Branch, Rung, known
+from forestc.passes.ladder import AtGivenSettings, Branch, Rung, returning
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
 from forestc.passes.promises import Within
@@ -135,7 +135,7 @@ class RuleLadder:
             after = rule_forest(self.forest, learnt.rules, learner.literals)
             report = self._report(learner, learnt, after)
             hurried = learner.late or learnt.interrupted
-            yield Rung(step, report["complexity"], known(after), report, hurried=hurried)
+            yield Rung(step, report["complexity"], returning(after), report, hurried=hurried)
             if learnt.interrupted:
                 raise KeyboardInterrupt
 
@@ -235,7 +235,7 @@ class _Learner:
             several = learn_rule_sets(self.bits, self.label, limits, groups=groups, weight=weight)
             classes = [int(label) for label in several.classes]
             learnt = {kind: rule for kind, rule in zip(classes, several.rules, strict=True) if rule.candidates}
-            order = tuple(classes[place] for place in several.order if classes[place] in learnt)
+            order = tuple(classes[index] for index in several.order if classes[index] in learnt)
             clauses = {kind: rule.clauses for kind, rule in learnt.items()}
             default = classes[several.default]
             if order and order[-1] == default:  # who reaches it last has it without a rule

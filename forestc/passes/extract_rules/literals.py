@@ -22,10 +22,10 @@ class Literals:
         """(rows, literals) of encoded rows (rows, features)."""
         takes_missing, missing_word = missing_words(forest)
         result = np.empty((len(words), 2 * len(self.conditions)), dtype=bool)
-        for place, condition in enumerate(self.conditions):
+        for index, condition in enumerate(self.conditions):
             x, feature = words[:, condition.feature], condition.feature
             left = condition.sends_left(x, takes_missing[feature] & (x == missing_word[feature]))
-            result[:, 2 * place], result[:, 2 * place + 1] = left, ~left
+            result[:, 2 * index], result[:, 2 * index + 1] = left, ~left
         return result
 
     @property
@@ -33,8 +33,8 @@ class Literals:
         """(literals,) thresholds of a feature that send a missing value the same way are one group, as they imply one
         another; each set is a group of its own."""
         names = [
-            (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else place
-            for place, condition in enumerate(self.conditions)
+            (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else index
+            for index, condition in enumerate(self.conditions)
         ]
         number = {name: at for at, name in enumerate(dict.fromkeys(names))}
         return np.repeat(np.array([number[name] for name in names], dtype=np.int64), 2)
@@ -46,12 +46,12 @@ def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)
-    for tree, places in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, condition_of in zip(forest.trees, forest.conditions.places, strict=True):
         reached = leaf_nodes(forest, tree, words, missing)
         count = np.bincount(reached * classes + label, minlength=tree.size * classes)
-        np.add.at(gain, places[tree.inner], _gains(tree, count.reshape(tree.size, classes).astype(np.float64)))
+        np.add.at(gain, condition_of[tree.inner], _gains(tree, count.reshape(tree.size, classes).astype(np.float64)))
     best = np.sort(np.argsort(-gain, kind="stable")[:most])
-    return Literals(tuple(forest.conditions[int(place)] for place in best))
+    return Literals(tuple(forest.conditions[int(index)] for index in best))
 
 
 def _gains(tree: Tree, count: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -66,14 +66,14 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
     )
 
 
-def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int, output: int, place: int) -> Tree:
+def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int, output: int, index: int) -> Tree:
     steps = [(literals.conditions[literal // 2], literal % 2 == 0) for literal in clause]
     if form == "cnf":  # the chain goes on while no literal holds
-        return _tree([(condition, not positive) for condition, positive in steps], [value, none], output, place)
-    return _tree(steps, [none, value], output, place)
+        return _tree([(condition, not positive) for condition, positive in steps], [value, none], output, index)
+    return _tree(steps, [none, value], output, index)
 
 
-def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, place: int) -> Tree:
+def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
     """A chain. steps: conditions, each with whether the chain goes on to its left. ends: the values of a row that
     leaves the chain, and of one that passes it all."""
     count = 2 * len(steps) + 1
@@ -85,6 +85,6 @@ def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: 
         left[node], right[node] = (further, out) if on_left else (out, further)
     leaf[-1] = len(ends) - 1
     return make_tree(
-        where=f"clause {place}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
+        where=f"clause {index}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
         quantized=True, **node_arrays(conditions),
     )  # fmt: skip

@@ -67,18 +67,18 @@ def rules_text(forest: Forest) -> str:
 def _clause(forest: Forest, index: int) -> list[_Literal]:
     """The literals of a tree: of an AND those that hold on its way to the larger value, of an OR those that lead there
     at once."""
-    tree, places = forest.trees[index], forest.conditions.places[index]
+    tree, condition_of = forest.trees[index], forest.conditions.places[index]
     literals: list[_Literal] = []
-    node, wanted = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
+    node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
     while tree.left[node] != LEAF:
         left, right = int(tree.left[node]), int(tree.right[node])
         leaves = [child for child in (left, right) if tree.left[child] == LEAF]
         ends = forest.aggregate.kind == "max"
         # the side on which the chain ends early: on the smaller value in an AND, on the larger one in an OR
-        out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == wanted) != ends]
+        out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == larger) != ends]
         leave = out[0] if out else leaves[0]
         further = right if leave == left else left
-        literals.append((forest.conditions[int(places[node])], (further == left) == ends))
+        literals.append((forest.conditions[int(condition_of[node])], (further == left) == ends))
         node = further
     return literals
 
@@ -92,8 +92,8 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
         if joined == "and" and isinstance(condition.test, Below) and not feature.missing:
             low_high = bounds.setdefault(condition.feature, [None, None])
             value = word_value(int(condition.test.threshold), feature.number)
-            known = low_high[positive]
-            better = value if known is None else min(known, value) if positive else max(known, value)
+            present = low_high[positive]
+            better = value if present is None else min(present, value) if positive else max(present, value)
             low_high[positive] = better
             texts[condition.feature, ""] = ""
         else:

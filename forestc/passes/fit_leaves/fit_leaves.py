@@ -135,7 +135,7 @@ class FitLeaves(AtGivenSettings):
         def rounded(bits: int) -> RoundedLeaves:
             return round_leaves(one_output(forest), bits)
 
-        def made(bits: int) -> tuple[Forest, dict[str, Any]]:
+        def fit(bits: int) -> tuple[Forest, dict[str, Any]]:
             start = rounded(bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on())
             result = with_leaves(forest, replace(start, values=values, bias=bias))
@@ -143,7 +143,7 @@ class FitLeaves(AtGivenSettings):
             return result, {"rows": len(on().label), "constant_trees": constant}
 
         most = range(1, MOST_FITTED_BITS + 1)
-        return LeafLadder(self, forest, most, lambda bits: with_leaves(forest, rounded(bits)), made)
+        return LeafLadder(self, forest, most, lambda bits: with_leaves(forest, rounded(bits)), fit)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """As `Laddered` has it."""

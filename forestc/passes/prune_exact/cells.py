@@ -66,14 +66,16 @@ def cells_of(forest: Forest) -> FeatureCells:
         absent = word_range(feature.number, feature.missing).missing
         begins, cell, conditions = _begins(forest, index)
         chosen = begins[np.unique(cell, return_index=True)[1]]
-        for place in conditions:
-            condition = forest.conditions[place]
+        for condition_index in conditions:
+            condition = forest.conditions[condition_index]
             holds = condition.test.holds(chosen)
-            left[place] = np.append(holds, condition.missing_left) if absent is not None else holds
+            left[condition_index] = np.append(holds, condition.missing_left) if absent is not None else holds
         word.append(chosen if absent is None else np.append(chosen, absent))
         lowest.append((begins, cell))
         missing.append(absent)
-    return FeatureCells(tuple(word), tuple(lowest), tuple(missing), tuple(left[place] for place in range(len(left))))
+    return FeatureCells(
+        tuple(word), tuple(lowest), tuple(missing), tuple(left[condition_index] for condition_index in range(len(left)))
+    )
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
@@ -83,7 +85,9 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
     number = forest.features[index].number
     if isinstance(number, Category):
         codes = np.arange(number.count + 1, dtype=np.int64)
-        sides = np.array([forest.conditions.test(place).holds(codes) for place in conditions], dtype=bool)
+        sides = np.array(
+            [forest.conditions.test(condition_index).holds(codes) for condition_index in conditions], dtype=bool
+        )
         if not len(sides):
             return codes[:1], np.zeros(1, dtype=np.int32), conditions
         _, first, cell = np.unique(sides, axis=1, return_index=True, return_inverse=True)

@@ -117,7 +117,7 @@ class Merging:
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]
         zero = len(outputs)
-        column = {output: place for place, output in enumerate(outputs)}
+        column = {output: position for position, output in enumerate(outputs)}
         result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
         for kind in np.unique(classes).tolist():
             factors, constants = self.decider.demands(kind, self.forest.n_outputs)

@@ -29,12 +29,12 @@ from forestc.forest.numbers import word_range
 from forestc.passes.added_trees import added_tree
 from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.prune_splits.kept_rows import CodedRows, KeptRows
+from forestc.passes.prune_splits.core_rows import CodedRows, CoreRows
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 
-_Slots: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
+_LeafOrder: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
 MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join them where decisions are kept
 MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
@@ -72,12 +72,12 @@ class SplitEnsemble:
         """unit: what costs are in. rewire: whether splits may take other conditions. keeps: whether decisions are kept.
         mixed: copies, mix and seed of `rows_to_fit`."""
         self.forest, self.unit = forest, unit
-        self.slots = [_leaves_in_order(tree) for tree in forest.trees]
-        self.conditions, table = _numbered(forest, self.slots)
+        self.orders = [_leaves_in_order(tree) for tree in forest.trees]
+        self.conditions, table = _numbered(forest, self.orders)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
         cost = np.array([comparator_cost(forest, test, unit) for test in self.conditions], dtype=np.float64)
         self.splits = Splits(tree_of, first, middle, last, size, condition, cost, 0.0, 0.0)
-        values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
+        values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.orders, strict=True)]
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
         self.zero = zero_of(forest.decision)
         self.own_bias = np.asarray(forest.bias, dtype=np.int64) - self.zero
@@ -91,15 +91,15 @@ class SplitEnsemble:
         drawn = rows_to_fit(forest, rows, most, own_labels=keeps, most_copied=max(1, MOST_COPIED // count), **mixed)
         words, self.label, self.rows, self.copies = drawn.words, drawn.label, drawn.rows, drawn.copies
         self.outcomes = _outcomes(forest, self.conditions, columns, words) if self.conditions else None
-        self.kept: KeptRows | None = None
+        self.core: CoreRows | None = None
         if keeps and self.outcomes is not None:
             drawn_rows = len(words) // (self.copies + 1)
-            core = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
+            core_outcomes = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
             coded = CodedRows(forest, rows, partial(_outcomes, forest, self.conditions, columns))
-            self.kept = KeptRows(core, self.label[:drawn_rows], None if drawn_rows == self.rows else coded)
+            self.core = CoreRows(core_outcomes, self.label[:drawn_rows], None if drawn_rows == self.rows else coded)
         if rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=self.outcomes)
-        self.trees = Trees.of(_reached(forest, self.slots, words), self.own, [tree.outputs for tree in forest.trees])
+        self.trees = Trees.of(_reached(forest, self.orders, words), self.own, [tree.outputs for tree in forest.trees])
         self._round(min(max(1, present), MOST_BITS))
         widths = [len(tree.outputs) for tree in forest.trees]
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
@@ -123,7 +123,7 @@ class SplitEnsemble:
         """The same ensemble with leaves of another number of bits, or as many ("same"). Both share the rows, but not
         what joins the core, so that what is found with one number does not depend on others."""
         other = copy(self)
-        other.kept = copy(self.kept)
+        other.core = copy(self.core)
         if not isinstance(bits, str):
             other._round(bits)
         return other
@@ -138,20 +138,20 @@ class SplitEnsemble:
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
         """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that
         added trees may put right. most: the cost from which it is not wanted. None if that can't be done."""
-        if self.kept is None:
+        if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
         last, split = self.forest.decision.ties == "last", self.unit.split * ADDED_SPLIT
         for _ in range(ROUNDS):
-            most_mended = int(mended * len(self.kept.label))
-            wanted = Wanted(self.kept.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit)
-            kept = keep_decisions(self.trees, shape, self.splits, self.kept.outcomes, pruned, wanted)
-            if kept is None:
+            most_mended = int(mended * len(self.core.label))
+            terms = Wanted(self.core.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit)
+            result = keep_decisions(self.trees, shape, self.splits, self.core.outcomes, pruned, terms)
+            if result is None:
                 return None
-            violated = 0.0 if kept.cost >= most else self.kept.violated(shape, kept.pruned, kept.added, last)
+            violated = 0.0 if result.cost >= most else self.core.violated(shape, result.pruned, result.added, last)
             if not violated:
-                return SmallerEnsemble(self, kept.pruned, kept.added, kept.mended)
-            if violated * self.rows > HOPELESS * len(self.kept.label):
+                return SmallerEnsemble(self, result.pruned, result.added, result.mended)
+            if violated * self.rows > HOPELESS * len(self.core.label):
                 return None
         return None
 
@@ -159,10 +159,10 @@ class SplitEnsemble:
         """Yields the pruned ensemble at one price after the other. start: that at the price before the first."""
         scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
         if not self.forest.decides:
-            wanted = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
-            row = max(float(((wanted - wanted.mean(axis=0)) ** 2).sum()) / len(wanted), 1e-300)
+            target = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
+            row = max(float(((target - target.mean(axis=0)) ** 2).sum()) / len(target), 1e-300)
             pruned = prune_squared(
-                self.trees, self.bias, wanted, self.largest, self.splits, prices * scale * row, start=start
+                self.trees, self.bias, target, self.largest, self.splits, prices * scale * row, start=start
             )
         else:
             copies = self.copies + 1
@@ -195,7 +195,7 @@ class SplitEnsemble:
         redundant."""
         trees = []
         begin = 0
-        for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
+        for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.orders, strict=True)):
             leaf = np.full(tree.size, LEAF, dtype=tree.leaf.dtype)
             leaf[nodes] = np.arange(len(nodes))
             values = pruned.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
@@ -224,34 +224,34 @@ class SplitEnsemble:
         return changed(self.forest, trees=tuple(trees), bias=pruned.bias + self.zero, scale=scale)
 
 
-def _numbered(forest: Forest, slots: Sequence[_Slots]) -> tuple[list[Condition], NDArray[np.int64]]:
+def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
     """The conditions of all splits: those that any split may take first, of these the most frequent; and a row for each
     split: its tree, the last four entries of `_leaves_in_order`, and its condition."""
     splits = [
-        (index, first, middle, last, size, int(places[node]))
-        for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, slots, strict=True))
+        (index, first, middle, last, size, int(condition_of[node]))
+        for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.places, orders, strict=True))
         for node, first, middle, last, size in inner
     ]
-    used = Counter(place for *_, place in splits)
-    condition_at = {place: forest.conditions[place] for place in used}
-    order = sorted(used, key=lambda place: (not _plain(forest, condition_at[place]), -used[place]))
-    number = {place: rank for rank, place in enumerate(order)}
-    table = np.array([(*split, number[place]) for *split, place in splits], dtype=np.int64).reshape(-1, 6)
-    return [condition_at[place] for place in order], table
+    used = Counter(condition for *_, condition in splits)
+    condition_at = {condition: forest.conditions[condition] for condition in used}
+    order = sorted(used, key=lambda condition: (not _plain(forest, condition_at[condition]), -used[condition]))
+    number = {condition: rank for rank, condition in enumerate(order)}
+    table = np.array([(*split, number[condition]) for *split, condition in splits], dtype=np.int64).reshape(-1, 6)
+    return [condition_at[condition] for condition in order], table
 
 
-def _reached(forest: Forest, slots: Sequence[_Slots], words: NDArray[Any]) -> NDArray[np.int32]:
+def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) -> NDArray[np.int32]:
     """(trees, rows) the leaf, counted from left to right, that each row reaches."""
     leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
     reached = nodes_reached(forest, words)
-    for index, (tree, (ends, _)) in enumerate(zip(forest.trees, slots, strict=True)):
-        slot = np.zeros(tree.size, dtype=np.int32)
-        slot[ends] = np.arange(len(ends))
-        leaf[index] = slot[reached[:, index]]
+    for index, (tree, (ends, _)) in enumerate(zip(forest.trees, orders, strict=True)):
+        leaf_number = np.zeros(tree.size, dtype=np.int32)
+        leaf_number[ends] = np.arange(len(ends))
+        leaf[index] = leaf_number[reached[:, index]]
     return leaf
 
 
-def _leaves_in_order(tree: Tree) -> _Slots:
+def _leaves_in_order(tree: Tree) -> _LeafOrder:
     """The leaf nodes from left to right; and for each inner node, children first: the node, its first leaf, the first
     leaf of its right side, one past its last leaf, and the number of inner nodes of its subtree, itself included."""
     leaves: list[int] = []
@@ -284,12 +284,12 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
     """The conditions of each column of codes: all plain ones of a feature, thresholds ascending, or a single other."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
-    for place, condition in enumerate(conditions):
+    for index, condition in enumerate(conditions):
         if isinstance(condition.test, Below) and _plain(forest, condition):
-            plain.setdefault(condition.feature, []).append((condition.test.threshold, place))
+            plain.setdefault(condition.feature, []).append((condition.test.threshold, index))
         else:
-            others.append([place])
-    return [[place for _, place in sorted(cuts)] for cuts in plain.values()] + others
+            others.append([index])
+    return [[index for _, index in sorted(cuts)] for cuts in plain.values()] + others
 
 
 def _outcomes(
@@ -301,19 +301,19 @@ def _outcomes(
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
     column, cut = (np.empty(len(conditions), dtype=np.int64) for _ in range(2))
-    for number, places in enumerate(columns):
-        for rank, place in enumerate(places):
-            column[place], cut[place] = number, rank + 1
-        condition = conditions[places[0]]
+    for number, indices in enumerate(columns):
+        for rank, index in enumerate(indices):
+            column[index], cut[index] = number, rank + 1
+        condition = conditions[indices[0]]
         x = words[:, condition.feature]
         if _plain(forest, condition):
-            tests = (conditions[place].test for place in places)
+            tests = (conditions[index].test for index in indices)
             thresholds = np.array([test.threshold for test in tests if isinstance(test, Below)])
             code[:, number] = np.searchsorted(thresholds, x, side="right")
         else:
             absent = takes_missing[condition.feature] & (x == missing_word[condition.feature])
             code[:, number] = ~condition.sends_left(x, absent)
-    begins = np.concatenate([[0], np.cumsum([len(places) + 1 for places in columns])]).astype(np.int64)
+    begins = np.concatenate([[0], np.cumsum([len(indices) + 1 for indices in columns])]).astype(np.int64)
     return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
 
 

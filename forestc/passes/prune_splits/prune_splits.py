@@ -209,36 +209,36 @@ class PruningLadder:
         prices = list(PRICES[max(first, step - 1) :: step])
         if self.options.price == "auto":
             return prices
-        wanted = float(self.options.price)
-        return [*(price for price in prices if price < wanted), wanted]
+        last = float(self.options.price)
+        return [*(price for price in prices if price < last), last]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        wanted = cast(Sequence[PruneSplits], steps)
-        bits = wanted[0].leaf_bits
+        settings = cast(Sequence[PruneSplits], steps)
+        bits = settings[0].leaf_bits
         if self.options.keep == "accuracy" and self.options.price != "auto":
-            yield self._at_price(wanted[0])
+            yield self._at_price(settings[0])
             return
         ensemble = self.own.of_bits(bits)
         if self.options.keep == "accuracy":
-            path = ensemble.path(np.array([float(step.price) for step in wanted]))
-            for step, pruned in zip(wanted, path, strict=True):
+            path = ensemble.path(np.array([float(step.price) for step in settings]))
+            for step, pruned in zip(settings, path, strict=True):
                 yield self._rung(step, SmallerEnsemble(ensemble, pruned))
             return
-        path = ensemble.path(np.array([float(step.price) for step in wanted if step.price]))
+        path = ensemble.path(np.array([float(step.price) for step in settings if step.price]))
         best: SmallerEnsemble | None = None
-        last = lowest = min((float(step.price) for step in wanted if step.price), default=0.0)
-        for step in wanted:
-            price, any_kept = float(step.price), False
+        last = lowest = min((float(step.price) for step in settings if step.price), default=0.0)
+        for step in settings:
+            price, any_found = float(step.price), False
             for start in (next(path),) if price else ensemble.as_given():
                 bound = self.own.cost if best is None else best.cost
-                kept = ensemble.keeping_decisions(start, self.options.mended, bound)
-                if kept is not None:
-                    last, any_kept = max(price, lowest), True  # at which all decisions were kept
-                    best = kept if kept.cost < bound else best
+                smaller = ensemble.keeping_decisions(start, self.options.mended, bound)
+                if smaller is not None:
+                    last, any_found = max(price, lowest), True  # at which all decisions were kept
+                    best = smaller if smaller.cost < bound else best
             if best is not None and price > FURTHER * last:
                 return
             yield self._rung(step, best)
-            if self.options.stride > 1 and price == lowest and not any_kept:
+            if self.options.stride > 1 and price == lowest and not any_found:
                 return  # in a hurry: higher prices change still more decisions
 
     def _rung(self, step: PruneSplits, smaller: SmallerEnsemble | None) -> Rung:

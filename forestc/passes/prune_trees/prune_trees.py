@@ -147,9 +147,9 @@ def _totals(before: Forest, after: Forest) -> dict[str, Any]:
 class SelectingLadder:
     """Choices of a forest's trees, of less and less hardware."""
 
-    def __init__(self, whole: Forest, rows: Rows, options: PruneTrees) -> None:
-        forest = _without_constants(whole)
-        self.options, self.forest, self.whole = options, forest, whole
+    def __init__(self, source: Forest, rows: Rows, options: PruneTrees) -> None:
+        forest = _without_constants(source)
+        self.options, self.forest, self.source = options, forest, source
         classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
         most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
         trained = _trained_on(forest, rows, most)
@@ -173,8 +173,8 @@ class SelectingLadder:
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
-        whole = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
-        costs = tuple(share * whole for share in SHARES)
+        total = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
+        costs = tuple(share * total for share in SHARES)
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
@@ -195,16 +195,16 @@ class SelectingLadder:
                 f"held-out rows; tolerance={self.options.tolerance:g}",
                 do="raise the tolerance, or remove the price",
             )
-        report = _totals(self.whole, self.whole) | {"chosen_on": self.chosen_on, "chosen_on_held_out": tried > 1}
-        return PassResult(self.whole, (Exact(),), report)
+        report = _totals(self.source, self.source) | {"chosen_on": self.chosen_on, "chosen_on_held_out": tried > 1}
+        return PassResult(self.source, (Exact(),), report)
 
     def _each(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        options, whole_cost = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
+        options, total = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
         times = np.ones(len(self.forest.trees), dtype=np.int64)
         priced = options.price != "auto"
         for step in cast(Sequence[PruneTrees], steps):
             share = 1.0 if priced else float(step.share)
-            at_most = replace(self.priced, most=min(self.priced.most, share * whole_cost))
+            at_most = replace(self.priced, most=min(self.priced.most, share * total))
             price = float(options.price) if priced else 0.0
             limits = Limits(len(self.forest.trees), None, (at_most,), price)
             choice = search(

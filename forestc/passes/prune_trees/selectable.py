@@ -70,8 +70,8 @@ class Selectable:
         """The nearest to the threshold that changes nothing, among the best on the samples."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
-        values, place = np.unique(sums, return_inverse=True)
-        gained = np.bincount(place.ravel(), self.task.gain, minlength=len(values))
+        values, inverse = np.unique(sums, return_inverse=True)
+        gained = np.bincount(inverse.ravel(), self.task.gain, minlength=len(values))
         above = np.concatenate([np.cumsum(gained[::-1])[::-1], [0.0]])  # decided positive from the k-th value on
         first = np.concatenate([[min(int(values[0]) - 1, natural)], values])
         last = np.concatenate([values - 1, [max(int(values[-1]), natural)]])

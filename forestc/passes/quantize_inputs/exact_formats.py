@@ -116,9 +116,9 @@ def _fixed(
     low, high = values.around(t, feature.raw)
     freedom = Freedom(t, low, high, own.smallest, own.largest, values.whole, missing)
     if values.whole and math.isfinite(own.smallest) and math.isfinite(own.largest):
-        wanted = integer_type(freedom, missing)
-        if wanted is not None and wanted.bits <= most:
-            return Format(wanted, _scattered(thresholds, own, inside, np.ceil(t), wanted, missing), WHOLE)
+        integer = integer_type(freedom, missing)
+        if integer is not None and integer.bits <= most:
+            return Format(integer, _scattered(thresholds, own, inside, np.ceil(t), integer, missing), WHOLE)
     narrow = fewest_bits(freedom, missing, most)
     if narrow is None:
         return None

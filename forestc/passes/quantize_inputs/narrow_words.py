@@ -64,4 +64,4 @@ def _bits_read(forest: Forest, index: int, form: Format) -> int:
         return 0
     own = forest.conditions.of(index)
     placed = zip(forest.trees, forest.conditions.places, strict=True)
-    return form.number.bits * sum(int(np.isin(places[tree.inner], own).sum()) for tree, places in placed)
+    return form.number.bits * sum(int(np.isin(condition_of[tree.inner], own).sum()) for tree, condition_of in placed)

@@ -140,7 +140,7 @@ class QuantizeInputs:
                 lambda formats: near(_with(forest, formats, missing)),
             )  # fmt: skip
         result = _with(forest, formats, missing)
-        promise, figures = self._kept(forest, result, rows)
+        promise, figures = self._promise(forest, result, rows)
         return PassResult(result, (promise,), _report(forest, formats, missing) | figures)
 
     @property
@@ -166,7 +166,7 @@ class QuantizeInputs:
                 formats.append(choose_exact(feature, absent, t, values, self.input, self._most_bits))
         return formats
 
-    def _kept(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
+    def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
         """What the words keep of the rows: as a promise, and in figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
@@ -186,8 +186,8 @@ class QuantizeInputs:
         """Whether a forest loses no more than the tolerance on held-out rows; without a tolerance, whether no more than
         `change` of what is decided on the rows changes."""
         if self.tolerance is not None:
-            limit, judged_by = float(self.tolerance), required(scorer, self)
-            return lambda forest: judged_by.of(forest).within(limit)
+            limit, held_out_scorer = float(self.tolerance), required(scorer, self)
+            return lambda forest: held_out_scorer.of(forest).within(limit)
         batches = [(batch.X, evaluate_quickly(source, encode(source, batch.X))) for batch in rows.batches()]
         most = most_change(self.change, source)
 

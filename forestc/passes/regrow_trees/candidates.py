@@ -55,9 +55,9 @@ def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float6
 def _uses(forest: Forest) -> Counter[Condition]:
     """How often the trees have each condition."""
     table = forest.conditions
-    places = np.concatenate([at[tree.inner] for tree, at in zip(forest.trees, table.places, strict=True)])
-    counts = np.bincount(places.astype(np.int64), minlength=1)
-    return Counter({table[place]: int(counts[place]) for place in np.flatnonzero(counts).tolist()})
+    conditions = np.concatenate([at[tree.inner] for tree, at in zip(forest.trees, table.places, strict=True)])
+    counts = np.bincount(conditions.astype(np.int64), minlength=1)
+    return Counter({table[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})
 
 
 def _thresholds(forest: Forest, feature: int, values: NDArray[np.float64], uses: Counter[Condition]) -> list[int]:

@@ -200,7 +200,7 @@ class GrowingLadder:
                 "scores": "log_odds" if self.forest.decides else "values",
             }
             last = len(grown.trees) < ENDED * growth.rounds * self.grower.outputs
-            yield Rung(step, grown.spent, partial(self.made, grown, growth), report, last)
+            yield Rung(step, grown.spent, partial(self.rebuilt, grown, growth), report, last)
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
         """The forest itself."""
@@ -213,7 +213,7 @@ class GrowingLadder:
         level = self.grower.cuts.codes.size + CANDIDATE * candidates * (1 << growth.depth) / growth.depth
         return growth.sampled * growth.depth * level * growth.rounds * self.grower.outputs * (1 + growth.sweeps)
 
-    def made(self, grown: Boosted, growth: Growth) -> Forest:
+    def rebuilt(self, grown: Boosted, growth: Growth) -> Forest:
         """The integer forest of the grown trees, over the features of the old one; a score of 1 stands for `unit`."""
         top = (1 << growth.leaf_bits) - 1
         trees = [

@@ -80,8 +80,8 @@ def _step(model: Forest) -> float | None:
     if not len(values):
         return 1.0
     fraction, exponent = np.frexp(values)
-    whole = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
-    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    significand = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    lowest = np.log2((significand & -significand).astype(np.float64)).astype(np.int64)
     return math.ldexp(1.0, int((exponent - 53 + lowest).min()))
 
 
@@ -178,7 +178,7 @@ def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
     return (float(common * (most // common)) if most >= 1 else most), False
 
 
-def whole_votes(weights: tuple[float, ...], worth: float, whole: tuple[float, ...]) -> bool:
+def whole_votes(weights: tuple[float, ...], worth: float, integers: tuple[float, ...]) -> bool:
     """Whether weights are exactly the `whole` weights times `worth`, and sums of them in float64 do not round."""
     dyadic = math.frexp(worth)[0] == 0.5
-    return dyadic and all(w * worth == weight for w, weight in zip(whole, weights, strict=True))
+    return dyadic and all(w * worth == weight for w, weight in zip(integers, weights, strict=True))

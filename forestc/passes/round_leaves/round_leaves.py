@@ -128,14 +128,14 @@ class RoundLeaves:
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
-        whole, auto = one_sum(forest), self.leaf_bits == "auto"
-        some = self._candidates(whole)
+        summed, auto = one_sum(forest), self.leaf_bits == "auto"
+        some = self._candidates(summed)
         tried = self._measured(forest, rows, some)
         fine = self._near(tried)
         best = min(fine, key=lambda trial: (max(trial.change.share, self._goal(forest)), trial.bits))
         most = most_change(self.change, forest)
         if auto and forest.decides and best.change.changed and Settling.applies(forest):
-            leaves, _ = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows).leaves(forest, whole)
+            leaves, _ = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows).leaves(forest, summed)
             (settled,) = self._measured(forest, rows, [(_bits(leaves), leaves)])
             tried.append(settled)
             best = settled if not settled.change.changed or best.change.share > most else best
@@ -143,62 +143,64 @@ class RoundLeaves:
         if forest.decides and best.change.rows and not best.change.changed:
             promise = KeepsDecisions()
         elif auto and forest.decides and best.change.share > most:  # more bits can't help
-            margin = math.inf if not whole.single else 2 * with_error(whole, best.leaves).error
+            margin = math.inf if not summed.single else 2 * with_error(summed, best.leaves).error
             promise = KeepsAllButTies(best.change.changed, margin)
         report: dict[str, Any] = {}
         if self.tolerance is not None:
-            fewest = self._within(whole, fine, scorer) if auto else best
+            fewest = self._within(summed, fine, scorer) if auto else best
             if fewest is not None:
                 best, promise = fewest, Within(float(self.tolerance))
                 report = {"chosen_on_held_out": len(tried) > 1}
         report = {"leaf_bits": best.bits, "rows": best.change.rows, **best.change.figures, **report}
-        kept = () if self.scores is None else (ScoresWithin(self.scores),)
-        return PassResult(with_leaves(whole, best.leaves), (promise, *kept), report)
+        promised = () if self.scores is None else (ScoresWithin(self.scores),)
+        return PassResult(with_leaves(summed, best.leaves), (promise, *promised), report)
 
-    def _candidates(self, whole: Forest) -> list[tuple[int, RoundedLeaves]]:
+    def _candidates(self, summed: Forest) -> list[tuple[int, RoundedLeaves]]:
         """Numbers of bits, and leaves rounded to them, from the fewest up."""
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        return [(width, leaves) for width in widths for leaves in candidates(whole, width)]
+        return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
         """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values, all
         of it if `scores` limits their error."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
-    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Tried]:
+    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
-    def _near(self, tried: list[_Tried]) -> list[_Tried]:
+    def _near(self, tried: list[_Measured]) -> list[_Measured]:
         """Those that keep scores, or nearly if none does: the pipeline raises then."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
         return [trial for trial in tried if trial.values.share <= allowed]
 
-    def _within(self, whole: Forest, fine: list[_Tried], scorer: Scorer | None) -> _Tried | None:
+    def _within(self, summed: Forest, fine: list[_Measured], scorer: Scorer | None) -> _Measured | None:
         """The first that loses no more than the tolerance; None if all lose more."""
         limit, scorer = float(self.tolerance or 0.0), required(scorer, self)
-        return next((trial for trial in fine if scorer.of(with_leaves(whole, trial.leaves)).within(limit)), None)
+        return next((trial for trial in fine if scorer.of(with_leaves(summed, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
         """Unrounded leaves where possible; else leaves that decide ties as the model does, on all combinations of paths
         if there are few. rows: whose ties come first."""
-        whole, auto = one_sum(forest), self.leaf_bits == "auto"
+        summed, auto = one_sum(forest), self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         most = MOST_LEAF_BITS if auto else widths[0]
-        leaves, every = unseen(whole, widths[0], most), False
-        if Settling.applies(whole) and not leaves.exact:
-            leaves, every = Settling(widths, most, ranges, rows).leaves(forest, whole)
-        elif whole.decides and not leaves.exact and auto:  # more bits, if near ties need them
-            some = [(width, unseen(whole, width, width)) for width in widths]
-            some += [(width, replace(other, exact=False)) for width in widths for other in candidates(whole, width)[1:]]
+        leaves, every = unseen(summed, widths[0], most), False
+        if Settling.applies(summed) and not leaves.exact:
+            leaves, every = Settling(widths, most, ranges, rows).leaves(forest, summed)
+        elif summed.decides and not leaves.exact and auto:  # more bits, if near ties need them
+            some = [(width, unseen(summed, width, width)) for width in widths]
+            some += [
+                (width, replace(other, exact=False)) for width in widths for other in candidates(summed, width)[1:]
+            ]
             tried = _measured(forest, made_rows(forest, ranges), some)
             leaves = min(tried, key=lambda trial: trial.change.changed).leaves
-        result = with_leaves(whole, leaves)
+        result = with_leaves(summed, leaves)
         exact, error = leaves.exact, leaves.error
-        if whole.combine.kind == "vote":
-            weights = whole.combine.weights
+        if summed.combine.kind == "vote":
+            weights = summed.combine.weights
             exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
             every = exact
             error = 0.0 if exact else math.inf  # a changed vote changes the sum by the member's weight
@@ -215,10 +217,10 @@ class RoundLeaves:
         """As `Laddered` has it: the numbers of leaf bits, ascending."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
-        whole = one_sum(forest)
+        summed = one_sum(forest)
 
         def rounded(bits: int) -> Forest:
-            return with_leaves(whole, candidates(whole, bits)[0])
+            return with_leaves(summed, candidates(summed, bits)[0])
 
         return LeafLadder(self, forest, range(1, MOST_LADDER_BITS + 1), rounded, lambda bits: (rounded(bits), {}))
 
@@ -232,7 +234,7 @@ def _bits(leaves: RoundedLeaves) -> int:
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _Measured:
     """Integer leaves of some bits, what they change on the rows, and the largest error of values after the link."""
 
     bits: int
@@ -243,20 +245,20 @@ class _Tried:
 
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
-) -> list[_Tried]:
+) -> list[_Measured]:
     """Measures all in one pass over the rows. some: numbers of bits, with the leaves of each. values: whether values
     after the link are measured."""
-    whole = one_sum(forest)
-    after = [with_leaves(whole, leaves) for _, leaves in some]
+    summed = one_sum(forest)
+    after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [
-        _Tried(bits, leaves, Change(forest, result), LargestError(forest, result))
+        _Measured(bits, leaves, Change(forest, result), LargestError(forest, result))
         for (bits, leaves), result in zip(some, after, strict=True)
     ]
     for batch in rows.batches() if rows is not None else ():
         words = encode(forest, batch.X)
         truth = evaluate_quickly(forest, words)
-        nodes = list(nodes_reached(whole, words).T)
-        reached = [tree.leaf[node] for tree, node in zip(whole.trees, nodes, strict=True)]
+        nodes = list(nodes_reached(summed, words).T)
+        reached = [tree.leaf[node] for tree, node in zip(summed.trees, nodes, strict=True)]
         for result, trial in zip(after, tried, strict=True):
             scores = np.tile(result.bias, (len(words), 1))
             for tree, leaf in zip(result.trees, reached, strict=True):

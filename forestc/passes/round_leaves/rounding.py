@@ -156,7 +156,7 @@ def one_output(forest: Forest) -> Forest:
 def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
     """The ways to round the forest's leaves to `bits` bits."""
     if forest.single:
-        return [_round_whole(forest, bits)]
+        return [_round_single(forest, bits)]
     match forest.combine.kind:
         case "average":
             return _round_curves(forest, bits) if _all_curved(forest) else [_round_means(forest, bits)]
@@ -176,7 +176,7 @@ def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
     return round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
 
 
-def _round_whole(forest: Forest, bits: int) -> RoundedLeaves:
+def _round_single(forest: Forest, bits: int) -> RoundedLeaves:
     return as_constant(forest, round_leaves(one_output(forest), bits))
 
 
@@ -185,7 +185,7 @@ def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
     forest = one_output(model)
     grid = leaf_grid(model, forest)
     if grid is None or grid.bits > most:
-        return on_steps(model, bits)[0] if model.classes else with_error(model, _round_whole(model, bits))
+        return on_steps(model, bits)[0] if model.classes else with_error(model, _round_single(model, bits))
     leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
     return with_error(model, leaves, exact=True)
 
@@ -239,7 +239,7 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
         spread = max(spread, float((tree.values - low).max()))
     most = ((1 << bits) - 2) / spread if spread else 0.0
     if bits == 1 or not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
-        return with_error(model, _round_whole(model, bits)), False
+        return with_error(model, _round_single(model, bits)), False
     steps, lie = common_steps(forest, most)
     lowest = [np.rint(low * steps).astype(np.int64) for low in lows]
     values = [
@@ -251,8 +251,8 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
         decision = Decision("threshold", math.floor(Fraction(steps) * len(forest.trees) / 2) + 1)
     elif decision.kind == "threshold":  # the rounding of the bias cancels out of the decision
         needed = Fraction(steps) * (Fraction(float(decision.threshold)) * Fraction(count) - Fraction(float(start[-1])))
-        whole = lie and abs(needed - round(needed)) < NEGLIGIBLE
-        decision = Decision("threshold", (round(needed) if whole else math.ceil(needed)) + int(bias[-1]))
+        on_step = lie and abs(needed - round(needed)) < NEGLIGIBLE
+        decision = Decision("threshold", (round(needed) if on_step else math.ceil(needed)) + int(bias[-1]))
     elif decision.kind == "argmax":
         decision = Decision("argmax", 0, "scores", decision.ties)
     for tree, least in zip(forest.trees, lowest, strict=True):
@@ -303,7 +303,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
 
 
 def round_parts(
-    forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_whole
+    forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_single
 ) -> RoundedLeaves:
     """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
@@ -316,8 +316,8 @@ def round_parts(
         chosen = forest.trees_of(part)
         trees = []
         for tree in (forest.trees[index] for index in chosen):  # only this part's columns of the tree
-            here = [place for place, output in enumerate(tree.outputs) if part.start <= output < part.stop]
-            fed = tuple(tree.outputs[place] - part.start for place in here)
+            here = [column for column, output in enumerate(tree.outputs) if part.start <= output < part.stop]
+            fed = tuple(tree.outputs[column] - part.start for column in here)
             trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
         alone = replace(
             forest,
@@ -373,7 +373,7 @@ def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
         replace(part, curves=(_curve(rounded, part, part.start, part.link, steps),), link=Link())
         for part in rounded.parts
     )
-    weights, _ = _whole_weights(forest.combine.weights)
+    weights, _ = _integer_weights(forest.combine.weights)
     weight = int(sum(weights)) or len(parts)
     half, last = steps * weight // 2, forest.decision.ties == "last"
     least = -(-steps * weight // 2) if last else half + 1
@@ -402,7 +402,7 @@ def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
         part if count else replace(part, curves=_curves(rounded, part, steps), link=links.get(part.link.kind, Link()))
         for part, count in zip(rounded.parts, counts, strict=True)
     )
-    own, _ = _whole_weights(forest.combine.weights)
+    own, _ = _integer_weights(forest.combine.weights)
     own = own or (1.0,) * len(parts)
     unit = max(FINER, *counts) // FINER
     weights = tuple(
@@ -429,7 +429,7 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
     if part.link.kind == "softmax":
         return (_curve(leaves, part, None, Link("exp", part.link.slope), steps),)
     links = part.link.each or (part.link,) * part.width
-    return tuple(_curve(leaves, part, part.start + place, link, steps) for place, link in enumerate(links))
+    return tuple(_curve(leaves, part, part.start + index, link, steps) for index, link in enumerate(links))
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
@@ -449,16 +449,16 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
     if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
         raise ModelError("a probability falls where its score rises", do="use a calibration that rises")
-    wanted = np.arange(1, steps + 1)
+    targets = np.arange(1, steps + 1)
     below, above = np.full(steps, least - 1), np.full(steps, most + 1)  # step_of(below) < wanted <= step_of(above)
     while (above - below > 1).any():
         middle = below + (above - below) // 2
-        reached = step_of(middle) >= wanted
+        reached = step_of(middle) >= targets
         above, below = np.where(reached, middle, above), np.where(reached, below, middle)
     return tuple(above.tolist())
 
 
-def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
+def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
     """Weights of votes as whole numbers, and the worth of 1: exactly proportional if fractions with denominators up to
     1000 are, else rounded to thousandths of the largest."""
     if not weights:
@@ -466,10 +466,10 @@ def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
     if all(float(fraction) == weight for fraction, weight in zip(exact, weights, strict=True)):
         common = math.lcm(*(fraction.denominator for fraction in exact))
-        whole = [int(fraction * common) for fraction in exact]
-        if max(whole) <= MOST_VOTES:
-            divisor = math.gcd(*whole) or 1
-            return tuple(float(w // divisor) for w in whole), divisor / common
+        integers = [int(fraction * common) for fraction in exact]
+        if max(integers) <= MOST_VOTES:
+            divisor = math.gcd(*integers) or 1
+            return tuple(float(w // divisor) for w in integers), divisor / common
     return tuple(float(round(1000 * (weight / max(weights)))) for weight in weights), max(weights) / 1000
 
 
@@ -481,7 +481,7 @@ def with_leaves(forest: Forest, leaves: RoundedLeaves) -> Forest:
     """The integer forest with the features and thresholds of `forest`, and leaves, biases, parts and decision of
     `leaves`. forest: of words, as `one_sum` returns it."""
     vote = bool(leaves.parts) and forest.combine.kind == "vote"
-    weights, worth = _whole_weights(forest.combine.weights if leaves.parts else ())
+    weights, worth = _integer_weights(forest.combine.weights if leaves.parts else ())
     weights = weights if leaves.weights is None else leaves.weights
     link = leaves.link or forest.link
     trees = tuple(

@@ -34,17 +34,17 @@ class Settling:
         paths, or of leaves, can be tried. forest: the same, as one sum if it is one."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)
-        kept = []
+        decided = []
 
         def settle(part: Forest, bits: int) -> RoundedLeaves:
             leaves = unseen(part, bits, self.most)
             every = leaves.exact or not part.decides
             if not every:
                 leaves, every = self._alone(part, part, MOST_STEPS // len(forest.parts))
-            kept.append(every)
+            decided.append(every)
             return leaves
 
-        return round_parts(forest, self.bits[0], settle), all(kept)
+        return round_parts(forest, self.bits[0], settle), all(decided)
 
     def _alone(self, source: Forest, forest: Forest, steps: int) -> tuple[RoundedLeaves, bool]:
         """`leaves` for a forest of one part. steps: as of `settled`."""

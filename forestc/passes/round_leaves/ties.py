@@ -38,7 +38,7 @@ class NearTies:
     """
 
     leaf: NDArray[np.int32]
-    wanted: NDArray[np.int64]
+    expected: NDArray[np.int64]
     count: NDArray[np.int64]
     margin: float
 
@@ -47,12 +47,12 @@ class NearTies:
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
-        return int(self.count[decide(leaves.decision, scores, scores) != self.wanted].sum())
+        return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
         """These and others, as if each of these had a thousand inputs."""
-        leaf, wanted = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.wanted, others.wanted])
-        return NearTies(leaf, wanted, np.concatenate([FIRST * self.count, others.count]), self.margin)
+        leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
+        return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
 
 def near_margin(forest: Forest, bits: int) -> float:
@@ -65,7 +65,7 @@ def near_margin(forest: Forest, bits: int) -> float:
 
 def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]], margin: float) -> NearTies:
     """Those that rows (rows, columns) reach. source: the model. forest: the same as one sum, without parts."""
-    leaves, wanted = [], []
+    leaves, expected = [], []
     for X in rows:
         numbers = encode_numbers(source, X)
         nodes = list(nodes_reached(forest, numbers).T)
@@ -73,8 +73,8 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
         if source is not forest:  # the same sum, but in another order
             index = evaluate_words(source, numbers[near]).index
         leaves.append(_reached(forest, nodes)[near])
-        wanted.append(index)
-    return _distinct(forest, leaves, wanted, margin)
+        expected.append(index)
+    return _distinct(forest, leaves, expected, margin)
 
 
 def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
@@ -102,10 +102,10 @@ def _reached(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> NDArray[np.i
 
 
 def _distinct(
-    forest: Forest, leaves: list[NDArray[np.int32]], wanted: list[NDArray[np.int64]], margin: float
+    forest: Forest, leaves: list[NDArray[np.int32]], expected: list[NDArray[np.int64]], margin: float
 ) -> NearTies:
     table = np.concatenate([np.zeros((0, len(forest.trees)), dtype=np.int32), *leaves])
-    index = np.concatenate([np.zeros(0, dtype=np.int64), *wanted])
+    index = np.concatenate([np.zeros(0, dtype=np.int64), *expected])
     leaf, first, count = np.unique(table, axis=0, return_index=True, return_counts=True)
     return NearTies(leaf, index[first], count.astype(np.int64), margin)
 
@@ -141,14 +141,14 @@ def _nudged(
     """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions, or if
     the search ends before it finds any that do. Also how many inputs they decide otherwise, and the steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
-    places = _Places.of(start, kinds)
+    numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
     best, fewest, tried = start, ties.changed(start), 0
     factor = 1 << max(0, min(TIE_BITS[0], most) - span.bit_length())
     while (span * factor).bit_length() <= most and tried < TRIES and fewest and steps > 0:
-        nudges, taken = nudges_for(places.sums(start, ties, factor), places.count, factor, steps)
+        nudges, taken = nudges_for(numbering.sums(start, ties, factor), numbering.count, factor, steps)
         steps -= taken
-        leaves = with_error(forest, places.moved(start, nudges, factor))
+        leaves = with_error(forest, numbering.moved(start, nudges, factor))
         changed, tried = ties.changed(leaves), tried + 1
         fits = max(int(values.max(initial=0)) for values in leaves.values).bit_length() <= most
         if changed < fewest and fits and 4 * leaves.error <= 2 * ties.margin:
@@ -158,7 +158,7 @@ def _nudged(
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Numbering:
     """Where the nudge of each leaf value and of each bias is in an array: leaves of equal values are moved together.
 
     kinds: for each tree (leaves,) the number of its distinct row of values. first: the tree's first place. count: of
@@ -171,19 +171,19 @@ class _Places:
     count: int
 
     @staticmethod
-    def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Places:
+    def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Numbering:
         sizes = [(int(kind.max()) + 1) * len(fed) for kind, fed in zip(kinds, leaves.outputs, strict=True)]
         ends = np.cumsum([0, *sizes]).tolist()
-        return _Places(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
+        return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
         """(rows, trees + 1) what is added up for an output (rows,) where these leaves (rows, trees) are reached."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):
-            for place, own in enumerate(fed):
+            for column, own in enumerate(fed):
                 here = output == own
-                result[here, index] = first + kind[leaf[here, index]] * len(fed) + place
+                result[here, index] = first + kind[leaf[here, index]] * len(fed) + column
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
@@ -191,25 +191,25 @@ class _Places:
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))
-        leaf, wanted, count = ties.leaf[some], ties.wanted[some], ties.count[some]
+        leaf, expected, count = ties.leaf[some], ties.expected[some], ties.count[some]
         scores = np.tile(leaves.bias, (len(leaf), 1))
         for values, fed, own in zip(leaves.values, leaves.outputs, leaf.T, strict=True):
             scores[:, list(fed)] += values[own]
         if not argmax:
-            places = self.of_output(leaves, leaf, np.zeros(len(leaf), dtype=np.int64))
+            terms = self.of_output(leaves, leaf, np.zeros(len(leaf), dtype=np.int64))
             above = factor * (scores[:, 0] - int(leaves.decision.threshold))
-            sign = np.where(wanted == 1, 1, -1).astype(np.int8)[:, np.newaxis] * (places < self.count - 1)
-            return Sums(places, sign.astype(np.int8), np.where(wanted == 1, above, -above - 1), count)
+            sign = np.where(expected == 1, 1, -1).astype(np.int8)[:, np.newaxis] * (terms < self.count - 1)
+            return Sums(terms, sign.astype(np.int8), np.where(expected == 1, above, -above - 1), count)
         row = np.repeat(np.arange(len(leaf)), rivals)
         other = np.tile(np.arange(rivals), len(leaf))
-        winner = wanted[row]
+        winner = expected[row]
         other += other >= winner
         won, lost = self.of_output(leaves, leaf[row], winner), self.of_output(leaves, leaf[row], other)
         strict = other > winner if leaves.decision.ties == "last" else other < winner
         room = factor * (scores[row, winner] - scores[row, other]) - strict
-        places = np.concatenate([won, lost], axis=1)
+        terms = np.concatenate([won, lost], axis=1)
         sign = np.concatenate([won < self.count - 1, -(lost < self.count - 1).astype(np.int8)], axis=1)
-        return Sums(places, sign.astype(np.int8), room, count[row])
+        return Sums(terms, sign.astype(np.int8), room, count[row])
 
     def moved(self, leaves: RoundedLeaves, nudges: NDArray[np.int64], factor: int) -> RoundedLeaves:
         """The leaves with the nudges, on a grid that is finer by the factor, from 0 upwards in each tree."""

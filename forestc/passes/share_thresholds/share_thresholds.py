@@ -137,10 +137,10 @@ class ShareThresholds:
         allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
-            points, taken = place(low, high, present, few_bits, narrow)
+            points, taken = fewest_thresholds(low, high, present, few_bits, narrow)
             return points[taken]
-        kept = ~stab_most(low, high, allowed).missed
-        points, _ = place(low[kept], high[kept], present[kept], few_bits, narrow)
+        hit = ~stab_most(low, high, allowed).missed
+        points, _ = fewest_thresholds(low[hit], high[hit], present[hit], few_bits, narrow)
         return points[take(low, high, points).point]
 
 
@@ -196,7 +196,7 @@ def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
     )
 
 
-def place(
+def fewest_thresholds(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     present: NDArray[np.float64],

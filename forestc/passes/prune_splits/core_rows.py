@@ -60,7 +60,7 @@ class CodedRows:
 
 
 @dataclass
-class KeptRows:
+class CoreRows:
     """The core: outcomes of all conditions on its rows, and label: (rows,) the class that each decides. all_rows: where
     further ones are looked for, None if the core is all of them; the core grows in place otherwise."""
 
