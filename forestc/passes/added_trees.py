@@ -1,4 +1,4 @@
-"""Trees of a forest that passes make: of nodes that are kept, and of conditions."""
+"""Builds new trees for passes: from nodes of an existing tree, or from a list of conditions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """conditions: those that the tree's nodes index. place: number of the tree in the forest, for errors."""
+    """Builds the quantized tree that mends wrong decisions. conditions: the table that the tree's nodes index. index:
+    the number of the new tree in the forest, for error messages."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(
@@ -25,8 +26,7 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """The arrays feature, threshold, missing_left, set_index and sets for `make_tree`. conditions: of each node, None
-    of a leaf."""
+    """Returns the arrays of nodes that `make_tree` takes. conditions: the condition of each node, None for a leaf."""
     count = len(conditions)
     feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
     threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()
@@ -53,8 +53,8 @@ def tree_of_nodes(
     *,
     quantized: bool,
 ) -> Tree:
-    """Makes a tree of some nodes of another, from the root down. children: the left and the right child that a node
-    has now; none of a leaf. value: (outputs,) of a leaf."""
+    """Builds a tree from nodes of another tree, from `root` down. children: returns the left and the right child in the
+    new tree; empty for a leaf. value: returns the values (outputs,) of a leaf. where: names the tree in errors."""
     nodes: list[int] = []
     stack = [root]
     while stack:

@@ -1,7 +1,7 @@
-"""simplify: removes what changes the result of no input. Exact: same decision and scores for every input.
+"""Implements the pass simplify: removes the parts of a forest on which no input's result depends.
 
-This removes conditions that are decided by those above them, conditions whose two sides are equal subtrees, and
-features that no condition reads.
+Three kinds of parts are removed: conditions decided by the conditions above them; conditions with two equal subtrees;
+and features without a condition. Decisions and scores stay the same for every input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class Simplify:
-    """Removes conditions that change the result of no input, and features that no condition reads.
+    """Removes conditions that change the result of no input, and features without a condition.
 
     Promises: exact: the same scores and decisions for every input.
     """
@@ -34,7 +34,7 @@ class Simplify:
     name: ClassVar[str] = "simplify"
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Exact. Time O(nodes * features on a path)."""
+        """Returns the simplified forest. Time O(nodes * features on a path)."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
@@ -53,7 +53,7 @@ class Simplify:
 
 
 class _Reachable(NamedTuple):
-    """What the conditions above imply for one feature: low <= x < high, or one of codes, or missing."""
+    """The values of one feature that reach a node: low <= x < high, or one of `codes`; missing ones if `missing`."""
 
     low: Any
     high: Any
@@ -71,7 +71,7 @@ def _all_values(forest: Forest, feature: int) -> _Reachable:
 
 
 def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | None, _Reachable | None]:
-    """What is known on the left and on the right; None for a side that no value reaches."""
+    """Returns the values on the left and on the right; None for a side that no value reaches."""
     sides = []
     for left in (True, False):
         missing = reachable.missing and condition.missing_left == left
@@ -85,7 +85,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
             case Below(threshold):
                 low = reachable.low if left else max(reachable.low, threshold)
                 high = min(reachable.high, threshold) if left else reachable.high
-                # x >= +inf holds for +inf alone, so a float's upper end stays open there
+                # only +inf itself reaches x >= +inf, so the upper end of a float feature includes +inf there
                 some = low < high or (not left and low == high == np.inf)
                 side = _Reachable(low, high, reachable.codes, missing)
         sides.append(side if some or missing else None)
@@ -93,7 +93,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """The span of the known values that a set of cuts sends to one side, and whether there are any."""
+    """Returns the lowest and the highest end of the values that a set sends to one side, and True if there are any."""
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]
@@ -104,13 +104,13 @@ def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[An
 
 
 def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
-    """The tree without decided conditions and equal children. conditions: of the forest."""
+    """Returns the tree without redundant conditions. conditions: all conditions of the forest."""
     tree = forest.trees[index]
     feature, condition = tree.feature.tolist(), forest.conditions.places[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
     start = {f: _all_values(forest, f) for f in set(feature) - {LEAF}}
-    # Top down: find the nodes whose condition is decided by the conditions on the way to them.
-    goes: dict[int, int] = {}  # a decided node -> the child that stands in for it
+    # Top down: finds the nodes whose condition is decided by the conditions above them.
+    goes: dict[int, int] = {}  # decided node -> the child that replaces it
     order: list[int] = []
     stack: list[tuple[int, dict[int, _Reachable]]] = [(0, {})]
     while stack:
@@ -126,10 +126,10 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
             continue
         stack.append((left[node], {**reachable, f: to_left}))
         stack.append((right[node], {**reachable, f: to_right}))
-    # Bottom up: number the distinct subtrees; a node with equal children takes the number of its child.
+    # Bottom up: numbers the distinct subtrees. A node with equal children takes the number of its child.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
-    stands: dict[int, int] = {}  # node -> the node that stands in for it
+    stands: dict[int, int] = {}  # node -> the node that replaces it
     for node in reversed(order):
         if feature[node] == LEAF:
             key: Any = tree.values[leaf[node]].tobytes()

@@ -1,5 +1,4 @@
-"""The ensemble that prune-splits works on, a forest as arrays: leaves from left to right, the rows' leaves, splits with
-their costs."""
+"""Holds the arrays on which prune-splits works: leaves of each tree, the leaf of each row, and splits with costs."""
 
 from __future__ import annotations
 
@@ -35,18 +34,18 @@ from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 
 _LeafOrder: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
-MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join them where decisions are kept
-MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
-MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
-ROUNDS = 12  # of putting right what is decided otherwise on rows outside the core
-HOPELESS = 0.5  # of the core: with more rows that would join it, rounds take longer than what they find is worth
-MOST_BITS = 20  # of leaves as they are; wider ones are rounded, so that tables of their differences stay small
-ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
+MOST_FIT = 1 << 22  # rows times trees at most, evenly spaced; with keep=decisions wrongly decided rows join later
+MOST_COPIED = 1 << 23  # samples times trees at most, copies included; many rows need no copies
+MOST_OUTCOMES = 1 << 28  # rows times feature columns at most; if there are more, copies are left out first, then rows
+ROUNDS = 12  # rounds in which wrongly decided rows outside the core join it, before prune-splits gives up
+HOPELESS = 0.5  # share of the core; if more rows than this are violated, further rounds are not worth their time
+MOST_BITS = 20  # bits of leaves that are not rounded; wider leaves are, so that tables of their differences stay small
+ADDED_SPLIT = 2.5  # multiplies the cost of a split in added trees, because no two of their leaves are alike
 
 
 @dataclass(frozen=True)
 class SmallerEnsemble:
-    """A smaller ensemble. added: trees beside the pruned ones. mended: rows that these put right."""
+    """A smaller ensemble. added: new trees beside the pruned ones. mended: number of rows corrected by new trees."""
 
     ensemble: SplitEnsemble
     pruned: Pruned
@@ -66,11 +65,12 @@ class SmallerEnsemble:
 
 
 class SplitEnsemble:
-    """A forest as arrays for the pruning: leaves from left to right, the rows' leaves, splits with their costs."""
+    """A forest as arrays for pruning: leaves numbered from left to right, and splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
-        """unit: what costs are in. rewire: whether splits may take other conditions. keeps: whether decisions are kept.
-        mixed: copies, mix and seed of `rows_to_fit`."""
+        """Reads the forest and the rows. unit: prices of the hardware. rewire: True if splits may take other splits'
+        conditions. keeps: True if all decisions must stay. mixed: the arguments copies, mix and seed of `rows_to_fit`.
+        """
         self.forest, self.unit = forest, unit
         self.orders = [_leaves_in_order(tree) for tree in forest.trees]
         self.conditions, table = _numbered(forest, self.orders)
@@ -83,7 +83,7 @@ class SplitEnsemble:
         self.own_bias = np.asarray(forest.bias, dtype=np.int64) - self.zero
         for tree, leaves in zip(forest.trees, values, strict=True):
             self.own_bias[list(tree.outputs)] += leaves.min(axis=0)
-        self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from their tree's smallest
+        self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from the smallest value of their tree
         columns = _columns(forest, self.conditions)
         count = max(1, len(forest.trees))
         most = min(MOST_FIT // count, MOST_OUTCOMES // max(1, len(columns)))
@@ -107,21 +107,22 @@ class SplitEnsemble:
         self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
 
     def _round(self, bits: int) -> None:
-        """Rounds the forest's leaves to `bits` bits. Fitting finds the biases."""
+        """Rounds the leaves to `bits` bits. Fitting finds the biases later."""
         self.bits, self.largest = bits, (1 << bits) - 1
-        share = bits if self.unit.per_bit else 1 / max(1.0, float(np.mean(np.diff(self.trees.outputs))))  # of an output
+        # price factor for one output
+        share = bits if self.unit.per_bit else 1 / max(1.0, float(np.mean(np.diff(self.trees.outputs))))
         self.splits = replace(self.splits, node=self.unit.split * share, sum=self.unit.tree * share)
         factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in self.own)]))
         values = [np.floor(leaves * factor + 0.5).astype(np.int64).ravel() for leaves in self.own]
         self.trees = replace(self.trees, value=np.concatenate(values))
-        self.factor = factor  # what a score of the forest is worth in those of the rounded leaves
+        self.factor = factor  # scores of rounded leaves for one unit of the forest's score
         self.bias = np.zeros(self.forest.n_outputs, dtype=np.int64)
-        if self.forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
+        if self.forest.n_outputs == 1:  # half of the largest sum, until fitting finds a better bias
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """The same ensemble with leaves of another number of bits, or as many ("same"). Both share the rows, but not
-        what joins the core, so that what is found with one number does not depend on others."""
+        """Returns the same ensemble with leaves of another number of bits, or of the same ("same"). Both share the
+        rows, but each has its own core, so that results with one number of bits do not depend on others."""
         other = copy(self)
         other.core = copy(self.core)
         if not isinstance(bits, str):
@@ -129,15 +130,15 @@ class SplitEnsemble:
         return other
 
     def as_given(self) -> list[Pruned]:
-        """The forest itself, if leaves need no rounding."""
+        """Returns the unpruned forest in a list; an empty list if its leaves had to be rounded."""
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that
-        added trees may put right. most: the cost from which it is not wanted. None if that can't be done."""
+        """Changes a pruned ensemble until it decides all rows as the forest does; None if this fails. mended: share of
+        the rows that added trees may correct. most: at this cost the result is useless, and not checked on all rows."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
@@ -156,7 +157,7 @@ class SplitEnsemble:
         return None
 
     def path(self, prices: NDArray[np.float64], start: Start | None = None) -> Iterator[Pruned]:
-        """Yields the pruned ensemble at one price after the other. start: that at the price before the first."""
+        """Yields the pruned ensemble at each price, in order. start: the ensemble at a lower price to continue from."""
         scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
         if not self.forest.decides:
             target = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
@@ -174,7 +175,7 @@ class SplitEnsemble:
             yield replace(result, price=price)
 
     def start_of(self, arrays: Mapping[str, NDArray[Any]]) -> Start | None:
-        """What pruning of this ensemble goes on from; None for arrays that are not of it."""
+        """Returns the start of pruning from stored arrays. None if they do not fit this ensemble."""
         leaves = np.diff(self.trees.start) // np.diff(self.trees.outputs)[:, 0]
         most = {
             "group": np.repeat(leaves, leaves) - 1,
@@ -191,8 +192,7 @@ class SplitEnsemble:
         return Start(*(arrays[name] for name in Start._fields))
 
     def rebuilt(self, pruned: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
-        """The forest with the pruned ensemble's conditions and leaves, and added trees; `simplify` removes what became
-        redundant."""
+        """Returns the forest with pruned conditions and leaves and with added trees. Some nodes may be redundant."""
         trees = []
         begin = 0
         for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.orders, strict=True)):
@@ -203,7 +203,7 @@ class SplitEnsemble:
             left, right = tree.left.copy(), tree.right.copy()
             for place, (node, *_) in enumerate(inner, begin):
                 new = self.conditions[pruned.condition[place]]
-                if isinstance(new.test, Below):  # one that is not plain is the split's own
+                if isinstance(new.test, Below):  # only threshold conditions are ever exchanged
                     feature[node], threshold[node] = new.feature, new.test.threshold
                 if pruned.flipped[place]:
                     left[node], right[node] = right[node], left[node]
@@ -225,8 +225,9 @@ class SplitEnsemble:
 
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """The conditions of all splits: those that any split may take first, of these the most frequent; and a row for each
-    split: its tree, the last four entries of `_leaves_in_order`, and its condition."""
+    """Returns the distinct conditions of all splits, and a table with a row for each split. Conditions that any split
+    may take come first, the most frequent ones in front. A row holds the tree, the last four entries of
+    `_leaves_in_order`, and the number of the condition."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.places, orders, strict=True))
@@ -241,7 +242,6 @@ def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condit
 
 
 def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) -> NDArray[np.int32]:
-    """(trees, rows) the leaf, counted from left to right, that each row reaches."""
     leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
     reached = nodes_reached(forest, words)
     for index, (tree, (ends, _)) in enumerate(zip(forest.trees, orders, strict=True)):
@@ -252,11 +252,12 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """The leaf nodes from left to right; and for each inner node, children first: the node, its first leaf, the first
-    leaf of its right side, one past its last leaf, and the number of inner nodes of its subtree, itself included."""
+    """Returns the leaf nodes from left to right, and an entry for each inner node, children before parents: the node,
+    its first leaf, the first leaf of its right subtree, one past its last leaf, and the size of its subtree in inner
+    nodes."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
-    begun: dict[int, tuple[int, int]] = {}  # first leaf, inner nodes before
+    begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it
     middle: dict[int, int] = {}
     stack = [(0, "down")]
     while stack:
@@ -275,13 +276,13 @@ def _leaves_in_order(tree: Tree) -> _LeafOrder:
 
 
 def _plain(forest: Forest, condition: Condition) -> bool:
-    """Whether other splits may take it: a threshold on a feature that is never missing."""
+    """Returns True if other splits may take this condition: a threshold on a feature that is never missing."""
     feature = forest.features[condition.feature]
     return isinstance(condition.test, Below) and word_range(feature.number, feature.missing).missing is None
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """The conditions of each column of codes: all plain ones of a feature, thresholds ascending, or a single other."""
+    """Groups conditions into columns of codes: the plain thresholds of a feature, ascending, or one other condition."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for index, condition in enumerate(conditions):
@@ -295,8 +296,8 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """The outcomes of all conditions on all rows. A row's code in a column is the number of its conditions that the row
-    fails, which are those with the lowest thresholds."""
+    """Computes the outcomes of all conditions on all rows as codes. In a column of thresholds a row's code is the
+    number of thresholds that are not above its value; in any other column it is 1 if the condition fails."""
     takes_missing, missing_word = missing_words(forest)
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
@@ -318,5 +319,5 @@ def _outcomes(
 
 
 def has_odds(forest: Forest) -> bool:
-    """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
+    """Returns True if the forest's link turns log odds into probabilities. Fitted leaves then add up to log odds."""
     return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0

@@ -1,4 +1,4 @@
-"""quantize-inputs: turns features and thresholds into integers. Leaves stay floats, for round-leaves or fit-leaves."""
+"""Implements the pass quantize-inputs: turns features and thresholds into integers, and leaves the leaves as floats."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class QuantizeInputs:
     """Turns features and thresholds into integers. All generated files compare exactly these.
 
     Promises: exact-on-data: no path of the given rows changes. If input_bits, formats or cost make words too narrow for
-    that, no decision of the rows, or else approximate: measured, and refused beyond what is allowed. Without rows, and
-    with exact, exact: every input in the ranges takes the model's own path.
+    that, either no decision of the rows changes, or the promise is approximate: the change is measured, and refused
+    beyond what is allowed. Without rows, and with exact=true, exact: every input in the ranges takes the model's own
+    path.
     """
 
     input: Annotated[
@@ -80,7 +81,7 @@ class QuantizeInputs:
         if self.exact and self.needs_scorer:
             raise OptionError("quantize-inputs: exact=true uses no rows, but tolerance does", do="remove one of them")
         if self.cost is not None:
-            prices(self.cost)  # raises for an unknown cost
+            prices(self.cost)  # raises OptionError for an unknown cost
             if self.exact or self.input != "auto":
                 raise OptionError(
                     "quantize-inputs: cost rounds thresholds, which exact, and an input other than auto, do not allow",
@@ -89,11 +90,10 @@ class QuantizeInputs:
 
     @property
     def needs_scorer(self) -> bool:
-        """Whether its result is judged on held-out rows."""
+        """True if the result is scored on held-out rows."""
         return self.tolerance is not None
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """As `Refusing` has it."""
         if source.on_words:
             raise already_quantized()
         if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
@@ -106,8 +106,8 @@ class QuantizeInputs:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """The forest on words. With `Ranges` instead of rows it is exact for every input in them; with None, input must
-        be ordered. Raises OptionError, or ModelError for a forest of words."""
+        """Returns the forest on words. `Ranges` instead of rows make it exact for every input in them. Without both,
+        input=ordered or exact=true is needed. Raises OptionError; ModelError for a forest on words."""
         self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
         if self.exact or isinstance(rows, Ranges):
@@ -148,14 +148,13 @@ class QuantizeInputs:
         return None if self.input_bits == "auto" else int(self.input_bits)
 
     def _may_be_missing(self, forest: Forest, feature: Feature, rows: Rows | None) -> bool:
-        """Whether the words of a feature have one for missing; with rows, if these have some."""
+        """Returns True if options, model and ranges let a feature be missing; rows are not looked at."""
         always = self.missing == "always" or forest.always_missing
         if isinstance(rows, Ranges) and not always:
             return rows.of(feature).takes_missing(feature) and self.missing != "never"
         return feature.missing and self.missing != "never"
 
     def _exact_formats(self, forest: Forest, missing: list[bool], ranges: Ranges) -> list[Format]:
-        """Words that keep every value on its side of every threshold."""
         requested = parse_formats(self.formats, forest)
         formats = []
         for index, (feature, absent) in enumerate(zip(forest.features, missing, strict=True)):
@@ -167,7 +166,7 @@ class QuantizeInputs:
         return formats
 
     def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
-        """What the words keep of the rows: as a promise, and in figures."""
+        """Compares both forests on the rows; returns the strongest promise that holds, and figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
             old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
@@ -183,8 +182,8 @@ class QuantizeInputs:
         return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
 
     def _near_enough(self, source: Forest, rows: Rows, scorer: Scorer | None) -> Callable[[Forest], bool]:
-        """Whether a forest loses no more than the tolerance on held-out rows; without a tolerance, whether no more than
-        `change` of what is decided on the rows changes."""
+        """Returns a test for forests. With a tolerance it is True if the loss on held-out rows is within it; otherwise
+        if the change on the rows is at most `change`."""
         if self.tolerance is not None:
             limit, held_out_scorer = float(self.tolerance), required(scorer, self)
             return lambda forest: held_out_scorer.of(forest).within(limit)
@@ -201,7 +200,6 @@ class QuantizeInputs:
 
 
 def _with(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
-    """The forest with words of these formats."""
     return retyped(forest, [form.number for form in formats], [form.words for form in formats], missing)
 
 

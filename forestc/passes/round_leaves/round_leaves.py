@@ -1,7 +1,6 @@
-"""round-leaves: rounds the leaves of a forest on words to integers, and settles near ties.
+"""Implements the pass round-leaves: rounds the leaves of a forest on words to integers, and settles near ties.
 
-Everything downstream equals the evaluator of its result bit for bit. It promises exact-on-data if no decision of the
-given rows changes; else approximate, measured, and refused beyond what is allowed.
+All generated files equal the evaluation of its result bit for bit.
 """
 
 from __future__ import annotations
@@ -52,17 +51,17 @@ from forestc.rows.ranges import Ranges, have_rows
 
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
-MOST_LADDER_BITS = 8  # of leaves that the search of a level tries
+MOST_LADDER_BITS = 8  # bits of leaves that the search of a level tries at most
 
 
 @dataclass(frozen=True)
 class RoundLeaves:
     """Turns leaves into integers, each rounded alone. All generated files compute exactly its result.
 
-    Promises: exact-on-data if no decision of the given rows changes; else approximate: measured, and refused beyond
-    what is allowed, or with leaf_bits=auto the rows named that no integer leaves were found for. Without rows exact: if
-    leaves must be rounded, scores stay within a bound that is reported, and decisions change only within twice that
-    bound of a tie.
+    Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: the change is measured, and
+    refused beyond what is allowed; with leaf_bits=auto, rows for which no integer leaves were found are named instead.
+    Without rows exact: if leaves must be rounded, the report gives a bound of the scores' error, and a decision changes
+    only within twice this bound of a tie.
     """
 
     leaf_bits: Annotated[
@@ -93,7 +92,7 @@ class RoundLeaves:
         bool, "choose leaves for every input, as without rows, even if rows are given, whose ties come first then."
     ] = False
     name: ClassVar[str] = "round-leaves"
-    open: ClassVar[bool] = False  # `run` itself chooses the bits
+    open: ClassVar[bool] = False  # auto is settled by `run` itself
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -102,11 +101,10 @@ class RoundLeaves:
 
     @property
     def needs_scorer(self) -> bool:
-        """Whether its result is judged on held-out rows."""
+        """True if the result is scored on held-out rows."""
         return self.tolerance is not None
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """As `Refusing` has it."""
         if source.quantized:
             raise already_quantized()
         refuse_sums(source)
@@ -122,8 +120,8 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, leaf_bits
-        must be a number. Raises OptionError, or ModelError for a forest of floats or one that is already quantized."""
+        """Returns the integer forest. `Ranges` instead of rows keep the path of every input in them. Without both,
+        leaf_bits must be a number, or exact=true. Raises OptionError; ModelError for a float or a quantized forest."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
@@ -142,7 +140,7 @@ class RoundLeaves:
         promise: Promise = FewChanges(most)
         if forest.decides and best.change.rows and not best.change.changed:
             promise = KeepsDecisions()
-        elif auto and forest.decides and best.change.share > most:  # more bits can't help
+        elif auto and forest.decides and best.change.share > most:  # more bits do not help
             margin = math.inf if not summed.single else 2 * with_error(summed, best.leaves).error
             promise = KeepsAllButTies(best.change.changed, margin)
         report: dict[str, Any] = {}
@@ -156,41 +154,39 @@ class RoundLeaves:
         return PassResult(with_leaves(summed, best.leaves), (promise, *promised), report)
 
     def _candidates(self, summed: Forest) -> list[tuple[int, RoundedLeaves]]:
-        """Numbers of bits, and leaves rounded to them, from the fewest up."""
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values, all
-        of it if `scores` limits their error."""
+        """Returns the change up to which fewer leaf bits are preferred. For decisions it is 0. For values it is a tenth
+        of `change`, or all of it if `scores` limits their error."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
     def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Measured]) -> list[_Measured]:
-        """Those that keep scores, or nearly if none does: the pipeline raises then."""
+        """Returns the trials that keep scores within the option `scores`, or the best one if none does."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
         return [trial for trial in tried if trial.values.share <= allowed]
 
     def _within(self, summed: Forest, fine: list[_Measured], scorer: Scorer | None) -> _Measured | None:
-        """The first that loses no more than the tolerance; None if all lose more."""
         limit, scorer = float(self.tolerance or 0.0), required(scorer, self)
         return next((trial for trial in fine if scorer.of(with_leaves(summed, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
-        """Unrounded leaves where possible; else leaves that decide ties as the model does, on all combinations of paths
-        if there are few. rows: whose ties come first."""
+        """Rounds leaves for every input in the ranges. Leaves stay exact if possible. Otherwise they decide ties as the
+        model does, as far as can be found. rows: their ties count more than others."""
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         most = MOST_LEAF_BITS if auto else widths[0]
         leaves, every = unseen(summed, widths[0], most), False
         if Settling.applies(summed) and not leaves.exact:
             leaves, every = Settling(widths, most, ranges, rows).leaves(forest, summed)
-        elif summed.decides and not leaves.exact and auto:  # more bits, if near ties need them
+        elif summed.decides and not leaves.exact and auto:  # near ties may need more bits
             some = [(width, unseen(summed, width, width)) for width in widths]
             some += [
                 (width, replace(other, exact=False)) for width in widths for other in candidates(summed, width)[1:]
@@ -203,7 +199,7 @@ class RoundLeaves:
             weights = summed.combine.weights
             exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
             every = exact
-            error = 0.0 if exact else math.inf  # a changed vote changes the sum by the member's weight
+            error = 0.0 if exact else math.inf  # a changed vote changes the sum by the weight of its member
         report = {
             "leaf_bits": _bits(leaves),
             "leaves": "exact" if exact else "rounded",
@@ -214,7 +210,7 @@ class RoundLeaves:
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
-        """As `Laddered` has it: the numbers of leaf bits, ascending."""
+        """Returns the ladder over the number of leaf bits, ascending."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         summed = one_sum(forest)
@@ -225,7 +221,6 @@ class RoundLeaves:
         return LeafLadder(self, forest, range(1, MOST_LADDER_BITS + 1), rounded, lambda bits: (rounded(bits), {}))
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         return taken(self.tolerance, rung, tried)
 
 
@@ -235,7 +230,7 @@ def _bits(leaves: RoundedLeaves) -> int:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Integer leaves of some bits, what they change on the rows, and the largest error of values after the link."""
+    """A trial: integer leaves of some bits, the change on the rows, and the largest error of values after the link."""
 
     bits: int
     leaves: RoundedLeaves
@@ -246,8 +241,8 @@ class _Measured:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Measured]:
-    """Measures all in one pass over the rows. some: numbers of bits, with the leaves of each. values: whether values
-    after the link are measured."""
+    """Measures several roundings of the leaves, reading the rows once. some: numbers of bits, with the leaves of each.
+    values: True to measure values after the link, too."""
     summed = one_sum(forest)
     after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [
