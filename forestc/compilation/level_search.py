@@ -1,5 +1,4 @@
-"""Levels that search, for `compile` and for exploration: on which rows they judge, what a forest's size is, and which
-of the smallest designs synthesis finds the smallest."""
+"""Plans a compilation: chooses passes by a level's search, and the rows on which forests are scored."""
 
 from __future__ import annotations
 
@@ -38,14 +37,16 @@ from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 from forestc.system.deadline import LateError, before
 
-MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
+MOST_COMPARED = 20_000  # rows of either kind that are compared, to find held-out rows among the given ones
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A plan and the rows that its passes run on. fit: rows that passes see. held_out: rows that score them; None
-    without such rows, and under cross-validation. evidence: the losses of the model and of the plan's forest under
-    cross-validation. results: of the passes, and done: the checked run, where they are known already."""
+    """A plan and its rows. A plan is a list of passes, maybe found by a search.
+    fit: the rows that passes may use.
+    held_out: rows that score forests; None without such rows, and under cross-validation.
+    evidence: the losses of the model and of the plan's forest under cross-validation.
+    results: the result of each pass, if known. done: the checked run, if known."""
 
     plan: LevelPlan
     fit: Rows
@@ -60,8 +61,8 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes of the plan, as `run_passes` does. given: their results, if the caller knows them. Raises
-        OptionError if these are results of other passes."""
+        """Runs the passes of the plan, as `run_passes` does. given: the results of the passes, if the caller knows
+        them. Raises OptionError if their number is wrong."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
@@ -72,8 +73,7 @@ class PlannedRun:
 
 
 def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
-    """Plans the wanted level, or the passes that the user named. source: the forest of the wanted model. Raises
-    ForestcError."""
+    """Plans the requested level, or the passes that the user named. source: the model. Raises ForestcError."""
     stop, options = request.stop, request.options
     fit, held_out = split_rows(rows, options.held_out, source, options.label)
     if stop is None or stop.seconds == math.inf or not have_rows(rows):
@@ -83,7 +83,7 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
     results = _results(source, default.passes, fit, None)
     ran = time.monotonic()
     done = run_passes(source, default.passes, fit, held_out, options.progress, None, results)
-    until = begin + stop.seconds - (time.monotonic() - ran)  # what is found is to be checked, too
+    until = begin + stop.seconds - (time.monotonic() - ran)  # leaves time for the checks of the result
     try:
         if time.monotonic() < until:
             return _planned(source, rows, fit, held_out, request, replace(stop, until=until), results)
@@ -95,7 +95,7 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
-    """Runs the passes, unchecked, and returns the result of each."""
+    """Runs the passes without checks and returns their results."""
     results: list[PassResult] = []
     for step in passes:
         results.append(settled(step, results[-1].forest if results else source, rows, scorer))
@@ -111,8 +111,8 @@ def _planned(
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans as `planned_run` does. first: the results of the passes of -O1, if they are known. Raises LateError if the
-    time of `stop` is over before anything is judged."""
+    """Plans as `planned_run` does. first: the results of the passes of -O1, if known. Raises LateError if the time of
+    `stop` is over before anything is scored."""
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
@@ -132,7 +132,7 @@ def _planned(
         notes = _shared_rows_note(fit, held_out) if share is None else [_SET_ASIDE]
         folds = Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows")
     else:
-        from forestc.search.folds import folds_of  # trainers, which no other level needs
+        from forestc.search.folds import folds_of  # imports trainers, which no other level needs
 
         try:
             options.progress("training the model again on parts of the rows, to judge on the others")
@@ -146,7 +146,8 @@ def _planned(
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
-    if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
+    # synthesis takes minutes, so a time limit excludes it
+    if options.device is not None and not options.no_synth and until == math.inf:
         from forestc.search.finalists import synthesized
 
         chosen_plan = synthesized(
@@ -175,7 +176,7 @@ _SET_ASIDE = (
 
 
 def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
-    """A note if some held-out rows are among the given ones."""
+    """Returns a note, in a list, if some held-out rows are among the given ones; otherwise an empty list."""
     others = _some(held_out)
     shared = count_shared(_some(fit), others)
     if not shared:

@@ -1,4 +1,4 @@
-"""A compiled design as a live component of Amaranth."""
+"""Turns a compiled design into a live component of Amaranth."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A compiled design as a module of LiteX: its logic in Migen, made from the netlist, between two streams or behind
-registers."""
+"""Turns a compiled design into a module of LiteX: logic in Migen, between two streams or behind registers."""
 
 from __future__ import annotations
 
@@ -22,15 +21,13 @@ if TYPE_CHECKING:
 
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
-    """A compiled design as a new module of LiteX (`LiteXModule`), to be used as a submodule.
-
-    It has the streams `sink`, of features, and `source`, of results, whose `first` and `last` are those of the rows.
-    A row goes in each clock cycle as long as results are taken; results keep the order of the rows.
-
-    csrs: with registers instead of streams, for a processor: one for each feature's word, `start`, which sends them as
-    a row when it is written, `done`, and one for each result, which holds the last row's. `identity` reads the first 32
-    bits of the design's hash. Raises ForestcError for a folder that can't be read, or if LiteX is not installed.
-    """
+    """Returns a compiled design as a new module of LiteX (`LiteXModule`), to be used as a submodule. It has a stream
+    `sink` of features and a stream `source` of results; `first` and `last` are passed on from each row to its result.
+    It takes a row in each clock cycle as long as results are taken, and results keep the order of the rows.
+    csrs: True for registers instead of streams, for a processor. Each feature has a register for its word. Writing
+    `start` sends these words as a row. `done` is 1 when the results are there, and each result has a register.
+    `identity` reads the first 32 bits of the design's hash. Raises ForestcError for a folder that can't be read, or if
+    LiteX is not installed."""
     opened = design if isinstance(design, Design) else open_design(design)
     try:
         import litex.gen  # noqa: F401
@@ -41,7 +38,7 @@ def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
 
 
 def streamed(netlist: Netlist) -> Any:
-    """The module of LiteX with the streams of a netlist."""
+    """Returns the LiteX module with the two streams of a netlist."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.stream import Endpoint
     from migen import If, Mux, Signal
@@ -51,8 +48,8 @@ def streamed(netlist: Netlist) -> Any:
         Endpoint(_layout(input_fields(netlist))),
         Endpoint(_layout(output_fields(netlist))),
     )
-    held_valid = Signal()  # a result that was there before it could be taken
-    run = Signal()  # the pipeline moves as one
+    held_valid = Signal()  # 1 while a result waits to be taken
+    run = Signal()  # 1 if the whole pipeline moves
     words = {field.identifier: getattr(sink, field.identifier) for field in input_fields(netlist)}
     module.core, results = core(netlist, words | {"in_valid": sink.valid}, run)
     results["out_valid"] = results.get("out_valid", sink.valid)
@@ -74,14 +71,14 @@ def streamed(netlist: Netlist) -> Any:
 
 
 def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
-    """A module with registers around the streams of `inner`."""
+    """Returns a module with registers around the streams of `inner`."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
     from migen import If, Signal
 
     module = LiteXModule()
     module.stream = inner
-    waiting = Signal()  # a row that is not in yet
+    waiting = Signal()  # 1 while a row waits to be taken
     module.start, module.done = (
         CSR(name="start"),
         CSRStatus(name="done", description="1: the results are of the last row."),
@@ -113,14 +110,12 @@ def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
 
 
 def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dict[str, Any]]:
-    """The logic of a netlist as a module of Migen, and {port: signal} of its outputs.
-
-    words: {port: signal} of its inputs. run: a signal that is 1 in each clock cycle in which registers take new values.
-    """
+    """Returns the logic of a netlist as a module of Migen, and {port: signal} of its outputs. words: {port: signal} of
+    its inputs. run: a signal; registers take new values in clock cycles in which it is 1."""
     from migen import Constant, If, Module, Signal
 
     logic, nets, updates = Module(), [], []
-    resets: set[Net] = set()  # registers of in_valid, which a reset clears; the words of rows need no reset
+    resets: set[Net] = set()  # only registers of in_valid are reset; words of rows need no reset
     for net, cell in enumerate(netlist.cells):
         word = netlist.types[net]
         shape = (word.width, word.signed)
@@ -145,7 +140,7 @@ def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dic
 
 
 def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
-    """The value of a combinational cell."""
+    """Returns the Migen expression of a combinational cell."""
     from migen import Array, Cat, Constant, Mux
 
     match cell:
@@ -176,7 +171,7 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 
 
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
-    """Whether a word is below a constant, bit by bit."""
+    """Returns an expression that is 1 if a word is below a constant, bit by bit."""
     value = None
     for index, inverted, operator in steps(word, threshold):
         bit = ~net[index] if inverted else net[index]
@@ -185,5 +180,5 @@ def _below(net: Signal, word: WordType, threshold: int) -> Any:
 
 
 def _layout(fields: list[Field]) -> list[tuple[str, tuple[int, bool]]]:
-    """The payload of a stream."""
+    """Returns the payload layout of a stream."""
     return [(field.identifier, (field.word.width, field.word.signed)) for field in fields] or [("unused", (1, False))]

@@ -69,18 +69,18 @@ LOSS = Range(
 )  # fmt: skip
 Tolerance = Annotated[
     float, LOSS,
-    "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-    "standard error.",
+    "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error.",
 ]  # fmt: skip
 ChangeAllowed = Annotated[
     float | Literal["auto"], SHARE,
-    "largest share of decisions, or for regression largest error over the range of scores, that may change on the "
-    "given rows, by words and leaves together. It is not used if a tolerance applies. auto: no decision, and 0.01 of a "
-    "regression's range.",
+    "largest share of decisions that words and leaves together may change on the given rows; for a regression,"
+        " largest error over the range of scores. It is not used if a tolerance applies. auto: no decision, or "
+        "0.01 of a regression's range.",
 ]  # fmt: skip
 Copies = Annotated[int, Range(0, 100), "number of copies of each row with mixed values."]
 Mix = Annotated[float, SHARE, "share of a copy's values that come from other rows of its class."]
-Seed = Annotated[int, Range(0), "of all that the pass draws at random; --seed sets that of all passes."]
+Seed = Annotated[int, Range(0), "seed of everything that the pass draws at random; --seed sets it for all passes."]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ MOST_INTEGER_BITS = 32
 
 @dataclass(frozen=True)
 class Format:
-    """A feature's format. number: its type. words: of its distinct thresholds. keeps: what it keeps, for reports."""
+    """A feature's format. number: its type. words: its distinct thresholds. keeps: how exact it is, for reports."""
 
     number: NumberType
     words: NDArray[np.int64]

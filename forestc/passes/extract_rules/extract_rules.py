@@ -58,30 +58,33 @@ class ExtractRules(Seeded, AtGivenSettings):
     learn: Annotated[
         Literal["labels", "forest"],
         tried("labels", "forest"),
-        "what rules are learnt from: labels of the rows, or forest, its decisions on the rows and their copies.",
+        "what rules are learnt from: labels of the rows, or the decisions of the forest on the rows and their copies.",
     ] = "labels"
-    form: Annotated[Literal["dnf", "cnf"], tried("dnf", "cnf"), "dnf, an OR of ANDs, or cnf, an AND of ORs."] = "dnf"
+    form: Annotated[
+        Literal["dnf", "cnf"], tried("dnf", "cnf"), "form of the rules: dnf (an OR of ANDs) or cnf (an AND of ORs)."
+    ] = "dnf"
     complexity: Annotated[
         int | Literal["auto"],
         Range(2, 100_000, "a whole number from 2 on"),
         tried_from(2, 60, log=True),
-        "the most clauses plus conditions of a class's rule, or auto: the least tried that is within the tolerance.",
+        "largest sum of clauses and conditions of a class's rule; auto: the smallest of 4, 8, 15, 30 and 60 that "
+        "is within the tolerance.",
     ] = "auto"
     balanced: Annotated[
         bool,
         tried(False, True),
-        "whether all classes weigh the same while rules are learnt, however many rows they have.",
+        "true: while rules are learnt, all classes weigh the same, however many rows they have.",
     ] = False
     tolerance: Tolerance = 0.01
     comparators: Annotated[
         int,
         Range(1, 4096),
-        "how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.",
+        "number of the forest's conditions that rules may use: the ones that separate the classes best.",
     ] = 128
     seconds: Annotated[
         float,
         Range(0, 1e6, "a number of seconds above 0", above=True, below=True),
-        "time limit; only results that reach it depend on the machine's speed.",
+        "time limit; a result depends on the machine's speed only if it reaches the limit.",
     ] = 300
     copies: Copies = 0
     mix: Mix = 0.1

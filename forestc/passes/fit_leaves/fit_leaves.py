@@ -101,7 +101,7 @@ class FitLeaves(AtGivenSettings):
         int | Literal["auto"],
         Range(1, MOST_LEAF_BITS),
         tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
-        "auto (the fewest, up to 4, within the tolerance), or a number of bits per leaf.",
+        "bits of a leaf; auto: the fewest, up to 4, within the tolerance.",
     ] = "auto"
     tolerance: Tolerance = DEFAULT_TOLERANCE
     name: ClassVar[str] = "fit-leaves"

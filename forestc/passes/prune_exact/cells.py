@@ -82,7 +82,7 @@ def cells_of(forest: Forest) -> FeatureCells:
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """Returns the words at which cells of a feature begin, their cells, and the numbers of the feature's conditions.
+    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions.
     Category codes that no condition separates share a cell."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number

@@ -48,8 +48,8 @@ class PruneExact(Seeded):
     effort: Annotated[
         int,
         Range(1, 10**9, "millions of steps, such as 1000"),
-        "millions of search steps in all; a hundred take three to ten seconds. One proof may take a hundredth. The "
-        "result depends on it, not on the clock.",
+        "limit of the search, in millions of steps; a hundred take three to ten seconds. One proof may take a "
+        "hundredth of it. The result depends on the steps, not on the clock.",
     ] = 2000
     name: ClassVar[str] = "prune-exact"
     removed: ClassVar[Mapping[str, str]] = {

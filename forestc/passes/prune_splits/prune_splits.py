@@ -64,44 +64,45 @@ class PruneSplits(Seeded, AtGivenSettings):
 
     keep: Annotated[
         Literal["accuracy", "decisions", "accuracy-or-decisions"],
-        "accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or "
-        "accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
+        "what must stay: accuracy (on held-out rows, within the tolerance), decisions (of all given rows, "
+        "exact-on-data), or accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
     ] = "accuracy"
     tolerance: Tolerance = 0.01
     price: Annotated[
         float | Literal["auto"],
         Range(0, 1e6, "a number", below=True),
         tried_from(0.02, 30.0, log=True),
-        "auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a "
-        "regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.",
+        "loss that saving a LUT may cost, in units of the loss of one row (for a regression, of the variance of "
+        "one row); a higher price removes more splits. auto: the cheapest forest that keep allows. 0 with "
+        "keep=decisions removes only splits that no decision needs.",
     ] = "auto"
     stride: Annotated[
         int,
         Range(1, 6),
-        "every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with "
-        "keep=decisions, the search also ends where the lowest price keeps no longer all decisions.",
+        "only every n-th price is tried; a larger number is faster. Above 1, with keep=decisions, the search also "
+        "ends if the lowest price fails to keep all decisions.",
     ] = 1
     leaf_bits: Annotated[
         Bits,
         Range(1, 16),
         tried(1, 2, 3, "same"),
-        "same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.",
+        "bits of a leaf; same: as many as the leaves have; auto: the cheapest of 1, 2, 3 and same.",
     ] = "auto"
     mended: Annotated[
         float,
         SHARE,
-        "with keep=decisions the share of rows that small added trees may put right. With more, forests may get "
-        "smaller, and agree with the model less often on other rows.",
+        "with keep=decisions: share of the rows that small added trees may correct. A larger share may give "
+        "smaller forests that agree with the model less often on other rows.",
     ] = 0.02
     rewire: Annotated[
-        bool, tried(True, False), "whether splits may take the conditions of other splits of the forest."
+        bool, tried(True, False), "true: splits may take the conditions of other splits of the forest."
     ] = True
     copies: Annotated[Copies, tried(0, 2, 8)] = 8
     mix: Annotated[Mix, tried(0.05, 0.1, 0.2, when={"copies": (2, 8)})] = 0.1
     cost: Annotated[
         str,
-        "what is minimized: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or "
-        "instructions; of a processor as in flash-avr or instructions-cortex-m0plus.",
+        "cost to minimize: LUTs of a device family (lut6, xcup, ecp5, ice40), or flash or instructions of C, also "
+        "for one processor as in flash-avr or instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "prune-splits"
 

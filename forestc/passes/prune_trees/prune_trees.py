@@ -63,29 +63,29 @@ class PruneTrees(Seeded, AtGivenSettings):
         float | Literal["auto"],
         Range(0, 1e6, "a number above 0, such as 0.1", above=True, below=True),
         tried_from(0.003, 30.0, log=True),
-        "auto (as little hardware as the tolerance allows), or what a unit of `cost` is worth, in units of a row "
-        "decided rightly (of a regression, of its share of R squared).",
+        "what saving a unit of `cost` is worth, in rows decided rightly (for a regression, in a row's share of R "
+        "squared). auto: as little hardware as the tolerance allows.",
     ] = "auto"
     share: Annotated[
         float | Literal["auto"],
         Range(0, 1, "a share up to 1", above=True),
-        "of the forest's hardware that is kept at most, found by keeping less and less; auto: the least that the "
-        "tolerance allows.",
+        "largest share of the forest's hardware that may stay; it is approached in steps. auto: the smallest share"
+        " that the tolerance allows.",
     ] = "auto"
     cost: Annotated[
         str,
-        "what the price is of: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C (of a "
-        "processor as in flash-avr), trees, nodes or comparators.",
+        "unit of hardware: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C (also for"
+        " one processor, as in flash-avr), trees, nodes or comparators.",
     ] = DEFAULT_COST
     times: Annotated[
         int,
         Range(1, 16),
         tried(1, 3),
-        "how often a tree may count at most; above 1, leaves are multiplied and need more bits.",
+        "how often a tree may count at most. Above 1, leaves are multiplied and need more bits.",
     ] = 1
-    refit: Annotated[bool, tried(False, True), "whether the leaves of the trees kept are fitted to the rows again."] = (
-        False
-    )
+    refit: Annotated[
+        bool, tried(False, True), "true: the leaves of the remaining trees are fitted to the rows again."
+    ] = False
     copies: Copies = 8
     mix: Mix = 0.1
     name: ClassVar[str] = "prune-trees"

@@ -46,33 +46,36 @@ class QuantizeInputs:
 
     input: Annotated[
         Literal["auto", "fixed", "ordered"],
-        "auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered), "
-        "fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take "
-        "the fewest bits that change no input's path.",
+        "format of features: fixed (fixed point with the fewest bits that change no row's path), ordered (the "
+        "float's order-preserving key: always exact, widest), or auto (integers as they are; otherwise fixed; "
+        "otherwise ordered). Without rows auto and fixed take the fewest bits that change no input's path.",
     ] = "auto"
     input_bits: Annotated[
-        int | Literal["auto"], Range(1, 62), tried("auto", 2, 3, 4, 5, 6, 8, 10), "auto, or the most bits of a feature."
+        int | Literal["auto"],
+        Range(1, 62),
+        tried("auto", 2, 3, 4, 5, 6, 8, 10),
+        "bits of a feature at most; auto: no limit but that of the format.",
     ] = "auto"
-    formats: Annotated[
-        Mapping[str, str] | None, '{feature name: type} for features with a fixed type, such as {"age": "uint8"}.'
-    ] = None
+    formats: Annotated[Mapping[str, str] | None, 'types of some features by name, such as {"age": "uint8"}.'] = None
     missing: Annotated[
         Literal["auto", "always", "never"],
-        "auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say), always, "
-        "or never. auto is always where `compile` was asked for missing=always.",
+        "which features accept missing values: always (all that accept them in the model), never, or auto (a "
+        "feature with missing values in the rows; without rows, as ranges and model say). With `compile --missing "
+        "always`, auto means always.",
     ] = "auto"
     change: ChangeAllowed = 0.01
     tolerance: Annotated[
         float | None,
         LOSS,
-        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error, where words are too narrow to keep all paths.",
+        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error, if words are too narrow to keep all paths.",
     ] = None
-    exact: Annotated[bool, "choose words for every input, as without rows, even if rows are given."] = False
+    exact: Annotated[bool, "true: choose words that are exact for every input, even if rows are given."] = False
     cost: Annotated[
         str | None,
-        "lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made "
-        "narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.",
+        "makes words narrower than paths allow, to save this cost, as long as the option change (or the tolerance)"
+        " permits: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits. For C, words "
+        "become one or two bytes.",
     ] = None
     name: ClassVar[str] = "quantize-inputs"
 

@@ -77,30 +77,34 @@ class RegrowTrees(Seeded, AtGivenSettings):
         int | Literal["auto"],
         Range(1, 1000),
         tried_from(1, 100, log=True),
-        "of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the "
-        "tolerance.",
+        "trees for each score at most (one score for each class, if there are more than two); auto: the smallest "
+        "ensemble within the tolerance.",
     ] = "auto"
     price: Annotated[
         float | Literal["auto"],
         Range(0, 1e6, "a number, such as 0.5", below=True),
         tried_from(0.03, 10.0, log=True),
-        "the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.",
+        "loss that a LUT must save, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.",
     ] = "auto"
     leaf_bits: Annotated[
         int | Literal["auto"],
         Range(1, 8),
         tried(1, 2, 3),
-        "bits of the leaves; auto: 1 and 2 are tried, 4 for values.",
+        "bits of a leaf; auto: 1 and 2 are tried, or 4 for a regression.",
     ] = "auto"
-    depth: Annotated[int, Range(1, 6), tried_from(3, 6), "conditions of a tree from its root to a leaf, at most."] = 6
+    depth: Annotated[
+        int, Range(1, 6), tried_from(3, 6), "depth of a tree at most: conditions from its root to a leaf."
+    ] = 6
     columns: Annotated[
         float,
         Range(0, 1, "a share above 0, up to 1", above=True),
         tried(1.0, 0.5, 0.25),
-        "the share of the features that each tree may read, drawn anew for each, and at most 100 of them; fewer make "
-        "trees more different, which helps where rows are few.",
+        "share of the features that a tree may read, at most 100 of them, drawn anew for each tree. A smaller "
+        "share makes trees more different, which helps if rows are few.",
     ] = 1.0
-    sweeps: Annotated[int, Range(0, 20), tried(0, 2, 4), "how often each tree is grown again, given the others."] = 2
+    sweeps: Annotated[
+        int, Range(0, 20), tried(0, 2, 4), "how often each tree is grown again while the others stay."
+    ] = 2
     copies: Annotated[Copies, tried(0, 3, 8)] = 3
     mix: Mix = 0.1
     noise: Annotated[
@@ -111,8 +115,8 @@ class RegrowTrees(Seeded, AtGivenSettings):
     ] = 0.0
     cost: Annotated[
         str,
-        "what is paid: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or instructions; "
-        "of a processor as in flash-avr or instructions-cortex-m0plus.",
+        "cost that trees pay for: LUTs of a device family (lut6, xcup, ecp5, ice40), or flash or instructions of "
+        "C, also for one processor as in flash-avr or instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
     needs_scorer: ClassVar[bool] = True

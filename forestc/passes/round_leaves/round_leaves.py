@@ -68,28 +68,29 @@ class RoundLeaves:
         int | Literal["auto"],
         Range(1, MOST_LEAF_BITS),
         tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
-        "auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of change), "
-        "or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the "
-        "library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if "
-        "ties are decided differently: of all combinations of paths, or where these are too many of generated rows.",
+        "bits of a leaf; auto: the fewest that keep every decision on the rows (for a regression, an error within "
+        "a tenth of the option change). Without rows, auto takes as many bits as keep all sums exact, up to 32. If"
+        " the library itself rounds its sums, it takes the fewest that hold all leaves exactly; otherwise 16 to "
+        "24, and up to 32 if near ties are decided differently. Near ties are looked for among all combinations of"
+        " paths, or, if these are too many, on generated rows.",
     ] = "auto"
     change: ChangeAllowed = 0.01
     tolerance: Annotated[
         float | None,
         LOSS,
-        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the "
-        "given rows. Without it nothing is judged.",
+        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error. leaf_bits=auto then takes the fewest bits within it, or, if there are none, the fewest "
+        "that keep the given rows. Without a tolerance, held-out rows choose nothing.",
     ] = None
     scores: Annotated[
         float | None,
         Range(0, 1, "an error above 0 and up to 1, such as 0.001", above=True),
-        "largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a "
-        "share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. "
-        "By default leaf bits are chosen for decisions alone, and probabilities may change much.",
+        "largest error of values after the link on the rows: absolute for probabilities (0.001), for other values "
+        "as a share of the range of the model's values. leaf_bits=auto then also keeps this. By default leaf bits "
+        "are chosen for decisions alone, and probabilities may change much.",
     ] = None
     exact: Annotated[
-        bool, "choose leaves for every input, as without rows, even if rows are given, whose ties come first then."
+        bool, "true: choose leaves for every input, even if rows are given; near ties of the rows then count most."
     ] = False
     name: ClassVar[str] = "round-leaves"
     open: ClassVar[bool] = False  # auto is settled by `run` itself
@@ -121,7 +122,8 @@ class RoundLeaves:
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """Returns the integer forest. `Ranges` instead of rows keep the path of every input in them. Without both,
-        leaf_bits must be a number, or exact=true. Raises OptionError; ModelError for a float or a quantized forest."""
+        leaf_bits must be a number, or exact=true. Raises OptionError. Raises ModelError if features are still floats or
+        leaves already integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):

@@ -36,8 +36,8 @@ MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10
 @dataclass(frozen=True)
 class RoundedLeaves:
     """Integer leaves of every tree: score = (bias + sum) * scale.
-    exact: True if every input is decided as by the model. It is False, and `error` infinite, if that was not examined.
-    error: the largest error of a score for any input.
+    exact: True if every input is decided as by the model; False also if that was not examined.
+    error: the largest error of a score for any input; infinite if it was not examined.
     weights: integer weights of the parts; None for the model's own.
     link: the link after the parts are combined; None for the model's own."""
 
@@ -121,7 +121,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """Returns a mean of parts, whose values are their scores, as one sum. Leaves are weighted by their part's share."""
+    """Returns a mean of parts as one sum of weighted leaves. The parts' values must be their scores."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []

@@ -87,7 +87,7 @@ def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
 def _near(
     forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the numbers of nearly tied combinations, and their classes. nodes: for each tree (rows,) leaf nodes."""
+    """Returns the indices of nearly tied combinations, and their classes. nodes: for each tree (rows,) leaf nodes."""
     result = evaluate_leaves(forest, nodes)
     near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
     return near, result.index[near]

@@ -48,26 +48,26 @@ class ShareThresholds:
         int | float,
         Range(0, 1 << 62, _COUNT_OR_SHARE, below=True),
         tried(0, 0.02, 0.05, 0.1, 0.2, 0.4),
-        "number of intervals of a feature that may be missed (c of problem 5), or a share below 1 of the feature's "
-        "nodes. A missed node takes the nearest threshold.",
+        "number of nodes of a feature whose interval may be missed (c of problem 5 in the paper), or a share below"
+        " 1 of the feature's nodes. A missed node takes the nearest threshold.",
     ] = 0
     path_change: Annotated[
         float,
         Range(0, 1, "a share from 0 to below 1", below=True),
         tried(0.0, 0.005, 0.01, 0.02, 0.05, when={"exceptions": (0,)}),
-        "share of a node's rows that may change sides in either direction (sigma of problem 4).",
+        "share of a node's rows that may change sides in either direction (sigma of problem 4 in the paper).",
     ] = 0.0
     tolerance: Annotated[
         float | None,
         LOSS,
-        "with path_change or exceptions, the accuracy (R squared of a regression) that may be lost against the model "
+        "with path_change or exceptions: accuracy (R squared of a regression) that may be lost against the model "
         "on held-out rows, including a standard error; default 0.01.",
     ] = None
     prefer: Annotated[
         Literal["few-bits", "middle"],
         tried("few-bits", "middle", approximate=False),
-        "few-bits (of the smallest sets of thresholds, one with the fewest binary digits) or middle (the middle of the "
-        "interval, as in the paper).",
+        "which threshold to take: few-bits (a smallest set of thresholds with the fewest binary digits) or middle "
+        "(the middle of the common interval, as in the paper).",
     ] = "few-bits"
     name: ClassVar[str] = "share-thresholds"
     removed: ClassVar[Mapping[str, str]] = {
@@ -143,7 +143,7 @@ class ShareThresholds:
 
 
 def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
-    """Returns figures before and after: distinct conditions, bits of comparators and inputs; moved thresholds."""
+    """Returns counts of conditions, comparator bits, input bits as [before, after]; of thresholds moved too far."""
     forest, exact = task.forest, seen.nodes.bounds
     new = np.concatenate([tree.threshold for tree in result.trees])
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
