@@ -15,8 +15,8 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """Builds the quantized tree that mends wrong decisions. conditions: the table that the tree's nodes index. index:
-    the number of the new tree in the forest, for error messages."""
+    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index.
+    index: the number of the new tree in the forest, for error messages."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(

@@ -86,7 +86,7 @@ Seed = Annotated[int, Range(0), "seed of everything that the pass draws at rando
 @dataclass(frozen=True)
 class PassOption:
     """An option of a pass, read from its field. types: the allowed Python types; a Literal stands for its texts.
-    limits: the allowed numbers. space: the values that a search tries; None if it keeps the default."""
+    limits: the allowed numbers. space: the values that a search tries; None if a search leaves the default."""
 
     name: str
     default: Any

@@ -30,7 +30,7 @@ from forestc.rows.ranges import Ranges
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
-# inputs beside thresholds on which a promise about every input is checked; more take longer
+# inputs beside thresholds on which a promise about every input is checked at most
 MOST_BOUNDARY_INPUTS = 20_000
 RANDOM_INPUTS = 256  # inputs of random words, beyond one for each row, from which inputs beside thresholds are derived
 

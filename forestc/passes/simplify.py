@@ -85,7 +85,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
             case Below(threshold):
                 low = reachable.low if left else max(reachable.low, threshold)
                 high = min(reachable.high, threshold) if left else reachable.high
-                # only +inf itself reaches x >= +inf, so the upper end of a float feature includes +inf there
+                # x >= +inf holds for +inf alone, so there the upper end of a float feature is included
                 some = low < high or (not left and low == high == np.inf)
                 side = _Reachable(low, high, reachable.codes, missing)
         sides.append(side if some or missing else None)

@@ -4,7 +4,7 @@ Let G and H be the sums of the gradients and hessians of a node's rows. Its weig
 T(G) is G shrunk by alpha. A leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its
 children minus that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7). Files hold gains, H, the values
 of leaves and the weights of inner nodes. Least squares give eta and lambda; G of a node and of its children give alpha.
-The smallest leaf and gain only bound the remaining parameters; short trainings tell which values fit.
+The least hessian of a leaf and the least gain are only bounds of two parameters; short trainings find the rest.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _averaged(kind: str) -> Callable[[Task, NDArray[np.float64], Options], Any]:
 
 
 def _objective(task: Task, regression: str, binary: str, several: str) -> dict[str, Any]:
-    """Returns the library's options of the objective. regression, binary, several: its names of objectives."""
+    """Returns the library's options for the task's objective. regression, binary, several: names of objectives."""
     if task.n_classes > 2:
         return {"objective": several, "num_class": task.n_classes}
     return {"objective": binary if task.n_classes == 2 else regression}
@@ -132,8 +132,8 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # In cost-efficient boosting (Peter et al. 2017) a gain must pay for its split, and for a column when it is
-        # first read. Thresholds have no price there, so a column is charged a full comparator.
+        # Cost-efficient boosting (Peter et al. 2017): a gain must pay for its split, and for each column read first.
+        # It knows no price of thresholds, so each column is charged a full comparator.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,

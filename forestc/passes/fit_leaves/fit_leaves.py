@@ -43,7 +43,7 @@ def outputs_follow(forest: Forest) -> bool:
 
 
 def zero_of(decision: Decision) -> int:
-    """Returns the lowest score that decides for class 1 of two. Fitting itself puts this boundary at 0."""
+    """Returns the lowest score that decides for class 1 of two, 0 for other decisions. Fitting uses 0 instead."""
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 

@@ -23,7 +23,7 @@ OTHERS = 200  # conditions of the forest without a threshold, such as sets, that
 
 def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float64], prices: Prices) -> Grower:
     """Returns the grower with all candidate conditions. words: (samples, features) encoded rows. label: (samples,)
-    class indices, or values of a regression. prices: of the parts of trees."""
+    class indices, or values of a regression. prices: prices of the parts of trees."""
     taken, missing = missing_words(forest)
     absent = taken & (words == missing)
     uses = _uses(forest)

@@ -111,8 +111,8 @@ def settled(
 ) -> tuple[RoundedLeaves, int]:
     """Returns integer leaves that decide near ties as the model does, as far as possible, and how many inputs they
     decide otherwise. Leaves that hold all values exactly are tried first, then leaves of few bits.
-    forest: a forest of one part. bits: numbers of leaf bits to try.
-    most: bits of nudged leaves at most. steps: limits the work; then the best leaves so far are returned."""
+    forest: a forest of one part. bits: numbers of leaf bits to try. most: bits of nudged leaves at most.
+    steps: limits the work; at the limit the best leaves so far are returned."""
     finest, lie = on_steps(forest, max(bits))
     tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
     best, fewest = tried[0], math.inf
@@ -180,7 +180,7 @@ class _Numbering:
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """Returns the sums that nudges must keep positive: one for each near tie and each other class."""
+        """Returns the sums that nudges must bring to 0 or above: one for each near tie and each other class."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))

@@ -143,7 +143,8 @@ class ShareThresholds:
 
 
 def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
-    """Returns counts of conditions, comparator bits, input bits as [before, after]; of thresholds moved too far."""
+    """Returns the report: conditions, comparator bits and input bits as [before, after], and the number of thresholds
+    that left their intervals."""
     forest, exact = task.forest, seen.nodes.bounds
     new = np.concatenate([tree.threshold for tree in result.trees])
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
