@@ -1,1 +1,1 @@
-"""The engine: walkers over memories of nodes, which images fill at run time."""
+"""The engine: hardware with walkers over memories of nodes. Images fill these memories at run time."""

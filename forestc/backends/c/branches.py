@@ -48,8 +48,7 @@ class BranchesInC:
         return [self._tree(index) for index in self.indices]
 
     def sums(self, into: str) -> list[str]:
-        """Returns statements that add the trees to the array `into`, or take the largest or smallest of their values.
-        """
+        """Returns statements that add the trees to the array `into`, or take the largest or smallest of their values."""
         if not self.context.forest.adds:
             return self._extremes(into)
         lines = [] if self.indices else ["(void)x;"]
@@ -258,8 +257,7 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `calls`: as of `branches`, but no tree uses the comparisons of an earlier one.
-    """
+    """Returns the demand of the layout `calls`: as of `branches`, but no tree uses the comparisons of an earlier one."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,8 +271,7 @@ def calls_demand(inputs: Inputs) -> Demand:
 
 
 def _constant(forest: Forest) -> Demand:
-    """Returns the demand of a forest without splits: compiled code returns its constant answer, or writes its scores.
-    """
+    """Returns the demand of a forest without splits: compiled code returns its constant answer, or writes its scores."""
     written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})

@@ -18,8 +18,7 @@ class CombinedScores:
 
     @property
     def kind(self) -> str:
-        """How parts are combined into other scores (vote, average or median); "" if the sums of trees are the scores.
-        """
+        """How parts are combined into other scores (vote, average or median); "" if the sums of trees are the scores."""
         kind = "" if self.forest.single else self.forest.combine.kind
         return kind if kind in ("vote", "average", "median") else ""
 

@@ -45,7 +45,9 @@ class NodesInC:
         flash.add("starts", nodes.starts.tolist(), f"uint{8 * nodes.start_bytes}_t")
         if nodes.code != "split":
             flash.add("slots", nodes.slots.slot[conditions].tolist())
-            flash.add("thresholds", nodes.slots.threshold[conditions].tolist(), self.slots.threshold_kind(conditions.tolist()))
+            flash.add(
+                "thresholds", nodes.slots.threshold[conditions].tolist(), self.slots.threshold_kind(conditions.tolist())
+            )
         self.leaves.add_tables()
         self.slots.add_tables()
         return [*flash.text, "", *self.slots.lines(), *self._walk(), ""]

@@ -46,8 +46,7 @@ SELFTEST = "c_selftest"
 
 
 def roles(project: str) -> tuple[str, ...]:
-    """Returns the roles of the files for a value of the option `project`. Every build system comes with the self-test.
-    """
+    """Returns the roles of the files for a value of the option `project`. Every build system comes with the self-test."""
     files = _files(project)
     return () if files is None else (SELFTEST, *(file.role for file in files))
 

@@ -1,5 +1,4 @@
-"""The C layout `ranked`: each tree is a function of nested ifs on ranks, which one loop computes. It is small and fast.
-"""
+"""The C layout `ranked`: each tree is a function of nested ifs on ranks, which one loop computes. It is small and fast."""
 
 from __future__ import annotations
 
@@ -178,7 +177,9 @@ def ranked_demand(inputs: Inputs) -> Demand:
     trees: dict[int, Arrays] = {}
     for index in leaves.trees:
         tree, conditions, number = forest.trees[index], forest.conditions.places[index], leaves.number[index]
-        at_node = {name: np.where(tree.left != LEAF, amounts[conditions], 0.0) for name, amounts in of_condition.items()}
+        at_node = {
+            name: np.where(tree.left != LEAF, amounts[conditions], 0.0) for name, amounts in of_condition.items()
+        }
         paths = {name: along(tree, amounts) for name, amounts in at_node.items()}
         values = leaves.table[number, 0] if len(leaves.table) and not numbered else number
         long = np.where(tree.left == LEAF, values > 255, 0).astype(np.float64)

@@ -76,8 +76,7 @@ REST = "*"
 
 
 def parsed(text: str) -> dict[str, str]:
-    """Reads an option such as `adc=int16,*=float` into {feature, position or REST: name of a type}. Raises OptionError.
-    """
+    """Reads an option such as `adc=int16,*=float` into {feature, position or REST: name of a type}. Raises OptionError."""
     types: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))

@@ -1,5 +1,4 @@
-"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first wrong one on the target.
-"""
+"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first wrong one on the target."""
 
 from __future__ import annotations
 

@@ -55,8 +55,7 @@ class TreeContext:
         return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
 
     def only(self, trees: list[int]) -> TreeContext:
-        """Returns the context with some of the trees. It keeps the type of scores, which holds the sums of all trees.
-        """
+        """Returns the context with some of the trees. It keeps the type of scores, which holds the sums of all trees."""
         forest = replace(self.forest, trees=tuple(self.forest.trees[index] for index in trees))
         return replace(self, inputs=replace(self.inputs, forest=forest))
 

@@ -35,8 +35,7 @@ def word_type(forest: Forest) -> str:
 
 
 def members(forest: Forest) -> list[tuple[str, str]]:
-    """Returns (name, type) of each member of the struct of features; one unused member without features, as C requires.
-    """
+    """Returns (name, type) of each member of the struct of features; one unused member without features, as C requires."""
     typed = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -46,8 +45,7 @@ def members(forest: Forest) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=4)  # estimates call it once for every tree
 def score_type(forest: Forest) -> str:
-    """Returns the C type of scores: signed, and the narrowest that holds every partial sum, in any order of the trees.
-    """
+    """Returns the C type of scores: signed, and the narrowest that holds every partial sum, in any order of the trees."""
     bounds = sums_of if forest.adds else reach_of
     low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
@@ -64,8 +62,7 @@ def score_type(forest: Forest) -> str:
 
 
 def sums_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Returns (low, high) bounds of any partial sum: the bias of an output and the leaves of any subset of its trees.
-    """
+    """Returns (low, high) bounds of any partial sum: the bias of an output and the leaves of any subset of its trees."""
     used = [{0, *leaves_of(tree, output)} for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     return min(0, bias) + sum(map(min, used)), max(0, bias) + sum(map(max, used))
@@ -88,8 +85,7 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
 
 
 def label_type(forest: Forest) -> str:
-    """Returns the C type of a class index. It also holds the number of classes of any target, as loops count up to it.
-    """
+    """Returns the C type of a class index. It also holds the number of classes of any target, as loops count up to it."""
     return int_type(0, max(len(part.classes) for part in forest.targets))
 
 
