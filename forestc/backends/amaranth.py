@@ -30,8 +30,7 @@ def file_name(netlist: Netlist) -> str:
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
-    """Returns {relative path: text} with the module. The same netlist gives the same bytes; Amaranth need not be
-    installed."""
+    """Returns {relative path: text} of the module. Same netlist, same bytes. Amaranth itself is not needed."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = render(
         "amaranth/component.py.j2",

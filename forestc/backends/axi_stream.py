@@ -30,12 +30,10 @@ _HASH_WORDS = 8  # registers of 32 bits that together hold the manifest's SHA-25
 
 @dataclass(frozen=True)
 class Stream:
-    """The stream wrapper of one netlist.
-
-    module: the core's name. latency: of the core, in clock cycles. x_bits, y_bits: of the core's ports. tdata_bits: of
-    s_axis_tdata. beats: in which a row arrives. user_bits: of tuser. depth: entries of the buffer for results.
-    registers: whether there are AXI4-Lite registers. row, result: how a row and a result lie in their streams.
-    """
+    """The stream wrapper of one netlist. module: the core's name. latency: of the core, in clock cycles. x_bits,
+    y_bits: of the core's ports. tdata_bits: of s_axis_tdata. beats: in which a row arrives. user_bits: of tuser. depth:
+    entries of the buffer for results. registers: whether there are AXI4-Lite registers. row, result: how a row and a
+    result lie in their streams."""
 
     module: str
     latency: int
@@ -87,10 +85,8 @@ def emit(
     forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
     """Returns {role: (relative path, text)} of all files of the stream wrapper. The same input gives the same bytes.
-
     design_hash: the manifest's SHA-256, 64 hexadecimal digits. language: of the core, "verilog" or "vhdl"; only VHDL
-    gets a test bench in its own language beside the cocotb one.
-    """
+    gets a test bench in its own language beside the cocotb one."""
     stream, spelling, files = stream_of(netlist, options), _SPELLINGS[language], LANGUAGES[language]
     module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
@@ -133,12 +129,10 @@ def emit(
 
 
 def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
-    """Returns the template variables for ports and for the positions of fields.
-
-    `gathered` lists the parts of a row that make up x, highest first; it is empty if x is the row itself. `unused`
-    lists the parts of a row that nothing reads. `spread` is the code that makes m_axis_tdata from a result.
-    `row_places` and `result_places` tell test benches where fields lie in the core's ports and in the streams.
-    """
+    """Returns the template variables for ports and for the positions of fields. `gathered` lists the parts of a row
+    that make up x, highest first; it is empty if x is the row itself. `unused` lists the parts of a row that nothing
+    reads. `spread` is the code that makes m_axis_tdata from a result. `row_places` and `result_places` tell test
+    benches where fields lie in the core's ports and in the streams."""
     wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": spelling.spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
@@ -181,11 +175,8 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bits offset .. offset + bits - 1 of m_axis_tdata, and their source.
-
-    low: None for zeros; otherwise the first bit of the result that the piece copies. repeated: copies bit `low` into
-    all bits of the piece, to extend a sign.
-    """
+    """Bits offset .. offset + bits - 1 of m_axis_tdata, and their source. low: None for zeros; otherwise the first bit
+    of the result that the piece copies. repeated: copies bit `low` into all bits of the piece, to extend a sign."""
 
     offset: int
     bits: int
@@ -194,8 +185,7 @@ class _Piece:
 
 
 def _pieces(stream: Stream) -> Iterator[_Piece]:
-    """Yields the pieces of m_axis_tdata, lowest first: results, their sign extensions, and zeros between and above
-    them."""
+    """Yields the pieces of m_axis_tdata, lowest first: results, their sign extensions, and zeros elsewhere."""
     at = 0
     lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     if not stream.result.align:
@@ -214,11 +204,9 @@ def _pieces(stream: Stream) -> Iterator[_Piece]:
 
 @dataclass(frozen=True)
 class _Spelling:
-    """Functions that spell parts of the wrapper in one language.
-
-    part: bits of a signal, from its name, the first bit and the number of bits. address: a register's address, from its
-    byte offset. value: a register's constant. spread: the code that makes m_axis_tdata from a result.
-    """
+    """Functions that spell parts of the wrapper in one language. part: bits of a signal, from its name, the first bit
+    and the number of bits. address: a register's address, from its byte offset. value: a register's constant. spread:
+    the code that makes m_axis_tdata from a result."""
 
     part: Callable[[str, int, int], str]
     address: Callable[[int], str]

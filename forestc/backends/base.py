@@ -62,13 +62,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """A generator of files.
-
-    name: its key in the table of backends. roles: a function from the manifest's options to the roles of its files; it
-    returns none if the options need no such files. emit: a pure function from a source, and the artifacts of the
-    backends before it in the table, to its own artifacts. target: its name in the option `targets`; None for a backend
-    that runs along with others.
-    """
+    """A generator of files. name: its key in the table of backends. roles: a function from the manifest's options to
+    the roles of its files; it returns none if the options need no such files. emit: a pure function from a source, and
+    the artifacts of the backends before it in the table, to its own artifacts. target: its name in the option
+    `targets`; None for a backend that runs along with others."""
 
     name: str
     roles: Callable[[Mapping[str, Any]], tuple[str, ...]]

@@ -35,10 +35,8 @@ def engine_of(given: Capacity | str | Path) -> Capacity:
 
 
 def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[str, str]:
-    """Returns {path: text} in the order of ROLES. The same input gives the same bytes.
-
-    words: (rows, features), as integers, for the test bench.
-    """
+    """Returns {path: text} in the order of ROLES. The same input gives the same bytes. words: (rows, features), as
+    integers, for the test bench."""
     return {
         f"{capacity.name}.v": engine_text(capacity),
         f"{capacity.name}_tb.v": emit_bench(capacity),

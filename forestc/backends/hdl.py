@@ -163,8 +163,7 @@ class CoreWriter:
                 return language.cells(SPELLINGS[type(cell)]).format(*(names[a] for a in reads(cell)))
 
     def _extended(self, net: Net, word: WordType) -> str:
-        """Returns a net's word extended to the type of a sum explicitly, so that the language's own rules do not
-        matter."""
+        """Returns a net's word explicitly extended to a sum's type, independent of the language's own rules."""
         cell = self.netlist.cells[net]
         if isinstance(cell, ir.Const):
             return self.language.literal(cell.value, word)

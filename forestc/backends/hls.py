@@ -46,8 +46,7 @@ def top_name(netlist: Netlist) -> str:
 
 
 def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) -> dict[str, str]:
-    """Returns {relative path: text} of header, source, test bench and the two project scripts. The same input gives the
-    same bytes."""
+    """Returns {relative path: text} of header, source, test bench and two project scripts. Same input, same bytes."""
     options = options or HlsOptions()
     top = top_name(netlist)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
@@ -128,12 +127,10 @@ def cpp_body(
     source: Callable[[Port], str],
     result: Callable[[Port], str],
 ) -> Body:
-    """Returns the cells that some output needs as C++, one statement each.
-
-    source: returns the C++ expression of an input port. result: returns the lvalue of an output. If there are more than
-    BLOCK statements, they are divided into functions `{prefix}_part0({parameters}, {prefix}_nets &n)` and so on, called
-    with `arguments`. These share nets in a struct; HLS inlines them and turns the struct's members into scalars.
-    """
+    """Returns the cells that some output needs as C++, one statement each. source: returns the C++ expression of an
+    input port. result: returns the lvalue of an output. If there are more than BLOCK statements, they are divided into
+    functions `{prefix}_part0({parameters}, {prefix}_nets &n)` and so on, called with `arguments`. These share nets in a
+    struct; HLS inlines them and turns the struct's members into scalars."""
     return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
 
 

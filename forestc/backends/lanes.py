@@ -37,12 +37,8 @@ class Lane:
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """The lanes of all fields of a port, in its order.
-
-    bits: from the first lane to the end of the struct. align: 0 if fields are packed; otherwise the least bits of a
-    lane.
-    total: bits in the stream, padding included.
-    """
+    """The lanes of all fields of a port, in its order. bits: from the first lane to the end of the struct. align: 0 if
+    fields are packed; otherwise the least bits of a lane. total: bits in the stream, padding included."""
 
     lanes: tuple[Lane, ...]
     bits: int
@@ -63,13 +59,10 @@ class LaneLayout:
 
 
 def layout_of(fields: Sequence[Field], align: int) -> LaneLayout:
-    """Returns the layout of a port's fields.
-
-    align: 0 packs fields without gaps, padded to whole bytes. 8, 16, 32 or 64 is the least bits of a lane: each lane is
-    the smallest C integer that holds its field and has at least these bits. A lane begins at a multiple of its size,
-    and the struct ends at a multiple of the largest lane, as C compilers lay it out. The total is then the next power
-    of 2, which DMA engines need if a row is one beat.
-    """
+    """Returns the layout of a port's fields. align: 0 packs fields without gaps, padded to whole bytes. 8, 16, 32 or 64
+    is the least bits of a lane: each lane is the smallest C integer that holds its field and has at least these bits. A
+    lane begins at a multiple of its size, and the struct ends at a multiple of the largest lane, as C compilers lay it
+    out. The total is then the next power of 2, which DMA engines need if a row is one beat."""
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]
         bits = max(1, width_of(list(fields)))

@@ -35,10 +35,8 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
 
 
 class Lookup(NamedTuple):
-    """The content of a table cell: its sum for each index.
-
-    words: (bits, factor) of each word of the index, from the lowest bits on. constant: added to each sum.
-    """
+    """The content of a table cell: its sum for each index. words: (bits, factor) of each word of the index, from the
+    lowest bits on. constant: added to each sum."""
 
     words: tuple[tuple[int, int], ...]
     constant: int
@@ -76,12 +74,9 @@ def below(name: str, word: WordType, threshold: int) -> str:
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Returns an expression of single bits that is 1 if a word is below a threshold.
-
-    Synthesis maps it to a few LUTs, where `<` would become a carry chain.
-    bit: returns the text of one bit of the word, inverted if the second argument is True.
-    operators: the texts of and, or.
-    """
+    """Returns an expression of single bits that is 1 if a word is below a threshold. Synthesis maps it to a few LUTs,
+    where `<` would become a carry chain. bit: returns the text of one bit of the word, inverted if the second argument
+    is True. operators: the texts of and, or."""
     text = ""
     for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
         read = bit(position, inverted)

@@ -110,11 +110,8 @@ TAKEN_IN_AMARANTH = frozenset(
 
 
 def plain(text: str) -> str:
-    """Returns a text as ASCII letters, digits and underscores, at most 40 characters and perhaps none.
-
-    Accents are removed, other letters outside ASCII are dropped, and each run of other characters becomes one
-    underscore.
-    """
+    """Returns a text as ASCII letters, digits and underscores, at most 40 characters and perhaps none. Accents are
+    removed, other letters outside ASCII are dropped, and each run of other characters becomes one underscore."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     return re.sub(r"[^A-Za-z0-9]+", "_", ascii_text).strip("_")[:MOST_CHARACTERS].strip("_")
 
@@ -135,8 +132,7 @@ def is_identifier(name: str) -> bool:
 
 
 def class_name(text: str) -> str:
-    """Returns a model's name as the name of an Amaranth class, different from Python keywords and from names in its
-    module."""
+    """Returns a model's name as the name of an Amaranth class: no Python keyword, and no name that its module uses."""
     name = identifier(text)
     return f"m_{name}" if iskeyword(name) or name in TAKEN_IN_AMARANTH else name
 
@@ -153,7 +149,7 @@ def port_name(port: Port) -> str:
 
 
 def net_name(net: Net, cell: Cell) -> str:
-    """Returns a net's name, the same in every language so that cores can be proved equal net by net; "" for a constant."""
+    """Returns a net's name, the same in every language, as cores are proved equal net by net; "" for a constant."""
     match cell:
         case Const():
             return ""
@@ -168,8 +164,7 @@ def net_name(net: Net, cell: Cell) -> str:
 
 
 def c_string(text: str) -> str:
-    """Returns a text as a C string literal in UTF-8. An octal escape always has three digits, so a digit after it is
-    safe."""
+    """Returns a text as a C string literal in UTF-8. Octal escapes have three digits, so any text may follow them."""
     parts = []
     for byte in text.encode("utf-8", "replace"):
         character = chr(byte)

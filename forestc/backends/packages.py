@@ -26,12 +26,9 @@ ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a record in the packages: one feature or result.
-
-    name: unique without regard to case, and no reserved word. note: its meaning. placed: the VHDL text of its bits in
-    the core's port. read: the VHDL text of these bits as the member's type. written: the VHDL text of the member as
-    bits.
-    """
+    """A member of a record in the packages: one feature or result. name: unique without regard to case, and no reserved
+    word. note: its meaning. placed: the VHDL text of its bits in the core's port. read: the VHDL text of these bits as
+    the member's type. written: the VHDL text of the member as bits."""
 
     name: str
     note: str

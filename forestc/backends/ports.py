@@ -89,10 +89,7 @@ def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
 
 def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
     """Packs the words of each row (rows, fields) into little-endian 32-bit words: (rows, ceil(width / 32)), at least
-    one.
-
-    It gives the bits of `pack`, faster for many rows.
-    """
+    one. It gives the bits of `pack`, faster for many rows."""
     lanes = max(1, -(-width_of(fields) // 32))
     result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
     for index, field in enumerate(fields):
@@ -111,7 +108,7 @@ def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]
 
 
 def unpacked(fields: list[Field], lanes: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Returns the fields (rows, fields) of packed little-endian 32-bit words. Fields of signed words are sign-extended."""
+    """Returns the fields (rows, fields) of packed little-endian 32-bit words, sign-extended if the word is signed."""
     wide = np.zeros((len(lanes), lanes.shape[1] + 3), dtype=np.uint64)
     wide[:, : lanes.shape[1]] = lanes
     result = np.zeros((len(lanes), len(fields)), dtype=np.int64)

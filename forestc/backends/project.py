@@ -37,13 +37,9 @@ FAMILIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Sources:
-    """How tools name the source files of a language.
-
-    suffix: of the files. prefix: of the roles of the language's scripts. vivado: the Tcl command that reads a file.
-    quartus: the assignment that adds a file. fusesoc: the file type. ip_xact: the language and the file type in
-    IP-XACT.
-    simulator: runs the test bench in FuseSoC and cocotb.
-    """
+    """How tools name the source files of a language. suffix: of the files. prefix: of the roles of the language's
+    scripts. vivado: the Tcl command that reads a file. quartus: the assignment that adds a file. fusesoc: the file
+    type. ip_xact: the language and the file type in IP-XACT. simulator: runs the test bench in FuseSoC and cocotb."""
 
     suffix: str
     prefix: str
@@ -79,10 +75,7 @@ def roles(language: str) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class ProjectOptions:
     """Initial values of the scripts and constraints. A value that is not given becomes a default, marked as such in the
-    files.
-
-    device: as for `forestc synth`, such as vivado:PART. clock_mhz: the clock that the tools are asked for.
-    """
+    files. device: as for `forestc synth`, such as vivado:PART. clock_mhz: the clock that the tools are asked for."""
 
     device: str = ""
     clock_mhz: float | None = None
@@ -106,11 +99,9 @@ def emit(
     netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
     """Returns {role: (path, text)}; paths are relative to the language's folder. The same input gives the same bytes.
-
     sources: {role: file name} of files already in this folder, roles without the language's prefix. `core` must be
     there; testbench, vectors, axi_stream, axi_lite, stream_testbench, cocotb, words and raw_rows are used if present.
-    language: "verilog" or "vhdl". Parts and clock are variables in the scripts; arguments of the scripts set them.
-    """
+    language: "verilog" or "vhdl". Parts and clock are variables in the scripts; arguments of the scripts set them."""
     options = options or ProjectOptions()
     module = module_name(netlist)
     vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)

@@ -1,4 +1,4 @@
-"""Writes switching activity as SAIF (IEEE 1801, annex on SAIF), which vendors' power tools read for the Verilog core."""
+"""Writes switching activity as SAIF (IEEE 1801, annex on SAIF), for power tools that read the Verilog core."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ PERIOD = 10  # ns of a clock cycle, as in waveforms
 
 
 def saif(netlist: Netlist, counts: NetActivity) -> str:
-    """Returns the text of a SAIF file for the core as the top instance, with one row in each clock cycle of 10 ns.
-
-    For each bit, T0 and T1 are the ns at 0 and at 1, TX is the time at an unknown value (always 0), TC counts changes,
-    and IG would count glitches (always 0).
-    """
+    """Returns the text of a SAIF file for the core as the top instance, with one row in each clock cycle of 10 ns. For
+    each bit, T0 and T1 are the ns at 0 and at 1, TX is the time at an unknown value (always 0), TC counts changes, and
+    IG would count glitches (always 0)."""
     return "".join(f"{line}\n" for line in _lines(netlist, counts))
 
 

@@ -22,7 +22,7 @@ def _hardware(options: Mapping[str, Any]) -> list[str]:
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """Returns a function from options to these roles; it returns none if the target is not among the options' targets."""
+    """Returns a function from options to these roles, or to none if the options do not have the target."""
     return lambda options: roles if name in options["targets"] else ()
 
 
@@ -82,8 +82,7 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """Returns the wrapper of each language of the core. Files that are the same for all languages are written with the
-    first."""
+    """Returns the wrapper of each language of the core. Files that all languages share come with the first one."""
     artifacts: dict[str, Artifact] = {}
     languages = [file.role for file in before if file.role in project.LANGUAGES]
     for language in languages:

@@ -70,7 +70,7 @@ VERILOG = Language(
 
 
 def _unused(netlist: Netlist, names: list[str]) -> list[str]:
-    """Returns the nets, or their low bits, that no cell reads. The core names them so that linters do not report them."""
+    """Returns the nets or low bits that no cell reads. The core names them, so that linters do not report them."""
     cells, types = netlist.cells, netlist.types
     idle = [word.width for word in types]  # number of low bits of each net that no cell reads
     for _, net in netlist.outputs:

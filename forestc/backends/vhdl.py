@@ -1,4 +1,4 @@
-"""The VHDL backend: writes a core entity and its self-checking test bench in VHDL-93, which VHDL-2008 tools read too."""
+"""The VHDL backend: writes a core and its self-checking test bench in VHDL-93, which VHDL-2008 tools read too."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Capacity:
 
     @property
     def id(self) -> int:
-        """The number that images for this capacity contain: the CRC-32 of all that the meaning of an image depends on."""
+        """The number in images for this capacity: the CRC-32 of all that an image's meaning depends on."""
         meaning = (
             self.walkers, self.nodes, self.slots, self.features, self.word_bits, self.outputs, self.score_bits,
             self.scores,
@@ -158,7 +158,7 @@ class Capacity:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Capacity:
-        """Returns the capacity with these values, the inverse of `asdict`. Raises OptionError that names a wrong field."""
+        """Returns the capacity with these values, the inverse of `asdict`. Raises OptionError with the wrong field."""
         try:
             hold(values, schema())
         except DamagedError as fault:

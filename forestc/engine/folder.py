@@ -50,8 +50,7 @@ def write_engine(folder: Path, capacity: Capacity) -> None:
 
 
 def open_engine(folder: str | Path) -> Capacity:
-    """Returns the capacity of an engine that `write_engine` wrote. Raises ForestcError that names the file and the
-    field."""
+    """Returns the capacity of an engine from `write_engine`. Raises ForestcError that names the file and the field."""
     return Capacity.of(read_engine(Path(folder) / CAPACITY)["capacity"])
 
 

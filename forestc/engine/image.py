@@ -34,11 +34,9 @@ class TooManyNodesError(DoesNotFitError):
 
 @dataclass(frozen=True)
 class Slot:
-    """One tree for each walker, all at the same time.
-
-    trees: index of each walker's tree, -1 for none. steps: of the deepest tree. first, count: the outputs that the
-    trees add to. initial: True if the sums of these outputs begin here, with the bias.
-    """
+    """One tree for each walker, all at the same time. trees: index of each walker's tree, -1 for none. steps: of the
+    deepest tree. first, count: the outputs that the trees add to. initial: True if the sums of these outputs begin
+    here, with the bias."""
 
     trees: tuple[int, ...]
     steps: int
@@ -62,8 +60,7 @@ class EngineImage:
 
     @property
     def clocks(self) -> int:
-        """The clocks for a row, if as many rows as possible are in flight: each walker then visits a node in each
-        clock."""
+        """The clocks for a row if as many rows as possible are in flight: a walker then visits a node each clock."""
         return sum(slot.clocks for slot in self.slots)
 
     @property
@@ -72,11 +69,9 @@ class EngineImage:
 
 
 def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> EngineImage:
-    """Returns the image of a quantized forest for engines of this capacity. Time O(nodes).
-
-    Raises ModelError if no engine can compute the forest, OptionError if its words are too wide, and DoesNotFitError if
-    this capacity has no room for it.
-    """
+    """Returns the image of a quantized forest for engines of this capacity. Time O(nodes). Raises ModelError if no
+    engine can compute the forest, OptionError if its words are too wide, and DoesNotFitError if this capacity has no
+    room for it."""
     _check_kind(forest, capacity)
     progress(f"laying out {len(forest.trees):,} trees")
     layout = Layout.of(forest, capacity.word_bits)
@@ -166,8 +161,7 @@ def _slots(
 
 
 def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes of a walker: roots by slot, then the blocks of each tree. An empty slot gets a leaf that adds
-    0."""
+    """Returns the nodes of a walker: roots by slot, then the blocks of each tree. An empty slot's leaf adds 0."""
     roots = np.full(len(trees), LEAF, dtype=np.uint64)
     parts = [roots]
     at = len(trees)
@@ -182,11 +176,9 @@ def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray
 
 
 def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes of all blocks, in the order of `members`, as the numbers in a walker's memory.
-
-    base: the address of block 0 if it came before the other blocks; it is stored among the roots instead.
-    columns: (features,), the column of each in a row.
-    """
+    """Returns the nodes of all blocks, in the order of `members`, as the numbers in a walker's memory. base: the
+    address of block 0 if it came before the other blocks; it is stored among the roots instead. columns: (features,),
+    the column of each in a row."""
     nodes = blocks.members
     kind, leaf = blocks.kind[nodes], blocks.kind[nodes] == LEAF
     child = base + np.append(blocks.starts, 0)[blocks.block[nodes]] + blocks.shift[nodes]
@@ -210,11 +202,9 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
 
 
 def columns_of(forest: Forest) -> NDArray[np.int64]:
-    """Returns the column of each feature in an engine's rows: (features,).
-
-    It is the column in the source's rows, so that models of the same rows agree. In very wide rows it is the index
-    among the columns that the model reads (`Forest.carried`). Raises ModelError if two features come from one column.
-    """
+    """Returns the column of each feature in an engine's rows: (features,). It is the column in the source's rows, so
+    that models of the same rows agree. In very wide rows it is the index among the columns that the model reads
+    (`Forest.carried`). Raises ModelError if two features come from one column."""
     columns = np.array(forest.places, dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")

@@ -21,11 +21,9 @@ SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 
 @dataclass(frozen=True)
 class WantedEngine:
-    """The engine that a user asks for.
-
-    trees, nodes: of the largest forest, leaves included. features: columns of a row. walkers: None for as many as the
-    device's memory holds. word_bits: None for as many as fit, up to 16. banks: None for two if they fit.
-    """
+    """The engine that a user asks for. trees, nodes: of the largest forest, leaves included. features: columns of a
+    row. walkers: None for as many as the device's memory holds. word_bits: None for as many as fit, up to 16. banks:
+    None for two if they fit."""
 
     trees: int
     nodes: int
@@ -42,10 +40,8 @@ class WantedEngine:
 
 
 def capacity_for(request: WantedEngine, device: str | None) -> Capacity:
-    """Returns the first capacity that fits the device: two banks before one, then the most walkers.
-
-    Raises OptionError if no engine is like this, and ForestcError if the device has no room for it.
-    """
+    """Returns the first capacity that fits the device: two banks before one, then the most walkers. Raises OptionError
+    if no engine is like this, and ForestcError if the device has no room for it."""
     for name in ("trees", "nodes", "features", "outputs"):
         if getattr(request, name) < 1:
             raise OptionError(f"engine: {name} is {getattr(request, name)}", do="use 1 or more")
@@ -131,9 +127,7 @@ def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
 
 def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
     """Returns the capacity for one forest. device: its memory limits the walkers; without one there are up to 16.
-
-    Raises OptionError and ForestcError as `capacity_for` and `image_of` do.
-    """
+    Raises OptionError and ForestcError as `capacity_for` and `image_of` do."""
     has_memory = device is not None and device in DEVICES and DEVICES[device].memory is not None
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     word_bits = max((max(2, (span.top - span.low).bit_length()) for span in spans), default=2)

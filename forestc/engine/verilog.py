@@ -39,8 +39,8 @@ AXI_LITE = (
 
 @dataclass(frozen=True)
 class AdderLevel:
-    """A level of a tree of adders or comparators. before: number of input words, of `narrow` bits. bits: of an output
-    word."""
+    """A level of a tree of adders or comparators. before: number of input words. narrow: their bits. bits: of an
+    output."""
 
     before: int
     narrow: int = 0
@@ -52,8 +52,7 @@ class AdderLevel:
 
 
 def levels_of(count: int, bits: int = 0, most: int = 0) -> list[AdderLevel]:
-    """Returns the levels from `count` words down to one. Sums of words of `bits` bits grow by a bit a level, up to
-    `most`."""
+    """Returns the levels from `count` words of `bits` bits to one word. Sums grow by a bit a level, up to `most`."""
     levels: list[AdderLevel] = []
     while count > 1:
         levels.append(AdderLevel(count, bits, min(bits + 1, most)))

@@ -19,12 +19,10 @@ MOST_STEPS = 20_000_000
 
 
 def costly_words(forest: Forest, starts: WordArray) -> WordArray:
-    """Returns up to STARTS inputs (inputs, features) with long paths. The same arguments give the same inputs.
-
-    It begins with the inputs of `starts` (rows, features) with the longest paths. Then each feature in turn takes the
+    """Returns up to STARTS inputs (inputs, features) with long paths. The same arguments give the same inputs. It
+    begins with the inputs of `starts` (rows, features) with the longest paths. Then each feature in turn takes the
     value next to one of its thresholds for which all paths together are the longest. Other inputs may have longer paths
-    still.
-    """
+    still."""
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]
@@ -72,8 +70,7 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
 
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
-    """Returns for each feature at most MOST_VALUES words next to its thresholds, and the word for missing if there is
-    one."""
+    """Returns for each feature at most MOST_VALUES words next to its thresholds, and its word for missing."""
     candidates: list[set[int]] = [set() for _ in forest.features]
     for index in range(len(forest.conditions)):
         condition = forest.conditions[index]

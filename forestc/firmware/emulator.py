@@ -26,7 +26,7 @@ FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  
 INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000  # addresses of these areas, behind flash and RAM
 CHUNK_BYTES = 1 << 22  # bytes of inputs that are written to memory at once
 PAINT = 0xA5  # fills the stack before a run; bytes with another value have been written to
-_REGISTERS = {  # names the registers of: first argument and result, second argument, stack pointer, return address
+_REGISTERS = {  # gives the registers of the first argument and result, second argument, stack pointer, return address
     "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
     "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
 }
@@ -34,11 +34,8 @@ _REGISTERS = {  # names the registers of: first argument and result, second argu
 
 @dataclass(frozen=True)
 class Run:
-    """The results of calls, one for each row of inputs.
-
-    results: (rows, count). instructions: (rows,); None if cycles are counted. stack: the most bytes seen in use.
-    cycles: (rows,); None if instructions are counted.
-    """
+    """The results of calls, one for each row of inputs. results: (rows, count). instructions: (rows,); None if cycles
+    are counted. stack: the most bytes seen in use. cycles: (rows,); None if instructions are counted."""
 
     results: NDArray[np.generic]
     instructions: NDArray[np.int64] | None
@@ -70,11 +67,9 @@ class Machine(Protocol):
     aligned: bool
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """Calls the function with each input (rows, bytes). Raises CheckError if a call does not return.
-
-        gives, count: type and number of its results. returned: True if the result is in a register, False if results
-        are in memory.
-        """
+        """Calls the function with each input (rows, bytes). Raises CheckError if a call does not return. gives, count:
+        type and number of its results. returned: True if the result is in a register, False if results are in
+        memory."""
 
 
 class Emulator(Machine):

@@ -31,13 +31,10 @@ ENTRIES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A C function `forestc_entry` that calls one function of the header.
-
-    source: its C. takes: its inputs. gives, count: type and number of its results. returned: True if it returns its
-    only result; otherwise it writes results to its second argument. what: the kind of results: labels, scores or
-    values.
-    shown: how values are computed, for `what` values.
-    """
+    """A C function `forestc_entry` that calls one function of the header. source: its C. takes: its inputs. gives,
+    count: type and number of its results. returned: True if it returns its only result; otherwise it writes results to
+    its second argument. what: the kind of results: labels, scores or values. shown: how values are computed, for `what`
+    values."""
 
     name: str
     source: str
@@ -53,7 +50,7 @@ class Entry:
         return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
 
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
-        """Returns the inputs as they lie in memory: (rows, bytes). aligned: puts each number at a multiple of its size."""
+        """Returns the inputs as they lie in memory: (rows, bytes). aligned: each number at a multiple of its size."""
         return self.takes.table(vectors.raw if self.takes.raw else vectors.words, aligned)
 
     def compare(self, results: NDArray[np.generic], evaluation: Evaluation, forest: Forest) -> Difference:

@@ -67,12 +67,9 @@ class StackUse:
 
 def static_stack(build: Build) -> StackUse:
     """Returns the deepest stack of the entry with all functions that it calls, by the compiler's frame sizes and the
-    calls in the object file.
-
-    A function counts as calling each function that its section refers to. The size is unknown if there is recursion, a
-    frame of variable size, or a function without a known frame. A function that calls itself directly is not noticed,
-    as assemblers leave no trace of it; generated headers have none.
-    """
+    calls in the object file. A function counts as calling each function that its section refers to. The size is unknown
+    if there is recursion, a frame of variable size, or a function without a known frame. A function that calls itself
+    directly is not noticed, as assemblers leave no trace of it; generated headers have none."""
     from elftools.elf.elffile import ELFFile
 
     with _reading(build.object), build.object.open("rb") as file:
@@ -129,11 +126,8 @@ def _gcc_frames(path: Path) -> Frames:
 
 @dataclass(frozen=True)
 class _Functions:
-    """The functions of an object file, in which each has its own section.
-
-    starts: (section, offset) to name. homes: section to name. names: all names of each function, as compilers merge
-    functions with the same code.
-    """
+    """The functions of an object file, in which each has its own section. starts: (section, offset) to name. homes:
+    section to name. names: all names of each function, as compilers merge functions with the same code."""
 
     starts: Mapping[tuple[int, int], str]
     homes: Mapping[int, str]

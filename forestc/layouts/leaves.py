@@ -30,14 +30,10 @@ Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 @dataclass(frozen=True)
 class Leaves:
-    """The numbered leaves of a forest.
-
-    trees: indices of the trees with splits, in the order of the layout; for `value` sorted by output. number: for each
-    tree of the forest (nodes,), the number of each leaf, -1 at splits. count: of distinct leaves. starts: (outputs,),
-    the initial scores. table: (count, outputs of a tree) for `rows`, (count, 1) for `bits` and `value`; empty if
-    numbers are values.
-    pairs: of each leaf, for `pairs`.
-    """
+    """The numbered leaves of a forest. trees: indices of the trees with splits, in the order of the layout; for `value`
+    sorted by output. number: for each tree of the forest (nodes,), the number of each leaf, -1 at splits. count: of
+    distinct leaves. starts: (outputs,), the initial scores. table: (count, outputs of a tree) for `rows`, (count, 1)
+    for `bits` and `value`; empty if numbers are values. pairs: of each leaf, for `pairs`."""
 
     kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]
@@ -63,8 +59,7 @@ class Leaves:
 
 
 def leaves_of(forest: Forest) -> Leaves:
-    """Returns the leaves of a quantized forest with added trees. A tree of a single leaf is added to the initial
-    scores."""
+    """Returns the leaves of a quantized forest with added trees. A tree of one leaf only changes the initial scores."""
     trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
     starts = forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
@@ -145,10 +140,7 @@ def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
     """Returns the number of each leaf, and the distinct meanings in the order of their numbers, the most frequent
-    first.
-
-    what: returns the meaning of a leaf, from the index of its tree and its values.
-    """
+    first. what: returns the meaning of a leaf, from the index of its tree and its values."""
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:

@@ -37,13 +37,10 @@ MOST_TURNS = 4  # times that the number of jumps is guessed before a code is giv
 
 @dataclass(frozen=True)
 class NodeTables:
-    """A forest as tables of nodes.
-
-    slots: the values that splits compare. conditions: the forest's condition for each symbol of a split, for `index`
-    and `wide`. threshold_bytes: of a split's threshold, for `split`. single: leaves and jumps with codes of one unit;
-    the others take two. stream: its units, of 1 byte, or of 2 for `wide`. starts: index in the stream of each tree in
-    `leaves.trees`, then of each subtree that is jumped to.
-    """
+    """A forest as tables of nodes. slots: the values that splits compare. conditions: the forest's condition for each
+    symbol of a split, for `index` and `wide`. threshold_bytes: of a split's threshold, for `split`. single: leaves and
+    jumps with codes of one unit; the others take two. stream: its units, of 1 byte, or of 2 for `wide`. starts: index
+    in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to."""
 
     slots: Slots
     code: Code
@@ -94,11 +91,9 @@ class NodeTables:
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """Returns the smallest tables of a forest with added trees. Time and memory O(nodes * depth).
-
-    float_bytes: of raw floats, which are compared by their ranks; 0 for words, which are ranked only if this makes
-    tables much smaller, as ranking takes time. Raises OptionError if no code can hold the forest.
-    """
+    """Returns the smallest tables of a forest with added trees. Time and memory O(nodes * depth). float_bytes: of raw
+    floats, which are compared by their ranks; 0 for words, which are ranked only if this makes tables much smaller, as
+    ranking takes time. Raises OptionError if no code can hold the forest."""
     leaves, candidates = leaves_of(forest), list[tuple[NodeTables, Subtrees]]()
     codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
     for ranked, tried in codes.items():  # the other codes store each threshold once, where a rank is no shorter

@@ -64,10 +64,7 @@ class Blocks:
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
     """Returns for each feature (features,) its smallest word, and its largest one other than missing minus the
-    smallest.
-
-    Raises OptionError if a feature's words need more than `word_bits` bits.
-    """
+    smallest. Raises OptionError if a feature's words need more than `word_bits` bits."""
     low, high = [], []
     for feature in forest.features:
         span = word_range(feature.number, feature.missing)
@@ -190,8 +187,7 @@ class _Graph:
 
     @staticmethod
     def _odd(cuts: Sequence[float], low: int, high: int) -> list[float]:
-        """Returns the cuts within a feature's range. An odd number of cuts below it become one cut at the smallest
-        word."""
+        """Returns the cuts within a feature's range. An odd number of cuts below it become one at the smallest word."""
         below = sum(cut - low <= 0 for cut in cuts) & 1
         return [*([low] if below else []), *(cut for cut in cuts if 0 < cut - low <= high)]
 

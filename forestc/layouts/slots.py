@@ -36,11 +36,9 @@ _Key: TypeAlias = tuple[int, bool, int]  # (feature, missing_low, condition or -
 
 @dataclass(frozen=True)
 class FeatureSlot:
-    """A slot. feature: index into Forest.features. missing_low: True if a missing value is the lowest here.
-
-    condition: index of the condition that has this slot alone, such as a set; otherwise None. cuts: thresholds of its
-    nodes, ascending, unless the slot is of one condition.
-    """
+    """A slot. feature: index into Forest.features. missing_low: True if a missing value is the lowest here. condition:
+    index of the condition that has this slot alone, such as a set; otherwise None. cuts: thresholds of its nodes,
+    ascending, unless the slot is of one condition."""
 
     feature: int
     missing_low: bool
@@ -50,11 +48,9 @@ class FeatureSlot:
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a forest, and the comparison for each condition.
-
-    slot: (conditions,), the slot, or ALWAYS, NEVER or APART. threshold: (conditions,); a condition holds if the slot's
-    value is below it. ranked: True if slots of features hold ranks. cut_bytes: bytes of a cut in a table.
-    """
+    """The slots of a forest, and the comparison for each condition. slot: (conditions,), the slot, or ALWAYS, NEVER or
+    APART. threshold: (conditions,); a condition holds if the slot's value is below it. ranked: True if slots of
+    features hold ranks. cut_bytes: bytes of a cut in a table."""
 
     slots: tuple[FeatureSlot, ...]
     slot: NDArray[np.int64]
@@ -89,11 +85,8 @@ class Slots:
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
     """Returns the slots of a quantized forest: of features in their order, then of single conditions. If all slots are
-    plain, every feature has one, even if no condition compares it.
-
-    float_bytes: of floats to be ranked; 0 for words. only: features that get slots, while single conditions get none;
-    None for all features and conditions.
-    """
+    plain, every feature has one, even if no condition compares it. float_bytes: of floats to be ranked; 0 for words.
+    only: features that get slots, while single conditions get none; None for all features and conditions."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[_Key, set[int]] = {}

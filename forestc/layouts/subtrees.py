@@ -14,11 +14,9 @@ from forestc.layouts.slots import ALWAYS, NEVER, Slots
 
 @dataclass(frozen=True)
 class Subtrees:
-    """The distinct subtrees of a forest. Splits on conditions that always or never hold are left out.
-
-    rows: (condition, left, right) of each subtree, its own subtrees before it. A side ~n is the leaf with number n.
-    roots: the subtree of each whole tree.
-    """
+    """The distinct subtrees of a forest. Splits on conditions that always or never hold are left out. rows: (condition,
+    left, right) of each subtree, its own subtrees before it. A side ~n is the leaf with number n. roots: the subtree of
+    each whole tree."""
 
     rows: list[tuple[int, int, int]]
     roots: list[int]
@@ -30,10 +28,8 @@ class Subtrees:
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 
     def shared(self, head: int, jump: int, start: int) -> list[int]:
-        """Returns the subtrees that take less memory if stored once and jumped to, the most used first.
-
-        head, jump, start: sizes of a split, of a jump, and of a jump target in a table, in units of the code.
-        """
+        """Returns the subtrees that take less memory if stored once and jumped to, the most used first. head, jump,
+        start: sizes of a split, of a jump, and of a jump target in a table, in units of the code."""
         size = [0] * len(self.rows)
         for subtree, (_, left, right) in enumerate(self.rows):
             size[subtree] = head + sum(1 if side < 0 else size[side] for side in (left, right))

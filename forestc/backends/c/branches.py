@@ -30,10 +30,7 @@ HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
 
 @dataclass(frozen=True)
 class BranchesInC:
-    """The C code of trees as functions of nested ifs.
-
-    indices: of the trees. starts: initial value of each score; empty if other code sets it.
-    """
+    """The C code of trees as functions of nested ifs. starts: initial scores; empty if other code sets them."""
 
     context: TreeContext
     indices: list[int]
@@ -48,7 +45,7 @@ class BranchesInC:
         return [self._tree(index) for index in self.indices]
 
     def sums(self, into: str) -> list[str]:
-        """Returns statements that add the trees to the array `into`, or take the largest or smallest of their values."""
+        """Returns statements that add the trees to the array `into`, or take their largest or smallest value."""
         if not self.context.forest.adds:
             return self._extremes(into)
         lines = [] if self.indices else ["(void)x;"]
@@ -63,10 +60,8 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns statements that make each score the largest or smallest value of its trees.
-
-        If leaves have only one value beyond the score's start, the trees are called in turn until one returns it.
-        """
+        """Returns statements that make each score the largest or smallest value of its trees. If leaves have only one
+        value beyond the score's start, the trees are called in turn until one returns it."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):
@@ -143,12 +138,10 @@ def branches(context: TreeContext) -> BranchesInC:
 def nested(
     forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
 ) -> list[str]:
-    """Returns a tree as nested ifs; each nested side ends in a return.
-
-    The smaller side is nested, so that the depth of ifs is logarithmic in the number of leaves. Down to HOT_DEPTH,
-    however, the side that most training rows took is last, as a row then falls through to it.
-    condition_of: returns the C of a condition, from its index. leaf: returns the statements of a leaf, from its node.
-    """
+    """Returns a tree as nested ifs; each nested side ends in a return. The smaller side is nested, so that the depth of
+    ifs is logarithmic in the number of leaves. Down to HOT_DEPTH, however, the side that most training rows took is
+    last, as a row then falls through to it. condition_of: returns the C of a condition, from its index. leaf: returns
+    the statements of a leaf, from its node."""
     tree, conditions = forest.trees[index], forest.conditions.places[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
@@ -257,7 +250,7 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `calls`: as of `branches`, but no tree uses the comparisons of an earlier one."""
+    """Returns the demand of the layout `calls`: as of `branches`, but no tree uses comparisons of another."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,7 +264,7 @@ def calls_demand(inputs: Inputs) -> Demand:
 
 
 def _constant(forest: Forest) -> Demand:
-    """Returns the demand of a forest without splits: compiled code returns its constant answer, or writes its scores."""
+    """Returns the demand of a forest without splits: its C returns a constant answer or writes constant scores."""
     written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})

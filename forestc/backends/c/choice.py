@@ -86,10 +86,8 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
-    """Returns the estimate of each layout that can hold the forest. O(nodes * depth).
-
-    form, types: as for `inputs_of`. layout: the user's; it is estimated even if `auto` does not choose from it.
-    """
+    """Returns the estimate of each layout that can hold the forest. O(nodes * depth). form, types: as for `inputs_of`.
+    layout: the user's; it is estimated even if `auto` does not choose from it."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
     given = tuple(name for name in LAYOUTS if name == layout)
@@ -204,8 +202,7 @@ def budget_note(forest: Forest, options: COptions) -> str:
 
 
 def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
-    """Returns the message on budgets that can't be kept. A single budget is shown with the layout that needs the least,
-    several with all layouts."""
+    """Returns the message on budgets that can't be kept: for one budget the layout that needs least, otherwise all."""
     if len(options.limits) == 1:
         ((name, limit),) = options.limits.items()
         best = min(costs, key=lambda cost: cost.most(name))

@@ -1,4 +1,4 @@
-"""Writes the C for the scores of a model that combines several parts, and for the classes that scores decide."""
+"""Writes the C for the scores of a model of several parts, and for the classes that scores decide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CombinedScores:
 
     @property
     def kind(self) -> str:
-        """How parts are combined into other scores (vote, average or median); "" if the sums of trees are the scores."""
+        """How parts are combined into scores (vote, average or median); "" if sums of trees are the scores."""
         kind = "" if self.forest.single else self.forest.combine.kind
         return kind if kind in ("vote", "average", "median") else ""
 

@@ -12,8 +12,7 @@ from forestc.forest.numbers import word_range
 
 @dataclass
 class ConditionsInC:
-    """The C expressions of a forest's conditions. prefix: of the header's names. texts: expressions made so far, by
-    index."""
+    """The C expressions of a forest's conditions. prefix: of the header's names. texts: finished ones, by index."""
 
     prefix: str
     inputs: Inputs
@@ -98,6 +97,6 @@ class ConditionsInC:
         return f"{self.bits_of(kind, sign)}({self.inputs.place(index)})"
 
     def bits_of(self, kind: FloatType, sign: str = "") -> str:
-        """Returns the name of the C function that gives a float's bits as an integer. sign: "" for signed, "u" for
+        """Returns the name of the C function that gives a float's bits. sign: "" for a signed integer, "u" for
         unsigned."""
         return f"{self.prefix}_{sign}bits{kind.bits}"

@@ -1,7 +1,7 @@
 """Counts what a C layout demands of a processor. Flash, stack and instructions are estimated from these features.
 
-A row's counts are common ones, plus in each tree the counts of its leaf and of the path to it. So no row costs more than
-the common counts and, in each tree, the most expensive leaf.
+A row's counts are common ones, plus in each tree the counts of its leaf and of the path to it. So no row costs more
+than the common counts and, in each tree, the most expensive leaf.
 
 | of `branches`, `calls` | counts                                                                             |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -83,12 +83,9 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """The counts of one layout for one forest.
-
-    flash, stack: counts for the whole code. row: counts of every row. trees: by the index of a tree with splits, arrays
-    (nodes,) of the counts of a row that ends in each node. conditions: arrays (conditions,) of the counts of a row for
-    which each condition does not hold.
-    """
+    """The counts of one layout for one forest. flash, stack: counts for the whole code. row: counts of every row.
+    trees: by the index of a tree with splits, arrays (nodes,) of the counts of a row that ends in each node.
+    conditions: arrays (conditions,) of the counts of a row for which each condition does not hold."""
 
     flash: Amounts
     stack: Amounts
@@ -104,8 +101,7 @@ class Demand:
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """Returns the counts of an average row, by the trees' covers. Without covers each split is taken to halve its
-        rows."""
+        """Returns the counts of an average row, by the trees' covers. Without covers each split halves its rows."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -127,9 +123,7 @@ class Demand:
 
     def worst(self, costs: Mapping[str, float]) -> float:
         """Returns an upper bound of any row's cost: in each tree the most expensive leaf, and no condition holds.
-
-        costs: by feature, not negative.
-        """
+        costs: by feature, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
@@ -203,8 +197,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts of the code that fills slots. One loop makes the ranks of an array; a struct's are made one by
-    one."""
+    """Returns the counts of the code that fills slots. An array's ranks take one loop, a struct's a call each."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
@@ -251,8 +244,7 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns the counts of elementary comparisons of each condition (conditions + 1,); the last entry is 0, for
-    leaves."""
+    """Returns elementary comparisons of each condition, by kind: (conditions + 1,), with 0 at the end for leaves."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}

@@ -39,11 +39,9 @@ def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[Layout, Es
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
-    """Returns {relative path: text} of the header. The same input gives the same bytes.
-
-    Raises OptionError as `check` does, for float inputs if the model reads features as different float types, and for
-    types of columns that are not there.
-    """
+    """Returns {relative path: text} of the header. The same input gives the same bytes. Raises OptionError as `check`
+    does, for float inputs if the model reads features as different float types, and for types of columns that are not
+    there."""
     options = options or COptions()
     check(options)
     prefix = identifier(forest.name)
@@ -139,8 +137,7 @@ class _Header:
         return f"{self.macro}_{feature_name(index, self.forest.features[index].name).upper()}"
 
     def _asserts(self) -> list[str]:
-        """Returns declarations that do not compile if types have other sizes, or x other elements, than rows and tables
-        need."""
+        """Returns declarations that do not compile if types have other sizes, or x other elements, than expected."""
         words = [kind for kind in self.inputs.kinds if kind not in FLOATS]
         sized = [*sorted(set(words)), self.score, self.label]
         lines = [

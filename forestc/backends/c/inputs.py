@@ -94,10 +94,8 @@ class Inputs:
         return result
 
     def table(self, rows: NDArray[np.generic], aligned: bool = True) -> NDArray[np.uint8]:
-        """Returns words, or raw rows that fit the types, as they lie in memory: (rows, bytes).
-
-        aligned: puts each number at a multiple of its size, as C does.
-        """
+        """Returns words, or raw rows that fit the types, as they lie in memory: (rows, bytes). aligned: puts each
+        number at a multiple of its size, as C does."""
         layout = np.dtype([(f"x{k}", numpy_type(kind)) for k, kind in enumerate(self.kinds)], align=aligned)
         table = np.zeros(len(rows), dtype=layout)
         for member, column in enumerate(self.columns):
@@ -108,10 +106,8 @@ class Inputs:
 
 def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
     """Returns the inputs of a header for a quantized forest. form: words, struct, float or raw. types: of raw columns,
-    as `column_types` reads them.
-
-    Raises OptionError for floats of two types, for floats of a category, and for types of columns that are not there.
-    """
+    as `column_types` reads them. Raises OptionError for floats of two types, for floats of a category, and for types of
+    columns that are not there."""
     features = range(len(forest.features))
     struct = f"{identifier(forest.name)}_features"
     if form == "words":

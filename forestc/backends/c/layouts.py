@@ -1,4 +1,4 @@
-"""The table of C layouts: what each writes into a header, and what it demands of a processor.
+"""The table of C layouts: the C that each writes into a header, and its demand of a processor.
 
 A new layout needs a module that gives both, as `nodes.py` does, an entry here, its name in `forestc.options.c.Layout`,
 costs fitted by benchmarks/firmware_costs.py, and a description in docs/howto/c.md.
@@ -22,11 +22,9 @@ from forestc.options.c import Layout
 
 @dataclass(frozen=True)
 class LayoutOfC:
-    """A layout of trees in C.
-
-    in_c: returns the C of trees; None if no split decides anything. demand: returns the counts for estimates; raises
-    OptionError if the layout can't hold the forest. separate: True if compilers must not inline trees.
-    """
+    """A layout of trees in C. in_c: returns the C of trees; None if no split decides anything. demand: returns the
+    counts for estimates; raises OptionError if the layout can't hold the forest. separate: True if compilers must not
+    inline trees."""
 
     in_c: Callable[[TreeContext], TreesInC | None]
     demand: Callable[[Inputs], Demand]

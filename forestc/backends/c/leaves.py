@@ -45,11 +45,8 @@ class LeafSums:
         return 1 << (7 if self.forest.n_outputs <= 128 else 15)
 
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
-        """Returns the statements that add all trees to the array `into`.
-
-        leaf: the C expression of the number of the reached leaf in `tree`. declared, first: additional declarations,
-        and statements before the loop.
-        """
+        """Returns the statements that add all trees to the array `into`. leaf: the C expression of the number of the
+        reached leaf in `tree`. declared, first: additional declarations, and statements before the loop."""
         leaves, trees = self.leaves, self.leaves.trees
         lines = [
             f"{self.index} tree;",
@@ -63,8 +60,7 @@ class LeafSums:
         return [*lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
 
     def added(self, into: str, leaf: str) -> list[str]:
-        """Returns a block of C that adds one leaf of a tree with several outputs. leaf: the C expression of the leaf's
-        number."""
+        """Returns C that adds one leaf of a tree with several outputs. leaf: the C expression of the leaf's number."""
         leaves, score, first_output = self.leaves, self.score, self.forest.trees[self.leaves.trees[0]].outputs[0]
         target = f"{into}[k]" if first_output == 0 else f"{into}[{first_output} + k]"
         if leaves.kind == "bits":

@@ -46,16 +46,14 @@ SELFTEST = "c_selftest"
 
 
 def roles(project: str) -> tuple[str, ...]:
-    """Returns the roles of the files for a value of the option `project`. Every build system comes with the self-test."""
+    """Returns the roles of the files for the option `project`. Every build system comes with the self-test."""
     files = _files(project)
     return () if files is None else (SELFTEST, *(file.role for file in files))
 
 
 def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple[str, str]]:
     """Returns {role: (path, text)}; paths are relative to the header's folder. The same input gives the same bytes.
-
-    Raises OptionError as the header of the forest does.
-    """
+    Raises OptionError as the header of the forest does."""
     files, prefix = _files(options.c_project), identifier(forest.name)
     if files is None:
         return {}

@@ -17,8 +17,7 @@ from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, wor
 
 
 def row_type(forest: Forest, name: str) -> FloatType:
-    """Returns the float type of raw rows. For "auto" it is double if the model reads any column as float64, otherwise
-    float."""
+    """Returns the float type of raw rows; for "auto" double if the model reads a column as float64, otherwise float."""
     if name == "auto":
         name = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
     return FLOATS[name]
@@ -48,10 +47,8 @@ def quantizer(
 
 
 def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[str, Any]]:
-    """Returns the template variables of the look-up function of each category with named codes.
-
-    raw: True for raw rows, in which no code means missing.
-    """
+    """Returns the template variables of the look-up function of each category with named codes. raw: True for raw rows,
+    in which no code means missing."""
     functions = []
     for index, feature in enumerate(forest.features):
         if not feature.labels or not isinstance(feature.number, Category):
@@ -74,8 +71,7 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
 
 
 def _name(label: str) -> str:
-    """Returns a category's name as a C string; "0", for no name, if a C string can't hold it, for example because of a
-    NUL."""
+    """Returns a category's name as a C string; "0", for no name, if C can't hold it, for example with a NUL."""
     try:
         label.encode("utf-8")
     except UnicodeEncodeError:

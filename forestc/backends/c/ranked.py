@@ -1,4 +1,4 @@
-"""The C layout `ranked`: each tree is a function of nested ifs on ranks, which one loop computes. It is small and fast."""
+"""The C layout `ranked`: each tree is a function of nested ifs on ranks that one loop computes. Small and fast."""
 
 from __future__ import annotations
 
@@ -36,11 +36,9 @@ REACH = 32  # slots that one pointer reaches in a Thumb load instruction
 
 @dataclass(frozen=True)
 class RankedInC:
-    """The C code of trees as functions on ranks. flash: receives the tables.
-
-    If trees have one output, each takes the sum so far and returns it with its leaf added, so that the sum stays in a
-    register. If they have several, each returns the number of its leaf, and a shared function adds the leaf's values.
-    """
+    """The C code of trees as functions on ranks. flash: receives the tables. If trees have one output, each takes the
+    sum so far and returns it with its leaf added, so that the sum stays in a register. If they have several, each
+    returns the number of its leaf, and a shared function adds the leaf's values."""
 
     flash: FlashTables
     slots: SlotsInC

@@ -76,7 +76,7 @@ REST = "*"
 
 
 def parsed(text: str) -> dict[str, str]:
-    """Reads an option such as `adc=int16,*=float` into {feature, position or REST: name of a type}. Raises OptionError."""
+    """Reads an option such as `adc=int16,*=float` as {feature, position or REST: type}. Raises OptionError."""
     types: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
@@ -91,10 +91,8 @@ def parsed(text: str) -> dict[str, str]:
 
 def by_position(forest: Forest, text: str) -> str:
     """Returns the option with names replaced by positions of columns, counted from 1. So it still fits the forest after
-    passes have removed features.
-
-    Raises OptionError for a name or position that the model does not have, and for a column with two types.
-    """
+    passes have removed features. Raises OptionError for a name or position that the model does not have, and for a
+    column with two types."""
     names = {feature.name: feature.column for feature in forest.features}
     kinds: dict[int, str] = {}
     given = parsed(text)
@@ -127,9 +125,7 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
     """Returns the quantized forest on raw values. Its answers are the same for every value of the types, NaN included.
-
-    types: of each column of the rows. A feature of an integer type is never missing.
-    """
+    types: of each column of the rows. A feature of an integer type is never missing."""
     maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.places)]
     features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
@@ -209,10 +205,7 @@ class _RawWords:
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
         """Returns for each of some monotone conditions the least raw word that meets it; one past the greatest if none
-        does.
-
-        count: of the conditions; by default that of the feature's thresholds.
-        """
+        does. count: of the conditions; by default that of the feature's thresholds."""
         least, greatest = self.kind.ends
         low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)
         high = np.full(len(low), greatest + 1, dtype=np.int64)

@@ -16,11 +16,8 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """The C code of slots.
-
-    conditions: of the forest in tables. flash: receives the tables of cuts for ranks. x: the declaration of the
-    parameter x.
-    """
+    """The C code of slots. conditions: of the forest in tables. flash: receives the tables of cuts for ranks. x: the
+    declaration of the parameter x."""
 
     conditions: ConditionsInC
     flash: FlashTables
@@ -73,8 +70,7 @@ class SlotsInC:
         return by_kind
 
     def add_tables(self) -> None:
-        """Adds tables of the cuts for ranks, one for each type. If x is an array, it adds tables for the loop over the
-        features."""
+        """Adds tables of the cuts for ranks, one for each type; for an array x also tables for the loop over it."""
         if not (ranks := self.slots.ranks):
             return
         for kind, slots in self._by_kind().items():
@@ -115,8 +111,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """Returns the template variables of the function that ranks a value of one type: it counts the cuts up to the
-        value."""
+        """Returns the template variables of a function that ranks a value of one type: it counts the cuts <= value."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {

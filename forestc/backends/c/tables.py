@@ -12,8 +12,7 @@ A_LINE = 100  # characters of a line of a table
 
 @dataclass
 class FlashTables:
-    """The tables of a header. prefix: of the header's names. kinds: the C type of each table's entries. text: their
-    lines."""
+    """The tables of a header. prefix: of the header's names. kinds: C type of each table's entries. text: the lines."""
 
     prefix: str
     kinds: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What all C layouts have in common: the trees that they start from, and the code that they return."""
+"""What all C layouts have in common: the trees at the start, and the form of the C code at the end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TreeContext:
         return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
 
     def only(self, trees: list[int]) -> TreeContext:
-        """Returns the context with some of the trees. It keeps the type of scores, which holds the sums of all trees."""
+        """Returns the context with some of the trees. The type of scores stays: it can hold the sums of all trees."""
         forest = replace(self.forest, trees=tuple(self.forest.trees[index] for index in trees))
         return replace(self, inputs=replace(self.inputs, forest=forest))
 

@@ -35,7 +35,7 @@ def word_type(forest: Forest) -> str:
 
 
 def members(forest: Forest) -> list[tuple[str, str]]:
-    """Returns (name, type) of each member of the struct of features; one unused member without features, as C requires."""
+    """Returns (name, type) of each member of the struct of features; without features one, as C has no empty struct."""
     typed = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -45,7 +45,7 @@ def members(forest: Forest) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=4)  # estimates call it once for every tree
 def score_type(forest: Forest) -> str:
-    """Returns the C type of scores: signed, and the narrowest that holds every partial sum, in any order of the trees."""
+    """Returns the C type of scores: signed, and the narrowest for every partial sum, in any order of trees."""
     bounds = sums_of if forest.adds else reach_of
     low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
@@ -62,7 +62,7 @@ def score_type(forest: Forest) -> str:
 
 
 def sums_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Returns (low, high) bounds of any partial sum: the bias of an output and the leaves of any subset of its trees."""
+    """Returns (low, high) bounds of any partial sum: the bias of an output and leaves of some of its trees."""
     used = [{0, *leaves_of(tree, output)} for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     return min(0, bias) + sum(map(min, used)), max(0, bias) + sum(map(max, used))
@@ -85,7 +85,7 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
 
 
 def label_type(forest: Forest) -> str:
-    """Returns the C type of a class index. It also holds the number of classes of any target, as loops count up to it."""
+    """Returns the C type of a class index. It also holds the number of classes, as loops count up to it."""
     return int_type(0, max(len(part.classes) for part in forest.targets))
 
 
@@ -110,11 +110,9 @@ def compared(value: int, kind: str) -> str:
 
 @dataclass(frozen=True)
 class FloatType:
-    """A float type of C. It has the bit pattern of IEEE 754 if the preprocessor condition `fits` holds.
-
-    digits: of the mantissa, in bits, the hidden one included. exponent: the largest, as in FLT_MAX_EXP. macro: prefix
-    of its macros in <float.h>.
-    """
+    """A float type of C. It has the bit pattern of IEEE 754 if the preprocessor condition `fits` holds. digits: of the
+    mantissa, in bits, the hidden one included. exponent: the largest, as in FLT_MAX_EXP. macro: prefix of its macros in
+    <float.h>."""
 
     name: str
     bits: int
@@ -129,8 +127,7 @@ class FloatType:
 
     @property
     def fits(self) -> str:
-        """The preprocessor condition that the type has this IEEE 754 format. A double of avr-gcc may have 32 bits, for
-        example."""
+        """The preprocessor condition that the type has this IEEE 754 format. A double of avr-gcc may not."""
         m = self.macro
         return (
             f"FLT_RADIX == 2 && {m}_MANT_DIG == {self.digits} && {m}_MIN_EXP == {3 - self.exponent} && "
@@ -139,13 +136,12 @@ class FloatType:
 
     @property
     def halves_turned(self) -> str:
-        """The preprocessor condition: doubles have their 32-bit halves in the opposite order to integers; "" for float."""
+        """The preprocessor condition that doubles store their 32-bit halves in reverse order; "" for float."""
         turned = "defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__"
         return turned if self.bits == 64 else ""
 
     def has_size(self, prefix: str, way_out: str) -> str:
-        """Returns a declaration that fails to compile if the type has another size. way_out: names the remedy in the
-        message."""
+        """Returns a declaration that does not compile if the type has another size. way_out: the remedy it names."""
         size = f"sizeof({self.name}) == sizeof(int{self.bits}_t)"
         return asserted(prefix, size, f"{self.name}_has_{self.bits}_bits_else_{way_out}")
 
@@ -162,8 +158,7 @@ FLOATS = {
 
 
 def float_inputs(forest: Forest) -> FloatType:
-    """Returns the float type of all features' raw values. Raises OptionError if their types differ, or if a category is
-    read."""
+    """Returns the float type of all features' raw values. Raises OptionError for different types or a category."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
             raise OptionError(f"--c-inputs float can't take the category {feature.name!r}", do="use --c-inputs words")

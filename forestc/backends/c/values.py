@@ -31,12 +31,10 @@ _SHARES = {
 
 @dataclass
 class ValuesInC:
-    """The C code for the probabilities or values that a header offers beside its scores.
-
-    probabilities: True for probabilities of classes, False for values of a regression. count: their number. kind: their
-    C type. step: the worth of an integer 1. bound: the largest error against the exact link of the integer scores.
-    lines: C statements from `scores` to `out`.
-    """
+    """The C code for the probabilities or values that a header offers beside its scores. probabilities: True for
+    probabilities of classes, False for values of a regression. count: their number. kind: their C type. step: the worth
+    of an integer 1. bound: the largest error against the exact link of the integer scores. lines: C statements from
+    `scores` to `out`."""
 
     probabilities: bool
     count: int
@@ -113,10 +111,8 @@ def _upwards(bound: float) -> float:
 
 @dataclass(frozen=True)
 class _Rate:
-    """The factor c of a power 2^-(c * distance), as the fixed-point number rate / 2^shift.
-
-    limit: the largest distance with a power above 0. error: the largest error of the power.
-    """
+    """The factor c of a power 2^-(c * distance), as the fixed-point number rate / 2^shift. limit: the largest distance
+    with a power above 0. error: the largest error of the power."""
 
     rate: int
     shift: int
@@ -297,7 +293,7 @@ class _Target:
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> ValuesInC | None:
-        """Returns the C for 2^(c * score): its largest value, times a power of 2 of the distance from the score there."""
+        """Returns the C for 2^(c * score): its largest value, times a power of 2 of the distance to that score."""
         link, count = self.part.link, self.part.stop - self.part.start
         c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
         rate = _Rate.of(abs(c))
