@@ -116,7 +116,7 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        # muxes that were not fused with one below, so that one above may fuse with them
+        # muxes that were not fused with one below, and may be fused with one above
         self.lone_muxes: set[Net] = set()
 
     def program(self) -> Program:

@@ -72,8 +72,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
         tdata_bits=tdata_bits,
         beats=beats,
         user_bits=options.user_bits,
-        # If nothing stalls, a row occupies a buffer entry for latency + 2 clocks. The depth is the next power of 2
-        # above, so a row can enter in each clock.
+        # A row occupies an entry for latency + 2 clocks if nothing stalls; one entry more lets a row in at each clock.
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
         row=replace(row, total=beats * tdata_bits),
@@ -275,7 +274,7 @@ AXI_LITE = (
 
 
 def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
-    """Returns the ports of each interface: {interface: [(name without the interface, True for an output, bits)]}."""
+    """Returns the ports of each interface: {interface: [(name without the interface, True for outputs, bits)]}."""
 
     def channel(results: bool, data: int) -> list[tuple[str, bool, int]]:
         sent = [("tdata", data), ("tlast", 1), ("tuser", stream.user_bits), ("tvalid", 1)]

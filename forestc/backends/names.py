@@ -47,12 +47,11 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# Names that no module may have, whatever the case of letters: `identifier` puts `m_` before them. Every other name in a
-# generated file is either the model's name and an ending, or in a scope without the model's name.
+# Names that no model's module may have, in any case of letters; `identifier` puts `m_` before them.
+# Every other name in a generated file is the model's name with an ending, or in a scope without the model's name.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
-    # Some tools reject or confuse a module that is named like one of its ports, nets, tasks or instances. Verilator
-    # uses `top`.
+    # Some tools reject or confuse a module named like one of its ports, nets, tasks or instances; Verilator uses `top`.
     "Verilog files": frozenset(
         """
         accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut

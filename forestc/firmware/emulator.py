@@ -43,9 +43,9 @@ class Run:
     cycles: NDArray[np.int64] | None = None
 
 
-# Returns True if an instruction that begins with these two bytes has 4 bytes instead of 2. In Thumb the first halfword
-# then starts with 11101, 11110 or 11111 (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1). In RISC-V the
-# lowest bits are 11 (The RISC-V Instruction Set Manual, volume I, 1.5).
+# By architecture, a test of an instruction's first two bytes: True if it has 4 bytes, False if it has 2.
+# A wide Thumb instruction starts with 11101, 11110 or 11111 (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1).
+# A wide RISC-V instruction has the lowest bits 11 (The RISC-V Instruction Set Manual, volume I, 1.5).
 _WIDE: dict[str, Callable[[int, int], bool]] = {
     "ARCH_ARM": lambda _, second: second >> 3 in (0b11101, 0b11110, 0b11111),
     "ARCH_RISCV": lambda first, _: first & 3 == 3,
@@ -53,7 +53,7 @@ _WIDE: dict[str, Callable[[int, int], bool]] = {
 
 
 def instructions(family: str, code: bytes) -> int:
-    """Returns the number of instructions in code. family: a key of `_REGISTERS`."""
+    """Returns the number of instructions in machine code. family: a key of `_REGISTERS`, such as ARCH_ARM."""
     at = count = 0
     while at < len(code):
         at += 4 if _WIDE[family](code[at], code[at + 1]) else 2

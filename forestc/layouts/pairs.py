@@ -263,7 +263,7 @@ class _Graph:
         kind, flag, feature, operand, block, shift = (
             np.concatenate([own, added[:, column]]) for column, own in enumerate(columns)
         )
-        # a leaf that became LESS goes right to reach its pairs, hence the shift by -1
+        # A leaf that became a LESS node always goes right; with the shift -1 its right child is the first pair.
         shift[:n] = np.where(self.leaves & (kind[:n] == LESS), -1, 0)
         inner = tree.inner
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()

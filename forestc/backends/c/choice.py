@@ -76,7 +76,7 @@ class Estimate:
     worst_by: Mapping[str, int]
 
     def most(self, limit: str) -> int:
-        """Returns the upper end of a figure, with which its budget is compared."""
+        """Returns the upper estimate to compare with a budget. limit: flash, ram or instructions."""
         return self.worst if limit == "instructions" else self.ranges[limit][1]
 
     def as_dict(self) -> dict[str, Any]:

@@ -122,8 +122,8 @@ class Demand:
         return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """Returns an upper bound of any row's cost: in each tree the most expensive leaf, and no condition holds.
-        costs: by feature, not negative."""
+        """Returns an upper bound of any row's cost: the most expensive leaf of each tree, and every condition as
+        failing. costs: by feature, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():

@@ -86,7 +86,7 @@ class Inputs:
         up = np.arange(len(rows)) % 2 == 1
         for column, kind in enumerate(self.types):
             values = result[:, column]
-            if kind.integer:
+            if kind.whole:
                 numbers = np.where(np.isnan(values), 0.0, values)
                 result[:, column] = np.clip(np.where(up, np.ceil(numbers), np.floor(numbers)), *kind.ends) + 0.0
             elif isinstance(kind.number, Ordered):
@@ -143,7 +143,7 @@ def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) ->
     rounded. A missing value fits no integer type. Columns that the forest does not read are True."""
     valid = np.ones(rows.shape, dtype=bool)
     for column in forest.places:
-        if types[column].integer:
+        if types[column].whole:
             (least, greatest), values = types[column].ends, rows[:, column]
             valid[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
     return valid

@@ -39,13 +39,13 @@ Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class RawType:
-    """A C type of raw values. c: its C name. number: how its values are words of the forest."""
+    """A C type of raw values. c: its C name. number: the format in which its values are words of the forest."""
 
     c: str
     number: Fixed | Ordered
 
     @property
-    def integer(self) -> bool:
+    def whole(self) -> bool:
         """True for an integer type, of which no value means missing."""
         return isinstance(self.number, Fixed)
 
@@ -166,7 +166,7 @@ class _RawWords:
 
     def retyped(self) -> Feature:
         raw = FLOAT32 if self.kind.number == Ordered(32) else FLOAT64
-        missing = self.feature.missing and not self.kind.integer
+        missing = self.feature.missing and not self.kind.whole
         return replace(self.feature, number=self.kind.number, raw=raw, missing=missing, labels=())
 
     def thresholds(self, words: WordArray) -> WordArray:

@@ -125,8 +125,8 @@ class _Rate:
             return None
         shift = min(58, 39 - math.frexp(c)[1])
         rate = round(math.ldexp(c, shift))
-        # An error of 0.5 in `rate` changes the power by at most ln(2) * t * 2^-t * 0.5 / rate, and t * 2^-t <= 1 / (e
-        # ln 2).
+        # An error of 0.5 in `rate` changes 2^-t by at most ln(2) * t * 2^-t * 0.5 / rate.
+        # The largest t * 2^-t is 1 / (e ln 2).
         return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
 
     def power(self, prefix: str, distance: str) -> str:
