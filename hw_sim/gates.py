@@ -139,7 +139,7 @@ class Gates:
         return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
 
     def _upright(self, literal: Literal) -> Plane:
-        """Returns a plane that equals the literal."""
+        """Returns a plane with the literal's value, by a NOT gate if the literal is inverted."""
         if literal == ONE:
             return ONES_PLANE
         plane = literal >> 1

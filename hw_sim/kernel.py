@@ -140,25 +140,25 @@ def store(context: BaseContext, address: types.Type, vector: types.Type) -> Gene
 
 @intrinsic  # type: ignore[untyped-decorator]
 def both(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """Returns a and b, bit by bit."""
+    """Returns the bitwise and of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.and_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def either(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """Returns a or b, bit by bit."""
+    """Returns the bitwise or of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.or_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def differ(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """Returns a xor b, bit by bit."""
+    """Returns the bitwise xor of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.xor(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def inverse(context: BaseContext, a: types.Type) -> Generated:
-    """Returns not a, bit by bit."""
+    """Returns the bitwise inverse of a."""
     return a(a), lambda context, builder, signature, args: builder.not_(*args)
 
 

@@ -72,7 +72,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
         tdata_bits=tdata_bits,
         beats=beats,
         user_bits=options.user_bits,
-        # A row occupies an entry for latency + 2 clocks if nothing stalls; one entry more lets a row in at each clock.
+        # A row has a buffer entry for latency + 2 clocks if nothing stalls; one entry more lets a row in at each clock.
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
         row=replace(row, total=beats * tdata_bits),

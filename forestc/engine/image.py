@@ -46,7 +46,7 @@ class Slot:
 
     @property
     def clocks(self) -> int:
-        """The clocks for a row, if as many rows as possible are in flight."""
+        """The clocks that this slot takes for each row while as many rows as possible are in flight."""
         return self.steps + self.count
 
 
@@ -161,7 +161,7 @@ def _slots(
 
 
 def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes of a walker: roots by slot, then the blocks of each tree. An empty slot's leaf adds 0."""
+    """Returns the nodes of a walker: roots by slot, then the blocks of each tree. A slot without a tree adds 0."""
     roots = np.full(len(trees), LEAF, dtype=np.uint64)
     parts = [roots]
     at = len(trees)

@@ -41,7 +41,7 @@ class WantedEngine:
 
 def capacity_for(request: WantedEngine, device: str | None) -> Capacity:
     """Returns the first capacity that fits the device: two banks before one, then the most walkers. Raises OptionError
-    if no engine is like this, and ForestcError if the device has no room for it."""
+    if no engine can be like this, and ForestcError if the device has no room for it."""
     for name in ("trees", "nodes", "features", "outputs"):
         if getattr(request, name) < 1:
             raise OptionError(f"engine: {name} is {getattr(request, name)}", do="use 1 or more")

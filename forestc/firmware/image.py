@@ -160,7 +160,7 @@ class _Reference:
 
 
 def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
-    """Yields all relocations to functions in an object. A function of another file is named by its symbol."""
+    """Yields all relocations to functions in an object file. A function of another file is named by its symbol."""
     symbols = elf.get_section_by_name(".symtab")
     for section in elf.iter_sections():
         if section["sh_type"] not in ("SHT_REL", "SHT_RELA"):

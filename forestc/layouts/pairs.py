@@ -63,8 +63,9 @@ class Blocks:
 
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
-    """Returns for each feature (features,) its smallest word, and its largest one other than missing minus the
-    smallest. Raises OptionError if a feature's words need more than `word_bits` bits."""
+    """Returns two arrays (features,): the smallest word of each feature, and its largest word minus the smallest. The
+    word for missing counts only for categories. Raises OptionError if a feature's words need more than `word_bits`
+    bits."""
     low, high = [], []
     for feature in forest.features:
         span = word_range(feature.number, feature.missing)

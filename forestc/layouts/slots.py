@@ -141,8 +141,8 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives both slots of a feature with a missing-lowest slot the same cuts, with the word for missing among them.
-    Returns these features."""
+    """Gives both slots of each feature with two slots the same cuts, with the word for missing among them. Returns
+    these features."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing

@@ -23,7 +23,7 @@ class Subtrees:
 
     @property
     def uses(self) -> NDArray[np.int64]:
-        """The number of times each subtree is a side of a distinct subtree, plus 1 if it is a whole tree: (subtrees,)."""
+        """How often each subtree is a side of a distinct subtree, plus 1 if it is a whole tree: (subtrees,)."""
         sides = [side for _, *both in self.rows for side in both] + list(dict.fromkeys(self.roots))
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 
@@ -65,7 +65,7 @@ def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
 def _root(
     tree: Tree, conditions: list[int], number: list[int], slot: list[int], indices: dict[tuple[int, int, int], int]
 ) -> int:
-    """Returns the subtree that equals a whole tree. indices: of the subtrees found so far; new ones are added."""
+    """Returns the subtree that equals a whole tree. indices: the index of each subtree so far; new ones are added."""
     left, right = tree.left.tolist(), tree.right.tolist()
     subtree = [0] * tree.size
     for level in reversed(tree.levels):

@@ -60,8 +60,8 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns statements that make each score the largest or smallest value of its trees. If leaves have only one
-        value beyond the score's start, the trees are called in turn until one returns it."""
+        """Returns statements that make each score the largest or smallest value of its trees. If only one value can
+        change the initial score, the trees are called in turn until one returns it."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):

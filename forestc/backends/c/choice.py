@@ -196,7 +196,7 @@ def entry_of(forest: Forest) -> str:
 
 
 def budget_note(forest: Forest, options: COptions) -> str:
-    """Returns a note for users on the functions that kept budgets do not count."""
+    """Returns a note for users: functions of the header that its budgets do not count."""
     further = f"{identifier(forest.name)}_quantize and other functions" if options.quantizes else "other functions"
     return f"the budgets count {entry_of(forest)} and what it calls; {further} that a program calls come on top"
 

@@ -22,7 +22,7 @@ SHARE = 0.5  # share of all splits that become branches, at most
 
 @dataclass(frozen=True)
 class MixedInC:
-    """The C code of trees in tables, which begin the scores, and of trees as branches."""
+    """The C code of some trees in tables, which also set the initial scores, and of the others as branches."""
 
     tables: NodesInC
     branches: BranchesInC

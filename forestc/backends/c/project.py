@@ -18,7 +18,7 @@ from hdl_templates import render
 
 
 class _File(NamedTuple):
-    """A file. path: in the folder `c`, with {p} for the model's name."""
+    """A file to write for a build system. path: in the folder `c`, with {p} for the model's name."""
 
     role: str
     path: str

@@ -52,12 +52,12 @@ class SlotsInC:
 
     @property
     def declared(self) -> list[str]:
-        """The declaration of the array of slots; empty if x serves."""
+        """The declaration of the array of slots; empty if x itself is this array."""
         return [] if self.in_place else [f"{self.kind} slots[{max(1, len(self.slots.slots))}];"]
 
     @property
     def filled(self) -> list[str]:
-        """The statement that fills the slots; empty if x serves."""
+        """The statement that fills the slots; empty if x itself is the array of slots."""
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
     def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
@@ -85,7 +85,7 @@ class SlotsInC:
             self.flash.add("columns", columns)
 
     def lines(self) -> list[str]:
-        """Returns the C function that fills the slots of a row; empty if x serves."""
+        """Returns the C function that fills the slots of a row; empty if x itself is the array of slots."""
         if self.in_place:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
