@@ -36,11 +36,13 @@ class Method(IntEnum):
     RANK = 2  # from the planes of the word's rank: the number of thresholds not above it
 
 
-# A port's word is stored minus `low`, its least value; `span` is its greatest value minus `low`. It is unpacked into
-# value_bits planes from value_slot on. The planes `word < threshold` start at limit_slot, in the order of
-# limits[limit_from:limit_to]. RANK needs rank_bits planes from rank_slot on. DECODE and RANK divide the number into
-# low_bits low bits and the high ones. A word at least b << bucket_shift above the least threshold is in bucket b. Its
-# rank is from buckets[bucket_from + b] to `window` more; the last b is last_bucket.
+# A port's word is stored minus `low`, its least value; `span` is its greatest value minus `low`.
+# The stored word is unpacked into value_bits planes from value_slot on.
+# The planes `word < threshold` start at limit_slot, in the order of limits[limit_from:limit_to].
+# The method RANK needs rank_bits planes, which start at rank_slot.
+# The methods DECODE and RANK divide the number into low_bits low bits and the high ones.
+# A word at least b << bucket_shift above the least threshold is in bucket b, or in last_bucket if b is larger.
+# The rank of a word in bucket b is from buckets[bucket_from + b] to `window` more.
 PORT = np.dtype(
     [
         ("low", np.int64),
@@ -60,8 +62,8 @@ PORT = np.dtype(
         ("bucket_shift", np.int64),
     ]
 )
-# `ones` are the bits of a result that are 1 in every lane. Each of bits[bit_from:bit_to] adds the bits in `mask` where
-# the plane in `slot`, inverted if `flip` is -1, is 1.
+# `ones` are the bits of a result that are 1 in every lane.
+# Each of bits[bit_from:bit_to] adds the bits in `mask` if the plane in `slot`, inverted if `flip` is -1, is 1.
 RESULT = np.dtype([("ones", np.int64), ("bit_from", np.int64), ("bit_to", np.int64)])
 BIT = np.dtype([("slot", np.int64), ("flip", np.int64), ("mask", np.int64)])
 RUN = np.dtype([("op", np.int64), ("end", np.int64)])

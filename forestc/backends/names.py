@@ -51,7 +51,7 @@ RESERVED = frozenset(
 # Every other name in a generated file is the model's name with an ending, or in a scope without the model's name.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
-    # Some tools reject or confuse a module named like one of its ports, nets, tasks or instances; Verilator uses `top`.
+    # Some tools reject or confuse a module named like its ports, nets, tasks or instances; Verilator uses `top`.
     "Verilog files": frozenset(
         """
         accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut

@@ -31,7 +31,7 @@ INSTALL = "install simavr (Debian: apt install simavr)"
 
 @dataclass(frozen=True)
 class Simavr:
-    """An ATmega2560 with an entry function. made: its compiled files. flash: bytes of the entry. folder: of the files."""
+    """An ATmega2560 with an entry function. made: compiled files. flash: bytes of the entry. folder: of the files."""
 
     program: str
     compiler: Compiler

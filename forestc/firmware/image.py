@@ -176,8 +176,7 @@ def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
                 to = functions.starts.get((home, symbol["st_value"] & ~1), symbol.name)
             elif home == "SHN_UNDEF":
                 to = symbol.name
-            # The relocation names a label (RISC-V), or the section and an offset (AVR). A jump within the function is
-            # no call.
+            # The relocation names a label (RISC-V) or a section and offset (AVR); a jump within a function is no call.
             else:
                 to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
                 to = "" if name.startswith(".text") and to == within else to

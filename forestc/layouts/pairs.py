@@ -215,8 +215,7 @@ class _Graph:
         def side(left: bool) -> int:
             return int(tree.left[node] if left else tree.right[node])
 
-        # A missing value is the largest word. If it goes another way than the last span, one more comparison sends it
-        # there.
+        # Missing is the largest word: if it goes another way than the last span, one more comparison sends it there.
         def compare(first: int, last: int) -> int:
             if first == last:
                 if last == len(cuts) and self.missable[feature] and missing_left != ends[-1]:

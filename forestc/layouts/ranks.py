@@ -16,8 +16,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# Bytes by which a split on a constant is longer than one on a rank in Thumb-2, as (constants below this, bytes). The
-# larger constants need movw and movt.
+# (limit, bytes): a split on a constant below the limit is this much longer than one on a rank, in Thumb-2 code.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
 MISSING = 4  # bytes of another comparison, with the word for missing, without its constant

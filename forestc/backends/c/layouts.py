@@ -22,9 +22,9 @@ from forestc.options.c import Layout
 
 @dataclass(frozen=True)
 class LayoutOfC:
-    """A layout of trees in C. in_c: returns the C of trees; None if no split decides anything. demand: returns the
-    counts for estimates; raises OptionError if the layout can't hold the forest. separate: True if compilers must not
-    inline trees."""
+    """A layout of trees in C. in_c: returns the C of trees; None if there are no splits to evaluate. demand: returns
+    the counts for estimates; raises OptionError if the layout can't hold the forest. separate: True if compilers must
+    not inline trees."""
 
     in_c: Callable[[TreeContext], TreesInC | None]
     demand: Callable[[Inputs], Demand]
@@ -42,5 +42,5 @@ LAYOUTS: Mapping[Layout, LayoutOfC] = {
 
 
 def trees_in_c(name: Layout, context: TreeContext) -> TreesInC:
-    """Returns the C of trees in a layout. They become branches if no split decides anything."""
+    """Returns the C of trees in a layout. They become branches if there are no splits to evaluate."""
     return LAYOUTS[name].in_c(context) or branches(context)

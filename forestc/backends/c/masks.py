@@ -101,7 +101,7 @@ class MasksInC:
 
 
 def masks(context: TreeContext) -> MasksInC | None:
-    """Returns the C of the layout `masks`; None if no split decides anything."""
+    """Returns the C of the layout `masks`; None if there are no splits to evaluate."""
     laid = masks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return MasksInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 

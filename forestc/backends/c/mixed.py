@@ -41,8 +41,8 @@ class MixedInC:
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """Returns the C of the layout `mixed`: tables alone if no tree is small enough, and None if no split in the tables
-    decides anything."""
+    """Returns the C of the layout `mixed`: tables alone if no tree is small enough, and None if the tables have no
+    splits to evaluate."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)

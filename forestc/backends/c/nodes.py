@@ -95,7 +95,7 @@ class NodesInC:
 
 
 def nodes(context: TreeContext) -> NodesInC | None:
-    """Returns the C of the layout `nodes`; None if no split decides anything."""
+    """Returns the C of the layout `nodes`; None if there are no splits to evaluate."""
     laid = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
     return NodesInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 

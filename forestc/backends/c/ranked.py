@@ -158,7 +158,7 @@ class RankedInC:
 
 
 def ranked(context: TreeContext) -> RankedInC | None:
-    """Returns the C of the layout `ranked`; None if no split decides anything."""
+    """Returns the C of the layout `ranked`; None if there are no splits to evaluate."""
     laid = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return RankedInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
