@@ -170,7 +170,7 @@ def _slot(base: Number, slot: Number | int, width: Width) -> Number:
 
 @compiled
 def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
-    """Reads the plane in the slot with the number at this index of the code."""
+    """Reads the plane in a slot. index: position in the code of the slot's number."""
     plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 

@@ -62,7 +62,8 @@ def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vecto
 
 
 def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
-    """Returns `forestc.netlist.ir.evaluate` of a cell for all vectors. A register passes its word on."""
+    """Returns the words of a cell for all vectors, as `forestc.netlist.ir.evaluate` defines them. A register passes on
+    its word."""
     if isinstance(cell, SumCell):
         terms, constant = linear(cell)
         total = np.full(vectors, constant, np.int64)

@@ -1,1 +1,1 @@
-"""The engine: hardware with walkers over memories of nodes. Images fill these memories at run time."""
+"""The engine: hardware that evaluates trees from memories, with several walkers in parallel. Images fill the memories."""

@@ -222,7 +222,8 @@ def _decision(forest: Forest) -> tuple[int, int, int, int]:
 
 
 def _check_kind(forest: Forest, capacity: Capacity) -> None:
-    """Raises ModelError if no engine can compute the forest, and OptionError if it is not quantized."""
+    """Raises ModelError if no engine can compute the forest, OptionError if it is not quantized, and DoesNotFitError if
+    it needs scores and this engine gives only labels."""
     if not forest.quantized:
         raise OptionError("an engine takes quantized forests", do="run the passes first, as forestc image does")
     where, do = f"model {forest.name!r}", "compile to verilog or c"

@@ -1,4 +1,4 @@
-"""Finds inputs for which the C of a forest takes long: the longest paths of many trees meet."""
+"""Finds inputs for which the C of a forest is slow: they take long paths in many trees."""
 
 from __future__ import annotations
 

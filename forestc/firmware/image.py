@@ -46,7 +46,7 @@ def read_image(path: Path) -> FirmwareImage:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Raises ToolError if a compiler's file is not what is expected."""
+    """Raises ToolError if a compiler's file can't be read."""
     from elftools.common.exceptions import ELFError
 
     try:

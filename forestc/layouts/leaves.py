@@ -59,7 +59,8 @@ class Leaves:
 
 
 def leaves_of(forest: Forest) -> Leaves:
-    """Returns the leaves of a quantized forest with added trees. A tree of one leaf only changes the initial scores."""
+    """Returns the leaves of a quantized forest that sums its trees. A tree of one leaf only changes the initial
+    scores."""
     trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
     starts = forest.bias.astype(np.int64).copy()
     for tree in forest.trees:

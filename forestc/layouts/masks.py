@@ -59,7 +59,7 @@ def hashed(bit: int, width: int) -> int:
 
 
 def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
-    """Returns the tables of a forest with added trees. Time and memory O(nodes * depth). float_bytes: of raw floats,
+    """Returns the tables of a forest that sums its trees. Time and memory O(nodes * depth). float_bytes: of raw floats,
     which are compared by their ranks; 0 for words, which are compared as they are. Raises OptionError for a tree of
     more than 32 leaves."""
     slots, leaves = slots_of(forest, ranked=float_bytes > 0, float_bytes=float_bytes), leaves_of(forest)

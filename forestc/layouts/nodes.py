@@ -91,9 +91,9 @@ class NodeTables:
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """Returns the smallest tables of a forest with added trees. Time and memory O(nodes * depth). float_bytes: of raw
-    floats, which are compared by their ranks; 0 for words, which are ranked only if this makes tables much smaller, as
-    ranking takes time. Raises OptionError if no code can hold the forest."""
+    """Returns the smallest tables of a forest that sums its trees. Time and memory O(nodes * depth). float_bytes: of
+    raw floats, which are compared by their ranks; 0 for words, which are ranked only if this makes tables much smaller,
+    as ranking takes time. Raises OptionError if no code can hold the forest."""
     leaves, candidates = leaves_of(forest), list[tuple[NodeTables, Subtrees]]()
     codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
     for ranked, tried in codes.items():  # the other codes store each threshold once, where a rank is no shorter

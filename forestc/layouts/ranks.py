@@ -38,8 +38,8 @@ class Ranks:
 
 
 def ranks_of(forest: Forest, *, float_bytes: int = 0) -> Ranks:
-    """Returns the ranked features of a quantized forest with added trees. Time and memory O(nodes). float_bytes: of raw
-    floats; 0 for words."""
+    """Returns the ranked features of a quantized forest that sums its trees. Time and memory O(nodes). float_bytes: of
+    raw floats; 0 for words."""
     return Ranks(
         slots_of(forest, ranked=True, float_bytes=float_bytes, only=_worthwhile(forest, float_bytes)), leaves_of(forest)
     )

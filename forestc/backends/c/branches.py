@@ -207,7 +207,7 @@ FEW_FEATURES, FEW_SPLITS = 3, 8
 
 
 def branches_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `branches`."""
+    """Returns the counts from which the costs of the layout `branches` are estimated."""
     forest, of_condition = inputs.forest, comparisons(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -250,7 +250,8 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `calls`: as of `branches`, but no tree uses comparisons of another."""
+    """Returns the counts from which the costs of the layout `calls` are estimated: as for `branches`, but trees do not
+    reuse comparisons of earlier trees."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,7 +265,7 @@ def calls_demand(inputs: Inputs) -> Demand:
 
 
 def _constant(forest: Forest) -> Demand:
-    """Returns the demand of a forest without splits: its C returns a constant answer or writes constant scores."""
+    """Returns the counts for a forest without splits: its C returns a constant answer or writes constant scores."""
     written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})

@@ -197,7 +197,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts of the code that fills slots. An array's ranks take one loop, a struct's a call each."""
+    """Returns the counts of the code that fills slots. Ranks of an array take one loop, those of a struct a call each."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
@@ -313,7 +313,7 @@ def common_amounts(forest: Forest, trees: int) -> Amounts:
 
 
 def stack_amounts(inputs: Inputs, slots: Slots | None = None) -> Amounts:
-    """Returns the counts for the stack: the bytes of the arrays of scores and of slots."""
+    """Returns the counts for the stack: one, and the bytes of the arrays of scores and of slots."""
     forest = inputs.forest
     arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
     stack = {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}

@@ -1,4 +1,4 @@
-"""The table of C layouts: the C that each writes into a header, and its demand of a processor.
+"""The table of C layouts. Each gives the C for a header, and the counts from which its costs are estimated.
 
 A new layout needs a module that gives both, as `nodes.py` does, an entry here, its name in `forestc.options.c.Layout`,
 costs fitted by benchmarks/firmware_costs.py, and a description in docs/howto/c.md.

@@ -107,7 +107,8 @@ def masks(context: TreeContext) -> MasksInC | None:
 
 
 def masks_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `masks`. Raises OptionError if it can't hold the forest."""
+    """Returns the counts from which the costs of the layout `masks` are estimated. Raises OptionError if it can't hold
+    the forest."""
     forest = inputs.forest
     laid = masks_of(forest, float_bytes=inputs.float_bytes)
     leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))

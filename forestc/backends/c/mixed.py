@@ -63,8 +63,8 @@ def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
 
 
 def mixed_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `mixed`. Raises OptionError if tables can't hold the forest, or if its trees are
-    not divided between branches and tables."""
+    """Returns the counts from which the costs of the layout `mixed` are estimated. Raises OptionError if tables can't
+    hold the forest, or if its trees are not divided between branches and tables."""
     forest = inputs.forest
     top = set(unrolled(forest))
     parts = [

@@ -101,7 +101,8 @@ def nodes(context: TreeContext) -> NodesInC | None:
 
 
 def nodes_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `nodes`. Raises OptionError if it can't hold the forest."""
+    """Returns the counts from which the costs of the layout `nodes` are estimated. Raises OptionError if it can't hold
+    the forest."""
     forest = inputs.forest
     laid = nodes_of(forest, float_bytes=inputs.float_bytes)
     leaves, many = laid.leaves, len(laid.leaves.trees)

@@ -164,7 +164,7 @@ def ranked(context: TreeContext) -> RankedInC | None:
 
 
 def ranked_demand(inputs: Inputs) -> Demand:
-    """Returns the demand of the layout `ranked`."""
+    """Returns the counts from which the costs of the layout `ranked` are estimated."""
     forest = inputs.forest
     laid = ranks_of(forest, float_bytes=inputs.float_bytes)
     leaves, slots, common = laid.leaves, laid.slots, common_amounts(forest, len(laid.leaves.trees))

@@ -68,7 +68,7 @@ class TreesInC(Protocol):
         ...
 
     def functions(self) -> list[TreeText]:
-        """Returns the functions of trees; none if the layout has no function for each tree."""
+        """Returns the functions of trees; none if a layout has no function for each tree."""
         ...
 
     def sums(self, into: str) -> list[str]:
