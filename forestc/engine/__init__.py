@@ -1,1 +1,1 @@
-"""The engine: hardware that evaluates trees from memories, with several walkers in parallel. Images fill the memories."""
+"""The engine: hardware that evaluates trees from memories, several in parallel. Images fill these memories."""

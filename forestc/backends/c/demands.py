@@ -197,7 +197,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts of the code that fills slots. Ranks of an array take one loop, those of a struct a call each."""
+    """Returns the counts of the code that fills slots. Ranks of an array take one loop, ranks of a struct calls."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]

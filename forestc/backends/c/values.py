@@ -293,7 +293,7 @@ class _Target:
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> ValuesInC | None:
-        """Returns the C for 2^(c * score): its largest value, divided by a power of 2 for the distance from that score."""
+        """Returns the C for 2^(c * score): its largest value, divided by a power of 2 for the distance to it."""
         link, count = self.part.link, self.part.stop - self.part.start
         c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
         rate = _Rate.of(abs(c))
