@@ -23,7 +23,7 @@ from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CVa
 
 SMALLER = "-O2, -O3, prune-trees"  # names ways to a smaller forest in messages
 SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of the fastest layout; more allows fewer bytes
-MOST_BRANCHES = 20_000  # limits the splits of other layouts than `nodes`; gcc -Os takes half a minute for so many
+MOST_BRANCHES = 20_000  # limits the splits of other layouts than `nodes`; gcc -Os takes half a minute for as many
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # lists the build systems of the option `c_project`
 
 
