@@ -1,6 +1,6 @@
-"""Runs the entry of an AVR in simavr: answers, cycles of each call, and the stack that was written to.
+"""Runs a C function on an AVR in simavr: its answers, the clock cycles of each call, and the stack bytes it wrote to.
 
-A small program calls the entry on inputs that lie in flash behind the code, and counts cycles by the timers.
+A small program calls the function on inputs in flash behind the code, and counts cycles with the timers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from forestc.toolchain.run import run_tool, together
 from hdl_templates import render
 
 MCU = "atmega2560"
-FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # of an ATmega2560
-HARNESS_BYTES, MOST_BYTES = 4096, 60_000  # flash that is left to the harness; inputs of one run
-STACK_BYTES = 1024  # of RAM that is left to the stack
-RETURN = 5  # cycles of `ret`, which is part of the entry; the empty call, which is subtracted, has one too
-HEAD = 6  # bytes before the results: cycles, stack
+FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
+# bytes of flash reserved for the program around the entry; bytes of inputs in one run
+HARNESS_BYTES, MOST_BYTES = 4096, 60_000
+STACK_BYTES = 1024  # bytes of RAM reserved for the stack
+RETURN = 5  # cycles of the entry's `ret`, added because the subtracted empty call has one as well
+HEAD = 6  # bytes before the results: 4 of cycles, 2 of stack
 INSTALL = "install simavr (Debian: apt install simavr)"
 
 
 @dataclass(frozen=True)
 class Simavr:
-    """An ATmega2560 with an entry. flash: bytes of the entry. folder: where `made` was compiled."""
+    """An ATmega2560 with an entry function. made: compiled files. flash: bytes of the entry. folder: of the files."""
 
     program: str
     compiler: Compiler
@@ -40,7 +41,7 @@ class Simavr:
     aligned = False
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """As `Emulator.run`. Raises ToolError if a row or the code leaves no room."""
+        """Runs the entry like `Emulator.run`. Raises ToolError if a row or the code leaves no room."""
         size, results = inputs.shape[1], count * gives.itemsize
         if size + results + STACK_BYTES > RAM_BYTES:
             raise ToolError(f"a row and its results take {size + results:,} of {RAM_BYTES:,} bytes of RAM on {MCU}")
@@ -59,7 +60,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """What the program prints for each input: (rows, bytes)."""
+        """Returns what the program prints for each input: (rows, bytes)."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(
