@@ -36,8 +36,8 @@ def boundary_inputs(
     share = 1.0 if most is None else most / once
     seen: set[tuple[int, float]] = set()
     waiting: list[NDArray[Any]] = []
-    for index in list(range(len(thresholds_of))) * min(ROUNDS, max(1, int(share))):
-        tree, (nodes, thresholds) = forest.trees[index], thresholds_of[index]
+    for tree_index in list(range(len(thresholds_of))) * min(ROUNDS, max(1, int(share))):
+        tree, (nodes, thresholds) = forest.trees[tree_index], thresholds_of[tree_index]
         if share < 1:
             selected = random.random(len(nodes)) < share
             for position, node in enumerate(nodes.tolist()):
@@ -45,7 +45,7 @@ def boundary_inputs(
                 selected[position] |= condition not in seen
                 seen.add(condition)
             nodes, thresholds = nodes[selected], thresholds[selected]
-        conditions, above = forest.conditions.places[index], _parents(tree)
+        conditions, above = forest.conditions.places[tree_index], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             batch = nodes[start : start + BATCH // 4]
             some = base[random.integers(0, len(base), len(batch))]

@@ -249,7 +249,7 @@ def changed(forest: Forest, **fields: Any) -> Forest:
 
 
 def changed_tree(tree: Tree, **arrays: Any) -> Tree:
-    """Returns the tree with some arrays replaced and frozen. Only `make_tree` checks that the nodes still form a tree."""
+    """Returns the tree with some arrays replaced and frozen. Only `make_tree` checks that nodes form a tree."""
     fields: dict[str, Any] = {}
     for key, value in arrays.items():
         fields[key] = _frozen(value) if isinstance(value, np.ndarray) else value

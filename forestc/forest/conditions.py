@@ -165,7 +165,7 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """Index of one condition for each distinct pair of feature and test, whatever the direction of missing values."""
+        """Index of one condition for each distinct pair of feature and test, whatever `missing_left` is."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
@@ -229,7 +229,7 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
 def _distinct_sets(
     trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
 ) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
-    """Returns the distinct sets that nodes use, ascending, and for all inner nodes the number of their set, or NO_SET."""
+    """Returns the distinct sets that nodes use, ascending, and the set number (or NO_SET) of all inner nodes."""
     used = {
         tree.sets[chosen]
         for tree, nodes in zip(trees, inner, strict=True)

@@ -280,7 +280,7 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """The number of columns of rows in forestc: those in `carried` if there are any, otherwise all of the source."""
+        """The number of columns of rows in forestc: those in `carried` if any, otherwise all of the source."""
         return len(self.carried) or self.columns
 
     @cached_property

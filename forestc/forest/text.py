@@ -279,7 +279,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
 def _parse_result(
     header: dict[str, list[str]], prefix: str, index: int
 ) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
-    """Parses the lines of aggregate, link, decision and classes with this prefix. index: of the part; 0 for the forest."""
+    """Parses the lines of aggregate, link, decision and classes with a prefix. index: of the part; 0 for the forest."""
     texts = []
     for word in _RESULT:
         if not prefix:

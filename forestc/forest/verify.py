@@ -300,5 +300,5 @@ def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -
 
 
 def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Returns which values are float32. With another threshold, `x < t` of a float32 x could not be written in float32."""
+    """Returns which values are float32. A float32 x cannot be compared with another threshold in float32."""
     return np.asarray(round_to(values, FLOAT32) == values)
