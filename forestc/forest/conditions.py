@@ -251,7 +251,7 @@ def tree_arrays(
 ) -> dict[str, Any]:
     """Returns the arrays `threshold`, `set_index` and `sets` of a tree with the given conditions.
 
-    places: (nodes,) index of each node's condition; -1 at a leaf.
+    node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
     threshold: (conditions,) of all conditions.
     sets: the set of each condition that has one, by the condition's index.
     """
