@@ -23,13 +23,10 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields encoded rows (n, features) for `evaluate_words`, in batches of some thousands.
-
-    base: (m, features) encoded rows to start from, m >= 1.
-    most: approximate number of rows in all. If all nodes need more, nodes are left out at random, except the first of
-    each distinct condition. If they need fewer, each node is used up to 8 times, with different values for the features
-    that its path leaves free. None: each node is used once.
-    """
+    """Yields encoded rows (n, features) for `evaluate_words`, in batches of some thousands. base: (m, features) encoded
+    rows to start from, m >= 1. most: approximate number of rows in all. If all nodes need more, nodes are left out at
+    random, except the first of each distinct condition. If they need fewer, each node is used up to 8 times, with
+    different values for the features that its path leaves free. None: each node is used once."""
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))
@@ -153,10 +150,7 @@ def _steered(
 ) -> NDArray[Any]:
     """Changes the rows, in place, so that row i reaches nodes[i], and returns them. From the root down, each condition
     on the path clamps its feature to the side of the path. A row may miss its node if several sets on the path read one
-    feature.
-
-    conditions: (nodes of the tree,) each node's index in the table of conditions.
-    """
+    feature. conditions: (nodes of the tree,) each node's index in the table of conditions."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])

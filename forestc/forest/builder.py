@@ -153,8 +153,7 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
             raise ModelError(f"is deeper than {MAX_DEPTH} conditions", where=where, do="train with a max_depth")
         at = levels[-1][left[levels[-1]] != LEAF]
         levels.append(np.concatenate([left[at], right[at]]))
-    # Every node has one parent, so a node that cannot be reached from the root lies on a cycle.
-    if sum(map(len, levels)) < n:
+    if sum(map(len, levels)) < n:  # As each node has one parent, unreached ones lie on cycles.
         missed = np.ones(n, dtype=bool)
         missed[np.concatenate(levels)] = False
         raise fail(missed, "lies on a cycle")
@@ -163,11 +162,9 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a Feature for each column that some condition reads, and the trees with indices of these features.
-
-    trees: their `feature` arrays hold columns of the source's rows. make: makes a column's Feature. Columns that no
-    condition reads take no memory. Raises ModelError if a condition reads a column outside the rows.
-    """
+    """Returns a Feature for each column that some condition reads, and the trees with indices of these features. trees:
+    their `feature` arrays hold columns of the source's rows. make: makes a column's Feature. Columns that no condition
+    reads take no memory. Raises ModelError if a condition reads a column outside the rows."""
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):

@@ -30,11 +30,8 @@ INFINITY = float("inf")
 
 
 def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel.
-
-    If the cuts of two conditions are put together, the result holds exactly where one of the two conditions holds and
-    the other does not.
-    """
+    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. If the cuts of two conditions
+    are put together, the result holds exactly where one of the two conditions holds and the other does not."""
     odd: dict[Member, None] = {}
     for cut in cuts:
         if cut in odd:
@@ -127,14 +124,10 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class ConditionTable:
-    """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending.
-
-    Each array but `places` has one entry for each condition.
-
-    threshold: 0 if a set decides.
-    set_number: index into `sets`; NO_SET if the threshold decides.
-    places: for each tree an array (nodes,) with the index of each node's condition; -1 at a leaf.
-    """
+    """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending. Each array but
+    `places` has one entry for each condition. threshold: 0 if a set decides. set_number: index into `sets`; NO_SET if
+    the threshold decides. places: for each tree an array (nodes,) with the index of each node's condition; -1 at a
+    leaf."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[Any]
@@ -186,10 +179,8 @@ class ConditionTable:
 
 
 def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) -> ConditionTable:
-    """Returns the table of the distinct conditions of trees, in time O(nodes * log(nodes)).
-
-    categories: for each feature whether it is a category. on_words: whether thresholds are integers.
-    """
+    """Returns the table of the distinct conditions of trees, in time O(nodes * log(nodes)). categories: for each
+    feature whether it is a category. on_words: whether thresholds are integers."""
     inner = [tree.inner for tree in trees]
     dtype = np.int64 if on_words else np.float64
 
@@ -200,8 +191,7 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
     feature, threshold = joined("feature", np.int32), joined("threshold", dtype)
     missing_left = joined("missing_left", np.bool_)
     sets, set_number = _distinct_sets(trees, inner)
-    # Adding 0 turns -0.0 into 0.0: the two are one threshold.
-    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)
+    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # -0.0 and 0.0 are one threshold.
     keys = [missing_left, threshold, set_number, feature]  # np.lexsort takes the last key as the primary one.
     order = np.lexsort([key for key in keys if len(key) and (key != key[0]).any()] or [feature])
     new = np.ones(len(order), dtype=bool)
@@ -249,12 +239,9 @@ def _distinct_sets(
 def tree_arrays(
     node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """Returns the arrays `threshold`, `set_index` and `sets` of a tree with the given conditions.
-
-    node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
-    threshold: (conditions,) of all conditions.
-    sets: the set of each condition that has one, by the condition's index.
-    """
+    """Returns the arrays `threshold`, `set_index` and `sets` of a tree with the given conditions. node_conditions:
+    (nodes,) index of each node's condition; -1 at a leaf. threshold: (conditions,) of all conditions. sets: the set of
+    each condition that has one, by the condition's index."""
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
     by_set = np.isin(node_conditions, used)

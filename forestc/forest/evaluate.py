@@ -51,12 +51,10 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Returns raw rows as the numbers that conditions compare: (rows, features).
-
-    table: raw rows, with either all columns of the source or the columns `Forest.carried` alone. Returns int64 words if
-    the forest is on words, otherwise float64 with NaN for missing. Raises RowsError for another number of columns, and
-    for NaN in a feature that takes no missing values.
-    """
+    """Returns raw rows as the numbers that conditions compare: (rows, features). table: raw rows, with either all
+    columns of the source or the columns `Forest.carried` alone. Returns int64 words if the forest is on words,
+    otherwise float64 with NaN for missing. Raises RowsError for another number of columns, and for NaN in a feature
+    that takes no missing values."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
@@ -94,10 +92,8 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 
 def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
-    """Returns the Evaluation that follows from the accumulator after the last tree.
-
-    total: the accumulator, (rows, outputs). leaves: as in Evaluation.
-    """
+    """Returns the Evaluation that follows from the accumulator after the last tree. total: the accumulator, (rows,
+    outputs). leaves: as in Evaluation."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]
@@ -210,10 +206,8 @@ def leaf_nodes(
 def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Returns for each row whether it goes left.
-
-    at: the inner node (index) of each row. x: the word that this node reads. missing: as `missing_words` returns it.
-    """
+    """Returns for each row whether it goes left. at: the inner node (index) of each row. x: the word that this node
+    reads. missing: as `missing_words` returns it."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
@@ -264,8 +258,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
         case "max":
             total[:, outputs] = np.maximum(total[:, outputs], values.astype(total.dtype))
         case "sum":
-            # Some parts add in float32, others in float64.
-            if part.aggregate.precision == "float32" and total.dtype == np.float64:
+            if part.aggregate.precision == "float32" and total.dtype == np.float64:  # Parts differ in precision.
                 narrow = total[:, outputs].astype(np.float32) + values.astype(np.float32)
                 total[:, outputs] = narrow.astype(np.float64)
             else:
@@ -354,10 +347,8 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
 
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
-    """Returns ONNX's PROBIT of p: sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1.
-
-    Every operation is in p's own precision. The result differs from the true quantile by up to 0.006; outside 0..1 it
-    is NaN.
+    """Returns ONNX's PROBIT of p: sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1. Every
+    operation is in p's own precision. The result differs from the true quantile by up to 0.006; outside 0..1 it is NaN.
     """
     number = p.dtype.type
     x = 2 * p - number(1)

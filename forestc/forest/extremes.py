@@ -11,12 +11,10 @@ from forestc.forest.ir import LEAF, Forest, Tree
 
 
 def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray[np.int64]]]:
-    """Returns the start of an output's score, without bias, and the steps of each tree, by the tree's index.
-
-    The start is the least extreme value that the score can take. A tree's steps are an array with one entry for each
-    row of `Tree.values`: how far that value leads away from the start, up for a maximum and down for a minimum,
-    otherwise 0. Trees that lead nowhere are left out.
-    """
+    """Returns the start of an output's score, without bias, and the steps of each tree, by the tree's index. The start
+    is the least extreme value that the score can take. A tree's steps are an array with one entry for each row of
+    `Tree.values`: how far that value leads away from the start, up for a maximum and down for a minimum, otherwise 0.
+    Trees that lead nowhere are left out."""
     sign = 1 if forest.aggregate.kind == "max" else -1
     leaves = {index: _used(tree, output, sign) for index, tree in enumerate(forest.trees) if output in tree.outputs}
     start = max(int(used.min()) for _, used in leaves.values())

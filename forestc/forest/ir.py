@@ -74,13 +74,10 @@ class Feature:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The rule by which the trees' values become scores.
-
-    kind: the sum, the smallest or the largest of the trees' values. precision: the float type in which the source
-    library adds, tree by tree. bias_first: whether the sum starts with the bias or ends with it. divisor: divides the
-    sum of the trees (by their number for a mean) before a bias that comes last. Integer forests add exactly and do not
-    divide.
-    """
+    """The rule by which the trees' values become scores. kind: the sum, the smallest or the largest of the trees'
+    values. precision: the float type in which the source library adds, tree by tree. bias_first: whether the sum starts
+    with the bias or ends with it. divisor: divides the sum of the trees (by their number for a mean) before a bias that
+    comes last. Integer forests add exactly and do not divide."""
 
     kind: Literal["sum", "min", "max"] = "sum"
     precision: Literal["float32", "float64"] = "float64"
@@ -142,13 +139,10 @@ class Decision:
 @dataclass(frozen=True)
 class Part:
     """Consecutive outputs start .. stop - 1 with an aggregate, link and decision of their own; usually the whole model.
-
-    classes: the labels of this part.
-    scale: once quantized, the factor from this part's integer scores to the source's scores.
-    curves: only in a quantized average: a step function for each score, which replaces the link, or one for all scores.
-    A curve is a tuple of ascending integers; the level of a score is the number of these that are <= the score. All
-    curves of a forest are equally long. `Combine` says how levels are combined.
-    """
+    classes: the labels of this part. scale: once quantized, the factor from this part's integer scores to the source's
+    scores. curves: only in a quantized average: a step function for each score, which replaces the link, or one for all
+    scores. A curve is a tuple of ascending integers; the level of a score is the number of these that are <= the score.
+    All curves of a forest are equally long. `Combine` says how levels are combined."""
 
     start: int
     stop: int

@@ -12,12 +12,10 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """Returns a dictionary for each declared feature, in order.
-
-    Keys `name`, `column`, `type` and `missing` are as in Feature. `uses` is the number of nodes that read the feature,
-    and `conditions` the number of distinct tests of it. `lowest` and `highest` are thresholds in the units of `type`;
-    None without thresholds. `words` is the lowest and highest word; None for a float.
-    """
+    """Returns a dictionary for each declared feature, in order. Keys `name`, `column`, `type` and `missing` are as in
+    Feature. `uses` is the number of nodes that read the feature, and `conditions` the number of distinct tests of it.
+    `lowest` and `highest` are thresholds in the units of `type`; None without thresholds. `words` is the lowest and
+    highest word; None for a float."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:

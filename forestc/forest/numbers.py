@@ -136,11 +136,9 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
 
 
 def order_key(values: NDArray[Any], bits: int) -> WordArray:
-    """Returns integers in the order of the floats: key(a) < key(b) if a < b. NaN has no order.
-
-    -0.0 gets the key just below that of 0.0. A threshold of zero takes the key of -0.0 (`threshold_key`); then both
-    zeros compare alike, as floats do.
-    """
+    """Returns integers in the order of the floats: key(a) < key(b) if a < b. NaN has no order. -0.0 gets the key just
+    below that of 0.0. A threshold of zero takes the key of -0.0 (`threshold_key`); then both zeros compare alike, as
+    floats do."""
     with np.errstate(over="ignore"):  # A value beyond the range of float32 becomes infinite.
         pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
     return _mirrored(pattern).astype(np.int64)
@@ -184,10 +182,7 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
     """Returns the words of one feature's values (rows,), which are rounded to the source's type already. NaN means
-    missing.
-
-    If the feature takes no missing values, the caller must refuse NaN; here NaN gets the highest word.
-    """
+    missing. If the feature takes no missing values, the caller must refuse NaN; here NaN gets the highest word."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
     present = np.where(absent, 0.0, values)

@@ -188,7 +188,6 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 
 class _Columns(NamedTuple):
     """Facts about the features, as arrays (features + 1,); the last entry stands for the leaves, whose feature is -1.
-
     single: whether the feature is a float32. low, high: its lowest and highest word; one entry, 0, before quantization.
     """
 

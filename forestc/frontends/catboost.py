@@ -110,11 +110,9 @@ def _values(forest: Forest) -> bytes:
 
 @dataclass
 class _Numbers:
-    """The numeric features of an export.
-
-    splits: the fields of `SPLIT` for all borders, indexed by `split_index`. borders: for each split (border,
-    float_feature_index) as in the export. names: by column; "" if there is none. width: columns of the rows.
-    """
+    """The numeric features of an export. splits: the fields of `SPLIT` for all borders, indexed by `split_index`.
+    borders: for each split (border, float_feature_index) as in the export. names: by column; "" if there is none.
+    width: columns of the rows."""
 
     splits: list[tuple[int, float, bool]]
     borders: list[tuple[Any, int]]
@@ -125,11 +123,9 @@ class _Numbers:
 def _forest(
     root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
 ) -> Forest:
-    """Builds the Forest of an export.
-
-    predicts: the prediction type; "" for that of the loss function's estimator. trained: how the leaves of trees that
-    are not oblivious are numbered, see `_nested`. best: the best iteration, counted from 1, which exports do not hold.
-    """
+    """Builds the Forest of an export. predicts: the prediction type; "" for that of the loss function's estimator.
+    trained: how the leaves of trees that are not oblivious are numbered, see `_nested`. best: the best iteration,
+    counted from 1, which exports do not hold."""
     numbers = _numbers(root.get("features_info"))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
@@ -173,7 +169,6 @@ def _numbers(doc: Document) -> _Numbers:
 
 
 def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
-    """Adds a numeric feature and the splits at its borders."""
     if column in numbers.names:
         raise doc.fail(f"column {column} is another feature's")
     treatment = doc.get("nan_value_treatment").text()

@@ -35,12 +35,10 @@ AS_ROWS = "give the model file first, and the rows with --rows"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model file.
-
-    name: for messages, with an article if the kind is refused. matches: whether a file is of the kind. read: the
-    reader; None if the kind is refused. do: the remedy if it is refused. cut: whether the reader can stop after a
-    number of iterations. pickled: whether reading it runs code. suffixes: decide if the content of a file does not.
-    """
+    """A kind of model file. name: for messages, with an article if the kind is refused. matches: whether a file is of
+    the kind. read: the reader; None if the kind is refused. do: the remedy if it is refused. cut: whether the reader
+    can stop after a number of iterations. pickled: whether reading it runs code. suffixes: decide if the content of a
+    file does not."""
 
     name: str
     matches: Callable[[Content], bool]

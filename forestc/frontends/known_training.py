@@ -56,11 +56,9 @@ _LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """The facts about its training that a model tells.
-
-    estimator: the object that was trained, or None. library: of `settings`; "" if there are none. settings: parameters
-    by their names in the library. sums: of an XGBoost model, or None.
-    """
+    """The facts about its training that a model tells. estimator: the object that was trained, or None. library: of
+    `settings`; "" if there are none. settings: parameters by their names in the library. sums: of an XGBoost model, or
+    None."""
 
     estimator: Any = None
     library: str = ""

@@ -210,7 +210,6 @@ def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
 
 
 def _codes(arrays: Arrays, node: int) -> NDArray[Any]:
-    """Returns the codes in a node's list."""
     return arrays["category_list"][int(arrays["category_list_begin"][node]) : int(arrays["category_list_end"][node])]
 
 
@@ -224,8 +223,7 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
         raise ModelError("a comparison is not known", where=where)
     limit = arrays["threshold"].astype(np.float64)
     threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, shape.bits), limit)
-    # `x > t` is the complement of `x < t'`, so the sides are swapped.
-    swapped = ~by_category & np.isin(compare, (_GT, _GE))
+    swapped = ~by_category & np.isin(compare, (_GT, _GE))  # `x > t` is the complement of `x < t'`.
     missing_left = (arrays["default_left"] != 0) ^ swapped
     set_index = np.full(len(left), NO_SET)
     sets: list[Sequence[Member]] = []

@@ -27,14 +27,11 @@ Event = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class ForestActivity:
-    """Probabilities over rows. Each is exact under an input model or counted on `count` rows.
-
-    conditions: (distinct conditions,) that a row goes left. toggles: (distinct conditions,) that the result changes
-    from one row to the next. leaves: for each tree (nodes,) that a row ends in the leaf; 0 at inner nodes.
-    exact_conditions, exact_leaves: of the same shapes: whether the probability is exact.
-    labels: (classes,) always counted; empty for a regression or several targets. label_errors: standard errors of
-    `labels` if the rows are independent.
-    """
+    """Probabilities over rows. Each is exact under an input model or counted on `count` rows. conditions: (distinct
+    conditions,) that a row goes left. toggles: (distinct conditions,) that the result changes from one row to the next.
+    leaves: for each tree (nodes,) that a row ends in the leaf; 0 at inner nodes. exact_conditions, exact_leaves: of the
+    same shapes: whether the probability is exact. labels: (classes,) always counted; empty for a regression or several
+    targets. label_errors: standard errors of `labels` if the rows are independent."""
 
     conditions: FloatArray
     exact_conditions: NDArray[np.bool_]
@@ -47,10 +44,8 @@ class ForestActivity:
 
     def comparisons(self, forest: Forest) -> FloatArray:
         """Returns the inner nodes that a row is expected to visit in each tree, (trees,): the mean depth of its leaves.
-
         The probabilities of a tree's leaves are scaled to add up to 1, as exact ones and counted ones together need
-        not.
-        """
+        not."""
         depths = []
         for tree, shares in zip(forest.trees, self.leaves, strict=True):
             depth = np.zeros(tree.size)
@@ -62,12 +57,9 @@ class ForestActivity:
 
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> ForestActivity:
     """Returns the activity of a quantized forest on independent rows of an input model. model: the forest before
-    quantization.
-
-    A condition or leaf is exact if all its thresholds are cuts of the input model. Conditions on categories are
-    counted. A condition of probability p toggles with probability 2 p (1 - p). Raises RowsError if the input model has
-    other columns.
-    """
+    quantization. A condition or leaf is exact if all its thresholds are cuts of the input model. Conditions on
+    categories are counted. A condition of probability p toggles with probability 2 p (1 - p). Raises RowsError if the
+    input model has other columns."""
     events_of = _Events(inputs, forest)
     counted = counted_activity(forest, inputs.drawn_for(model, count, seed, (forest,)))
     events = [events_of.condition(number) for number in range(len(forest.conditions))]

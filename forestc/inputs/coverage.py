@@ -45,10 +45,8 @@ class Coverage:
 
     def figures(self, reachable: Reachable | None) -> dict[str, dict[str, int | None]]:
         """Returns for leaves, inner nodes and sides of comparators how many some row reached, how many are proved
-        unreachable (None without `reachable`), and how many there are.
-
-        A comparator has two sides, one for each result. A row reaches a side if it takes it at any node.
-        """
+        unreachable (None without `reachable`), and how many there are. A comparator has two sides, one for each result.
+        A row reaches a side if it takes it at any node."""
         seen = self._counted([self.visits(index) > 0 for index in range(len(self.forest.trees))])
         total = self._counted([np.ones(tree.size, dtype=bool) for tree in self.forest.trees])
         possible = None if reachable is None else self._counted(reachable.nodes)

@@ -93,10 +93,8 @@ class InputModel:
 
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
         """Draws raw rows (count, width) float64 from the model: NaN for a missing value, the code for a category.
-
         Between two cuts a value is uniform within the range of the rows it was learnt from; whole, if all values of
-        these rows were whole numbers. The same seed gives the same rows.
-        """
+        these rows were whole numbers. The same seed gives the same rows."""
         return self._raw_rows(self._drawn(count, seed))
 
     def _drawn(self, count: int, seed: int) -> FloatArray:

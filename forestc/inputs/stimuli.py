@@ -51,11 +51,8 @@ class Stimuli:
 
 
 def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Stimuli:
-    """Draws rows from the input model, and rows for each reachable leaf of the quantized forest that they miss.
-
-    model: the forest before quantization; the rows have its columns. Raises RowsError if the input model has other
-    columns.
-    """
+    """Draws rows from the input model, and rows for each reachable leaf of the quantized forest that they miss. model:
+    the forest before quantization; the rows have its columns. Raises RowsError if the input model has other columns."""
     rows = inputs.drawn_for(model, count, seed, (forest,)).X
     sampler = _BoxSampler(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
     coverage = Coverage.of(forest)
@@ -158,7 +155,6 @@ class _BoxSampler:
             return self.inputs.tree.sample(ROWS_A_LEAF, self.random)
 
     def _value(self, feature: int, span: Span) -> float:
-        """Returns a random raw value with a word in the span."""
         column, low, high = self.own[feature], *self.domains[feature].raw_span(span)
         if column.category:
             return float(self.random.integers(span[0], span[1]))

@@ -100,10 +100,8 @@ def _field_values(column: InputColumn) -> dict[str, Any]:
 
 
 def parsed(text: str) -> InputModel:
-    """Parses the text form of an input model. Raises ModelError, naming the line, for any other text.
-
-    Safe to use on text of unknown origin: sizes are checked before memory is taken for them.
-    """
+    """Parses the text form of an input model. Raises ModelError, naming the line, for any other text. Safe to use on
+    text of unknown origin: sizes are checked before memory is taken for them."""
     lines = text.split("\n", 3)
     if len(text) > MOST_BYTES or len(lines) < 4 or lines[:2] != [HEADER, NOTE]:
         raise ModelError("is not the text of an input model", where="line 1", do=REMEDY)

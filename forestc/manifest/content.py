@@ -114,11 +114,9 @@ def manifest(
     guarantees: Mapping[str, str],
     printed: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the manifest as a JSON object; the same arguments give the same object.
-
-    netlist: None if only C is written; then fields that describe hardware are absent. files: role to path. printed:
-    `print_forest(forest)`, if computed already.
-    """
+    """Returns the manifest as a JSON object; the same arguments give the same object. netlist: None if only C is
+    written; then fields that describe hardware are absent. files: role to path. printed: `print_forest(forest)`, if
+    computed already."""
     hardware = None if netlist is None else _Hardware.of(netlist)
     fields: dict[str, Any] = {
         "format": FORMAT,

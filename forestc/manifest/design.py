@@ -413,8 +413,7 @@ def _foreign_file(folder: Path) -> str:
     with suppress(ForestcError):
         manifest = read_record(folder / MANIFEST, _ANY_FORMAT, AGAIN, AGAIN)
         own = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
-        # A check that was killed leaves such a file.
-        own |= {name for name in present if name.startswith(f".{CHECK}.")}
+        own |= {name for name in present if name.startswith(f".{CHECK}.")}  # A killed check leaves it.
         own |= {name for name in present if name.startswith(f".{MEASURED}.")}
         own |= {name for name in present if left_by_simulator(name)}
     with suppress(ForestcError):

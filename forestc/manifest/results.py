@@ -86,11 +86,9 @@ _MORE: dict[str, dict[str, Schema]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """A result of a command for a design.
-
-    command: synth, measure or place. on: the device or processor. stream: whether the design had its stream wrapper.
-    date: in ISO 8601. hash, files: of the design and its files at that time. figures: as the command gives them.
-    """
+    """A result of a command for a design. command: synth, measure or place. on: the device or processor. stream:
+    whether the design had its stream wrapper. date: in ISO 8601. hash, files: of the design and its files at that time.
+    figures: as the command gives them."""
 
     command: Command
     on: str
@@ -133,8 +131,7 @@ def add_result(
     stream: bool = False,
 ) -> str:
     """Adds a result to a folder's measured.json, completely or not at all. It replaces an older result of the same
-    kind.
-    design: hash and digests of the design. Returns why the file could not be written, or ""."""
+    kind. design: hash and digests of the design. Returns why the file could not be written, or ""."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])
     added = Result(command, on, stream, date, __version__, design[0], design[1], figures)

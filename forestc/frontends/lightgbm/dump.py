@@ -80,7 +80,6 @@ def parse_dump(root: Document) -> SavedModel:
 
 
 def _value_range(info: Document) -> tuple[float, float]:
-    """Returns a column's least and largest value, or code."""
     codes = info.get("values").array(np.float64)
     ends = codes if len(codes) else np.array([info.get(key).value for key in ("min_value", "max_value")], dtype=object)
     values = Document(ends.tolist(), info.path, info.where).array(np.float64)

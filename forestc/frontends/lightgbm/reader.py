@@ -221,8 +221,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
     for split, members in codes.items():
         column = int(feature[split])
         highest[column] = max(highest.get(column, 0), int(members[-1]) if len(members) else 0)
-    # A column that is also compared with thresholds is read as a number.
-    for column in np.unique(feature[~categorical]).tolist():
+    for column in np.unique(feature[~categorical]).tolist():  # Thresholds make it a number.
         highest.pop(column, None)
     as_category = {column for column, code in highest.items() if code < MAX_CATEGORIES}
     strict, missing_left, around_zero = _numeric(saved.threshold, decision)
@@ -263,8 +262,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
         )
         first, leaf = first + splits, leaf + leaves
     labels = _labels(saved, where)
-    # False if all names are LightGBM's defaults
-    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))
+    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # False for default names
 
     def column_feature(column: int) -> Feature:
         if column not in as_category:
@@ -328,15 +326,13 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns the category names of each column of text categories. Raises ModelError.
-
-    The model lists the categories of a data frame's columns in order, but not the columns. If the training ranges allow
-    one assignment to columns only, that is used. Otherwise the lists go to the columns trained as categories, if there
-    are equally many. That is wrong if `categorical_feature` named a column of codes instead of one of text; then rows
-    are refused, as they hold numbers where the forest wants text, if conditions read the column. Columns of categories
-    take codes in rows instead of texts if they were not trained as categories (LightGBM reads their codes as numbers),
-    or if no assignment fits. Categories that look like numbers would not be refused: they need a unique assignment.
-    """
+    """Returns the category names of each column of text categories. Raises ModelError. The model lists the categories
+    of a data frame's columns in order, but not the columns. If the training ranges allow one assignment to columns
+    only, that is used. Otherwise the lists go to the columns trained as categories, if there are equally many. That is
+    wrong if `categorical_feature` named a column of codes instead of one of text; then rows are refused, as they hold
+    numbers where the forest wants text, if conditions read the column. Columns of categories take codes in rows instead
+    of texts if they were not trained as categories (LightGBM reads their codes as numbers), or if no assignment fits.
+    Categories that look like numbers would not be refused: they need a unique assignment."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)

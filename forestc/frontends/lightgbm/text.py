@@ -160,11 +160,9 @@ def _value_range(info: str, where: str) -> tuple[float, float] | None:
 def _block(
     data: bytes, position: int, where: str, allowed: set[str], until: tuple[bytes, ...] = ()
 ) -> tuple[dict[str, str], int]:
-    """Returns the `key=value` lines up to an empty line, and the position after it.
-
-    until: beginnings of a line that ends the block instead; the position is then before that line, and empty lines are
-    skipped, as LightGBM does in the header.
-    """
+    """Returns the `key=value` lines up to an empty line, and the position after it. until: beginnings of a line that
+    ends the block instead; the position is then before that line, and empty lines are skipped, as LightGBM does in the
+    header."""
     lines: dict[str, str] = {}
     while position < len(data):
         if until and data.startswith(until, position):
@@ -204,7 +202,6 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
 
 
 def _starts(sizes: str, where: str) -> list[int]:
-    """Returns the offsets at which trees of these sizes begin."""
     try:
         ends = np.cumsum(np.array([int(size) for size in sizes.split()], dtype=np.int64)).tolist()
     except (ValueError, OverflowError):

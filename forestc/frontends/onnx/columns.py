@@ -36,11 +36,9 @@ def bits_of(dtype: DTypeLike) -> int:
 
 @dataclass(frozen=True)
 class Monotone:
-    """A monotone step, rising or falling, that maps NaN to NaN.
-
-    function: takes (n,) floats and the `numbers`, each a scalar or (n,); returns (n,) floats. The columns of a node
-    share the function, so that they can be folded together. bits: of the floats that the step takes.
-    """
+    """A monotone step, rising or falling, that maps NaN to NaN. function: takes (n,) floats and the `numbers`, each a
+    scalar or (n,); returns (n,) floats. The columns of a node share the function, so that they can be folded together.
+    bits: of the floats that the step takes."""
 
     function: Callable[..., Array]
     bits: int
@@ -66,10 +64,8 @@ Step: TypeAlias = Monotone | Replace
 
 @dataclass(frozen=True)
 class RawColumn:
-    """Column `index` of the rows, in the type of its input, and the steps applied to it.
-
-    bits: of the floats that hold the column. integral: whether the input holds integers, which are never missing.
-    """
+    """Column `index` of the rows, in the type of its input, and the steps applied to it. bits: of the floats that hold
+    the column. integral: whether the input holds integers, which are never missing."""
 
     index: int
     bits: int
@@ -83,10 +79,8 @@ class RawColumn:
 @dataclass
 class CutArrays:
     """An array of conditions. Condition i holds for x if an odd number of its cuts is <= x; if even[i], an even number.
-
     cuts: (m,), ascending within each condition. first: condition i has cuts[first[i]:first[i + 1]]. missing: whether
-    each condition holds for NaN.
-    """
+    each condition holds for NaN."""
 
     cuts: Floats
     first: Ints
@@ -128,11 +122,8 @@ def raw_features(
     columns: Mapping[int, RawColumn], names: Mapping[int, str]
 ) -> tuple[list[Feature], dict[int, RawColumn]]:
     """Returns the features of the raw columns that are read, ascending, and the operator's columns with the steps left
-    to fold.
-
-    columns: by column of the tree operator. names: of the raw columns that have one. If all readers of a raw column
-    round it to float32 first, it becomes a float32 feature.
-    """
+    to fold. columns: by column of the tree operator. names: of the raw columns that have one. If all readers of a raw
+    column round it to float32 first, it becomes a float32 feature."""
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
         used.setdefault(column.index, []).append(column)
@@ -153,9 +144,7 @@ def raw_features(
 
 def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn]) -> CutArrays:
     """Translates the conditions to raw columns. reads: for each condition the tree operator's column that it reads.
-
-    Columns changed by the same nodes are folded together, in time O(cuts * steps * 64) for any number of columns.
-    """
+    Columns changed by the same nodes are folded together, in time O(cuts * steps * 64) for any number of columns."""
     if not any(column.steps for column in columns.values()):
         return conditions
     kinds: dict[tuple[Any, ...], int] = {}
@@ -182,7 +171,6 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
     """Translates conditions on the output of the steps to conditions on their input, from the last step to the first.
-
     steps: for each column its steps, of equal kinds. column_of: for each condition the index of its column in `steps`.
     """
     end = len(steps[0])
@@ -287,10 +275,8 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
     """Returns conditions as `x < threshold`, where possible, in four parts: thresholds (n,); whether the condition is
     the complement (so that its children are swapped); the index of its set of cuts, NO_SET if it needs none or is in
-    `skipped`; and these sets.
-
-    If a condition holds for no number, it becomes x < -infinity; if for all, the complement of this.
-    """
+    `skipped`; and these sets. If a condition holds for no number, it becomes x < -infinity; if for all, the complement
+    of this."""
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)

@@ -121,7 +121,6 @@ def _needed(nodes: Sequence[NodeProto], outputs: list[str]) -> list[NodeProto]:
 
 
 def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
-    """Returns a tree operator with the columns that it reads, and its outputs."""
     table = node.input(0)
     if not isinstance(table, Tensor):
         raise node.fail("its input does not depend on the model's inputs only")

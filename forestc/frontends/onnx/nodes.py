@@ -37,13 +37,11 @@ MAX_TREES = 1 << 17  # limits the trees that a damaged file can claim
 
 @dataclass
 class NodeArrays:
-    """The nodes of all trees, as (n,) arrays, and the weights of the leaves, as (w,) arrays in the file's order.
-
-    start: (trees + 1,), where each tree's nodes begin, root first. tree: each tree's number in the file. ids: node
-    numbers, for messages. true, false: children, as indices into these arrays; LEAF at a leaf. conditions: of the inner
-    nodes, in order. value: nodes_values at a leaf. weight_leaf: the leaf of each weight; LEAF for a weight of an inner
-    node, which onnxruntime ignores.
-    """
+    """The nodes of all trees, as (n,) arrays, and the weights of the leaves, as (w,) arrays in the file's order. start:
+    (trees + 1,), where each tree's nodes begin, root first. tree: each tree's number in the file. ids: node numbers,
+    for messages. true, false: children, as indices into these arrays; LEAF at a leaf. conditions: of the inner nodes,
+    in order. value: nodes_values at a leaf. weight_leaf: the leaf of each weight; LEAF for a weight of an inner node,
+    which onnxruntime ignores."""
 
     start: Ints
     tree: Ints
@@ -72,14 +70,12 @@ def _bad(attributes: Attributes, tree: object, node: object, what: str, do: str 
 
 
 def _refuse(attributes: Attributes, bad: Bools, trees: Ints, ids: Ints, what: str, do: str = "") -> None:
-    """Raises ModelError for the first node that is bad. bad: (n,)."""
     if bad.any():
         first = int(np.argmax(bad))
         raise _bad(attributes, trees[first], ids[first], what, do)
 
 
 def _same_length(attributes: Attributes, lists: Mapping[str, Array], count: int, counted: str) -> None:
-    """Raises ModelError for a list of another length."""
     for name, array in lists.items():
         if len(array) != count:
             raise attributes.fail(f"has {len(array)} {name} for {count} {counted}")
@@ -94,11 +90,8 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
 
 
 def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeArrays:
-    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. Raises ModelError.
-
-    votes: the prefix of the weights' attributes, class or target. dtype: the type in which thresholds are compared and
-    weights added.
-    """
+    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. Raises ModelError. votes: the prefix of the weights'
+    attributes, class or target. dtype: the type in which thresholds are compared and weights added."""
     trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
     n = len(trees)
     if not n:
@@ -300,8 +293,7 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
     missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)
     cuts = np.where(above, next_above(value, bits_of(dtype)), value)
-    # Nothing lies above infinity, so no number reaches such a cut.
-    plain = (mode <= GT) & ~(above & np.isposinf(value))
+    plain = (mode <= GT) & ~(above & np.isposinf(value))  # Nothing lies above infinity.
     if plain.all():
         return CutArrays(cuts, np.arange(len(mode) + 1), even, missing)
     owner, low, high = equal
@@ -319,10 +311,7 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
 
 def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
     """Reads the nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises
-    ModelError.
-
-    Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k.
-    """
+    ModelError. Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k."""
     mode = attributes.vector("nodes_modes", np.uint8)
     split = attributes.vector("nodes_splits", dtype)
     names = [f"nodes_{name}" for name in ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")]
@@ -424,10 +413,8 @@ _OWN_NODES = "give every tree nodes of its own"
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
     """Returns the sets of mode MEMBER: for each of the membership_values its node and interval. NaN ends a node's list.
-
     A number is in a set if it equals a member. But onnxruntime stores sets of 31 or more numbers, or with numbers
-    outside 0 to 30, as integers, and truncates the number that it looks up.
-    """
+    outside 0 to 30, as integers, and truncates the number that it looks up."""
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)

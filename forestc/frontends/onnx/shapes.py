@@ -89,7 +89,6 @@ def select_columns(node: Node, subject: Value | None) -> Value | None:
 
 
 def _selected(table: Tensor, indices: Sequence[int], dims: int) -> Tensor:
-    """Returns the columns of these indices, in a table of `dims` dimensions."""
     selection = table.with_columns(lambda index: table.column(indices[index]), table.dtype, len(indices))
     return selection.shaped(dims, len(indices))
 

@@ -28,11 +28,9 @@ SPELLINGS = ("nan", "None", "<NA>")
 
 @dataclass(frozen=True)
 class TextColumn:
-    """The encoding of column `index` of the rows, a column of text.
-
-    names: the texts that the graph names, in the order of its lists. images: the images of some of the names; numbers
-    are exact in float64. other: the image of every other text; None if it stays unchanged.
-    """
+    """The encoding of column `index` of the rows, a column of text. names: the texts that the graph names, in the order
+    of its lists. images: the images of some of the names; numbers are exact in float64. other: the image of every other
+    text; None if it stays unchanged."""
 
     index: int
     names: tuple[str, ...] = ()
@@ -44,11 +42,8 @@ class TextColumn:
         return text if image is None else image
 
     def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> TextColumn:
-        """Returns the column after a lookup of its values.
-
-        default: the image of values that are not in the table. names: of the whole list, if the table holds only a part
-        of it or if the column is no longer text.
-        """
+        """Returns the column after a lookup of its values. default: the image of values that are not in the table.
+        names: of the whole list, if the table holds only a part of it or if the column is no longer text."""
         images = {text: table.get(value, default) for text, value in self.images.items()}
         if self.other is not None:
             return TextColumn(self.index, self.names, images, table.get(self.other, default))
@@ -78,10 +73,8 @@ class TextColumn:
 
 
 def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
-    """Applies a function, text by text, to constants and to several columns encoded from one column of text.
-
-    function: takes the image of each part and returns an image; None stands for an unchanged text.
-    """
+    """Applies a function, text by text, to constants and to several columns encoded from one column of text. function:
+    takes the image of each part and returns an image; None stands for an unchanged text."""
     texts = [part for part in parts if isinstance(part, TextColumn)]
 
     def value(part: TextColumn | Image, text: str | None) -> Image | None:
@@ -132,11 +125,9 @@ class Vocabulary:
 def text_features(
     columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """Returns the features of the raw columns of text that are read, and their vocabularies by raw column.
-
-    columns: by column of the tree operator. names: of the raw columns that have one. A feature takes no missing values
-    if the graph knows two or more spellings of them. Raises ModelError for a column with too many names.
-    """
+    """Returns the features of the raw columns of text that are read, and their vocabularies by raw column. columns: by
+    column of the tree operator. names: of the raw columns that have one. A feature takes no missing values if the graph
+    knows two or more spellings of them. Raises ModelError for a column with too many names."""
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)
@@ -163,8 +154,7 @@ def text_features(
 @dataclass(frozen=True)
 class CodeSet:
     """A condition on a raw column of text. turned: whether it is the complement of the set (so that its children are
-    swapped).
-    members: the codes of the set. missing: whether the set holds missing values."""
+    swapped). members: the codes of the set. missing: whether the set holds missing values."""
 
     turned: bool
     members: tuple[Member, ...]
@@ -174,10 +164,8 @@ class CodeSet:
 def code_sets(
     conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], vocabularies: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """Returns the conditions on text, by index, as sets that never hold unknown texts.
-
-    reads: for each condition the tree operator's column that it reads.
-    """
+    """Returns the conditions on text, by index, as sets that never hold unknown texts. reads: for each condition the
+    tree operator's column that it reads."""
     result: dict[int, CodeSet] = {}
     distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))

@@ -141,7 +141,6 @@ def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
 
 
 def _other_labels(node: Node, answer: Predicted) -> Predicted:
-    """Returns the decided class with other labels."""
     names = [f"{side}_{kind}" for side in ("keys", "values") for kind in _KINDS]
     attributes = node.attributes(*names, *(name for name, _ in _DEFAULTS.values()))
     keys: list[Label] = [*attributes.ints("keys_int64s").tolist(), *attributes.texts("keys_strings")]

@@ -218,13 +218,10 @@ def _binary(
     summed: Aggregate,
 ) -> TreeOperator:
     """Reads a classifier of two classes, a special case in onnxruntime: output and decision depend on the classes with
-    weights.
-
-    Converters write weights for class 0 only; then they make up class 1's score s, and the forest has this one score.
-    If no weight is negative, onnxruntime shows (1 - s, s) and decides by s > 0.5; otherwise it shows (-s, s) and
+    weights. Converters write weights for class 0 only; then they make up class 1's score s, and the forest has this one
+    score. If no weight is negative, onnxruntime shows (1 - s, s) and decides by s > 0.5; otherwise it shows (-s, s) and
     decides by s > 0; LOGISTIC shows the logistic function of (-s, s). The forest's value is the second column. With
-    weights for class 1 there are two scores, and that of class 1 decides.
-    """
+    weights for class 1 there are two scores, and that of class 1 decides."""
     voted = set(np.unique(nodes.weight_target).tolist())
     always = _always_voted(nodes, 2)
     positive = len(voted) == 1 and not (nodes.weight < 0).any()
@@ -310,17 +307,13 @@ def make_trees(
     where: str,
 ) -> list[Tree]:
     """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. Raises ModelError, naming tree
-    and node.
-
-    columns, texts: numeric columns and encoded text columns, by column of the operator. vocabularies: by raw column of
-    text.
-    """
+    and node. columns, texts: numeric columns and encoded text columns, by column of the operator. vocabularies: by raw
+    column of text."""
     nodes = ensemble.nodes
     inner = nodes.inner
     reads = nodes.feature[inner]
     of_text = code_sets(nodes.conditions, reads, texts, vocabularies)
-    # No steps are left to fold on columns of text.
-    columns = columns | {key: RawColumn(text.index, 64) for key, text in texts.items()}
+    columns = columns | {key: RawColumn(text.index, 64) for key, text in texts.items()}  # Texts have no steps to fold.
     conditions = folded(nodes.conditions, reads, columns)
     below, turned, inner_sets, sets = tests_of(conditions, np.array(list(of_text), dtype=np.int64))
     for node, code_set in of_text.items():
@@ -374,12 +367,10 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """Returns a function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs).
-
-    If a leaf has no weight, its value is 0 in a sum. In a minimum it is the largest of all weights. That value never
-    wins, as `_regression` ensures that some tree always has a weight, and no weight is larger. In a maximum it is the
-    smallest.
-    """
+    """Returns a function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs). If a
+    leaf has no weight, its value is 0 in a sum. In a minimum it is the largest of all weights. That value never wins,
+    as `_regression` ensures that some tree always has a weight, and no weight is larger. In a maximum it is the
+    smallest."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

@@ -30,13 +30,11 @@ Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"
 
 @dataclass(frozen=True)
 class Tensor:
-    """Columns before the trees.
-
-    width: the number of columns; None if unknown. column: returns the i-th column. depth: the length of the chain of
-    nodes that computed the tensor, at most `MAX_STEPS` because columns are built recursively. text: whether all columns
-    come from text. dims: 2 for rows and columns; 1 for a single column without its dimension; 3 for encoded columns of
-    text, (rows, width / inner, inner), whose columns are counted as if they lay side by side.
-    """
+    """Columns before the trees. width: the number of columns; None if unknown. column: returns the i-th column. depth:
+    the length of the chain of nodes that computed the tensor, at most `MAX_STEPS` because columns are built
+    recursively. text: whether all columns come from text. dims: 2 for rows and columns; 1 for a single column without
+    its dimension; 3 for encoded columns of text, (rows, width / inner, inner), whose columns are counted as if they lay
+    side by side."""
 
     dtype: np.dtype[Any]
     width: int | None
@@ -74,12 +72,9 @@ class Tensor:
 
 @dataclass(frozen=True)
 class TreeScores:
-    """The scores of the trees after the operators applied to them.
-
-    dtype: of the tensor. bias: (outputs,), added last. shown: see `Shown`. classifier: whether a classifier made them.
-    rounded: whether the operator rounded its sums to float32, which the forest does not do. part: whether some columns
-    are left out.
-    """
+    """The scores of the trees after the operators applied to them. dtype: of the tensor. bias: (outputs,), added last.
+    shown: see `Shown`. classifier: whether a classifier made them. rounded: whether the operator rounded its sums to
+    float32, which the forest does not do. part: whether some columns are left out."""
 
     dtype: np.dtype[Any]
     outputs: int

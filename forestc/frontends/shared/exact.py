@@ -41,11 +41,9 @@ def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Returns for each of n monotone predicates the least order key for which it holds, by bisection.
-
-    holds: tests n order keys of floats at once. low, high: (n,); keys strictly between are tested. If no key fits, the
-    result is `high`. Time: as many calls as the widest span has bits.
-    """
+    """Returns for each of n monotone predicates the least order key for which it holds, by bisection. holds: tests n
+    order keys of floats at once. low, high: (n,); keys strictly between are tested. If no key fits, the result is
+    `high`. Time: as many calls as the widest span has bits."""
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
         up = holds(middle)
@@ -69,11 +67,8 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
 
 def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
     """Returns the least float64 score for which a library's test of scores (n,) holds: -infinity if it holds for all,
-    infinity if for none. Raises ModelError if the test is not monotone nearby.
-
-    The scores around are tested one by one: a library function that should be monotone may decrease by a unit in the
-    last place.
-    """
+    infinity if for none. Raises ModelError if the test is not monotone nearby. The scores around are tested one by one:
+    a library function that should be monotone may decrease by a unit in the last place."""
     least = least_float(lambda score: bool(holds(np.array([score]))[0]), 64)
     if np.isfinite(least):
         near = key_value(order_key(np.array([least]), 64) + np.arange(-SCORE_WINDOW, SCORE_WINDOW), 64)

@@ -69,11 +69,8 @@ class StepColumn:
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> StepColumn:
-        """Returns the column after one more step.
-
-        missing, points: the step's images of NaN and of single values. `points` must be raw values: Raises ModelError
-        if an earlier step changed the column.
-        """
+        """Returns the column after one more step. missing, points: the step's images of NaN and of single values.
+        `points` must be raw values: Raises ModelError if an earlier step changed the column."""
         before = self.function
         exceptions = points or {}
 
@@ -128,10 +125,8 @@ def constant(column: StepColumn) -> bool:
 
 def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str) -> Forest:
     """Returns the forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
-
     Raises ModelError if a condition can't be kept exactly. Time: O(conditions * (64 + window)) evaluations of the
-    functions, in vectorized calls.
-    """
+    functions, in vectorized calls."""
     if len(columns) != forest.columns:
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
@@ -186,7 +181,6 @@ def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColum
 def _raw_feature(
     source: int, readers: list[tuple[Feature, StepColumn]], names: Sequence[str] | None, where: str
 ) -> Feature:
-    """Returns the feature of a raw column in the folded forest."""
     missing = all(c.missing is not None and (c.missing == c.missing or f.missing) for f, c in readers)
     name = f"x{source}" if names is None else str(names[source])
     texts = {tuple(c.texts) if c.texts is not None else None for _, c in readers}
@@ -273,10 +267,7 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
     """Returns for each cut the raw values at which `image >= cut` changes, ascending: one value if the function is
-    monotone.
-
-    All cuts are bisected together; then the floats around each result are tested.
-    """
+    monotone. All cuts are bisected together; then the floats around each result are tested."""
     if not len(cuts):
         return []
 

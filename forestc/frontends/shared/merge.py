@@ -25,13 +25,11 @@ def side_by_side(
     *,
     link: Link | None = None,
 ) -> Forest:
-    """Merges forests: features are joined, and the outputs of each forest follow those of the forest before.
-
-    combine: of the parts, one for each forest; None for a forest without parts, whose scores have the `link`. A column
-    that one forest reads as float32 and another as float64 is compared in float64. A missing value is accepted if all
-    forests that read the column accept it. Raises ModelError if the forests take different rows or read a column in
-    different ways.
-    """
+    """Merges forests: features are joined, and the outputs of each forest follow those of the forest before. combine:
+    of the parts, one for each forest; None for a forest without parts, whose scores have the `link`. A column that one
+    forest reads as float32 and another as float64 is compared in float64. A missing value is accepted if all forests
+    that read the column accept it. Raises ModelError if the forests take different rows or read a column in different
+    ways."""
     columns = forests[0].columns
     for index, forest in enumerate(forests):
         if forest.columns != columns:
@@ -84,7 +82,6 @@ def side_by_side(
 
 
 def _both(a: Feature, b: Feature, where: str) -> Feature:
-    """Returns one feature for both forests."""
     missing = a.missing and b.missing
     if b.named and not a.named:
         a = replace(a, name=b.name, named=True)

@@ -31,10 +31,8 @@ _NO_MARKER = b""
 
 
 def parse_ubjson(data: bytes, where: str) -> Any:
-    """Parses UBJSON into dicts, lists, strings, numbers and, for typed arrays of numbers, NumPy arrays.
-
-    Raises ModelError with the byte offset for malformed, truncated and too deeply nested data.
-    """
+    """Parses UBJSON into dicts, lists, strings, numbers and, for typed arrays of numbers, NumPy arrays. Raises
+    ModelError with the byte offset for malformed, truncated and too deeply nested data."""
     reader = _UbjsonReader(data, where)
     value = reader.value(reader.marker(), 0)
     reader.at = reader.skip_noop(reader.at)

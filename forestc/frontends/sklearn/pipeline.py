@@ -163,8 +163,7 @@ def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where:
     if kind == "QuantileTransformer" and column.sparse:
         raise ModelError("QuantileTransformer on sparse columns", where=where, do="use sparse_threshold=0")
     single = _only(step, MONOTONE[kind], j)
-    # PowerTransformer is two steps here, as the first may overflow before the second.
-    if kind == "PowerTransformer" and step.standardize:
+    if kind == "PowerTransformer" and step.standardize:  # two steps: the first may overflow
         single.standardize = False
         scaler = _only(step._scaler, MONOTONE["StandardScaler"], j)
         return _transformed(scaler, _transformed(single, column, step.method == "box-cox"))
@@ -174,11 +173,8 @@ def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where:
 
 def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = False) -> StepColumn:
     """Returns the column after a fitted step for one column, called with the type and layout that it gets in the
-    pipeline.
-
-    The step refuses infinities (floats near the ends of the range may become infinite in a conversion) and, if
-    `positive`, numbers up to 0. The images of these only need to be monotone.
-    """
+    pipeline. The step refuses infinities (floats near the ends of the range may become infinite in a conversion) and,
+    if `positive`, numbers up to 0. The images of these only need to be monotone."""
     takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows to its type first.
 
     def transform(x: NDArray[np.float64]) -> NDArray[Any]:
@@ -265,7 +261,6 @@ def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after an OrdinalEncoder."""
     dtype = _number_type(step, where)
 
     def rounded(value: float) -> float:  # Rounds to the encoder's type, which may be too narrow.
@@ -309,10 +304,8 @@ def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
-    """Returns a column in which known categories become their images, and any other value becomes `unknown`.
-
-    missing: the image of a missing value if that is a known category; None: the image of its category.
-    """
+    """Returns a column in which known categories become their images, and any other value becomes `unknown`. missing:
+    the image of a missing value if that is a known category; None: the image of its category."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
@@ -370,14 +363,12 @@ def _side_by_side(step: BaseEstimator, parts: list[tuple[str, Any, list[StepColu
 
 
 def _nested(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a Pipeline of steps without a model."""
     for name, inner in step.steps:
         columns = _stepped(inner, columns, f"{where}, step {name!r}")
     return columns
 
 
 def _unchanged(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a FunctionTransformer without a function."""
     if step.func is not None:
         raise ModelError("FunctionTransformer with a function", where=where, do="transform the rows before")
     return columns

@@ -30,8 +30,7 @@ Values: TypeAlias = NDArray[np.float64]
 
 def read_threshold(model: BaseEstimator, where: str) -> Forest:
     """Reads a TunedThresholdClassifierCV or FixedThresholdClassifier into a Forest."""
-    # The user may have given a FixedThresholdClassifier a fitted estimator.
-    estimator = getattr(model, "estimator_", model.estimator)
+    estimator = getattr(model, "estimator_", model.estimator)  # may be a fitted one, given by the user
     methods = model._get_response_method()
     method = _method_of(estimator, [methods] if isinstance(methods, str) else methods)
     if hasattr(model, "best_threshold_"):
@@ -203,7 +202,6 @@ def _probabilities(estimator: BaseEstimator, where: str) -> Callable[[Values], V
 
 
 def _negated(forest: Forest) -> Forest:
-    """Returns the forest with the exact negative of the score."""
     trees = tuple(changed_tree(tree, values=-tree.values) for tree in forest.trees)
     return changed(forest, trees=trees, bias=-forest.bias)
 

@@ -41,11 +41,9 @@ def finished(
     categories: Mapping[int, tuple[str, ...]] | None = None,
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
-    """Builds the Forest of a scikit-learn model.
-
-    trees: their `feature` arrays hold columns of the rows. missing: whether missing values are accepted. number: the
-    type of the columns. categories: for each column of text categories their names.
-    """
+    """Builds the Forest of a scikit-learn model. trees: their `feature` arrays hold columns of the rows. missing:
+    whether missing values are accepted. number: the type of the columns. categories: for each column of text categories
+    their names."""
     names = getattr(model, "feature_names_in_", None)
 
     def feature(column: int) -> Feature:
@@ -86,11 +84,8 @@ def read_tree(
     columns: NDArray[np.int64] | None = None,
     drawn: Draw | None = None,
 ) -> Tree:
-    """Reads a `sklearn.tree._tree.Tree`. Raises ModelError.
-
-    values: (nodes, outputs), of which the rows of leaves are used. None: tree.value, (nodes, 1, outputs). columns: the
-    columns on which the tree was trained, if not all.
-    """
+    """Reads a `sklearn.tree._tree.Tree`. Raises ModelError. values: (nodes, outputs), of which the rows of leaves are
+    used. None: tree.value, (nodes, 1, outputs). columns: the columns on which the tree was trained, if not all."""
     if not 0 <= tree.node_count <= tree.capacity:
         raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
     left = np.asarray(tree.children_left)
@@ -265,8 +260,7 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
         trees.append(read_tree(estimator.tree_, f"{where}, tree {index}", range(votes.shape[1]), votes, missing=False))
     aggregate = Aggregate(divisor=float(model.estimator_weights_.sum()))
     if n == 1:
-        # The score of a single class is 0.
-        trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]
+        trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # One class scores 0.
         return finished(model, where, trees, missing=False, n_outputs=1, decision=Decision("argmax"), classes=classes)
     # Probabilities are the softmax of scores / (classes - 1); for two classes, of (-score, score) / 2.
     return finished(

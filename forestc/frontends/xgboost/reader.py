@@ -60,11 +60,9 @@ NO_BEST = "train with early stopping, whose result XGBoost saves, or give the nu
 
 
 def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Forest:
-    """Reads a Booster or a scikit-learn-style estimator into a Forest. Raises ForestcError.
-
-    Without `iterations`, the Forest has the same trees as the model's predictions: of an estimator the trees up to its
-    best iteration, if it has one; of a Booster all trees.
-    """
+    """Reads a Booster or a scikit-learn-style estimator into a Forest. Raises ForestcError. Without `iterations`, the
+    Forest has the same trees as the model's predictions: of an estimator the trees up to its best iteration, if it has
+    one; of a Booster all trees."""
     where = f"XGBoost {type(model).__name__}"
     estimator = hasattr(model, "get_booster")
     if estimator and not model.__sklearn_is_fitted__():
@@ -251,7 +249,6 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
 
 
 def _feature_names(learner: Document, columns: int) -> list[str]:
-    """Returns the columns' names; an empty list if the model has none."""
     names = [item.text() for item in learner.get("feature_names", []).items()]
     if names and len(names) != columns:
         raise learner.fail(f"has {len(names)} feature names for {columns} features")
@@ -259,11 +256,9 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns the category names by column. Models trained on a data frame store them from XGBoost 3.1 on.
-
-    Raises ModelError for categories that are numbers other than their codes: the library reads them as codes in an
-    array and recodes them in a data frame, so rows are ambiguous.
-    """
+    """Returns the category names by column. Models trained on a data frame store them from XGBoost 3.1 on. Raises
+    ModelError for categories that are numbers other than their codes: the library reads them as codes in an array and
+    recodes them in a data frame, so rows are ambiguous."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}

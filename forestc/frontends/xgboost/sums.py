@@ -23,11 +23,9 @@ NODE = ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
 
 @dataclass(frozen=True)
 class TreeSums:
-    """The parameters of a training and the sums at the nodes of its trees.
-
-    settings: parameters of `xgboost.train` in the file. trees: for each tree the arrays of NODE, (nodes,), indexed by
-    the node numbers in `Tree.ids`; empty for vector leaves. feature_types: None if the file has none.
-    """
+    """The parameters of a training and the sums at the nodes of its trees. settings: parameters of `xgboost.train` in
+    the file. trees: for each tree the arrays of NODE, (nodes,), indexed by the node numbers in `Tree.ids`; empty for
+    vector leaves. feature_types: None if the file has none."""
 
     settings: Mapping[str, Any]
     trees: tuple[tuple[NDArray[np.float64], ...], ...]

@@ -29,11 +29,9 @@ def read_tree(
     weight: np.float32 | None,
     base: NDArray[np.float32] | None,
 ) -> Tree:
-    """Reads the tree of a document. Raises ModelError.
-
-    categories: column -> number of codes over all trees. weight: dart's factor for the leaves, in float32. base: the
-    outputs' base scores, with which inplace_predict rounds the leaves to (base + leaf) - base.
-    """
+    """Reads the tree of a document. Raises ModelError. categories: column -> number of codes over all trees. weight:
+    dart's factor for the leaves, in float32. base: the outputs' base scores, with which inplace_predict rounds the
+    leaves to (base + leaf) - base."""
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
@@ -73,8 +71,7 @@ def read_tree(
         values = (values if start is None else (start + values) - start) * weight
     ids = np.arange(n, dtype=np.int32)
     if not present.all():
-        # A deleted node gets number n, out of range, so the builder refuses a tree that reaches it.
-        number = np.where(present, np.cumsum(present) - 1, n)
+        number = np.where(present, np.cumsum(present) - 1, n)  # The builder refuses n, for deleted nodes.
         left = np.where(is_leaf, LEAF, number[left])[present]
         right = np.where(right == LEAF, LEAF, number[right])[present]
         right_codes = {int(number[node]): codes for node, codes in right_codes.items() if present[node]}
