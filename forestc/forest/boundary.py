@@ -172,7 +172,7 @@ def _steered(
 
 
 def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
-    """Returns a value that a set sends to the left or the right; the given value if no value goes there."""
+    """Returns a value of the feature that the test sends left (or right, unless `left`); `value` if there is none."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)

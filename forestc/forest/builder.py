@@ -199,8 +199,8 @@ def make_forest(
     carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
-    """Builds and verifies a Forest. By default it adds its trees to a bias of 0 and returns the sum. Raises ModelError
-    naming `where` (the file), tree, node and feature."""
+    """Builds and verifies a Forest. By default its score is the sum of its trees, without bias, link and decision.
+    Raises ModelError naming `where` (the file), tree, node and feature."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64

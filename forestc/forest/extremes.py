@@ -23,7 +23,6 @@ def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray
 
 
 def _used(tree: Tree, output: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns `sign` times the output's values: first of all rows of `tree.values`, then of the rows that the leaves
-    use."""
+    """Returns `sign` times the output's leaf values: of all rows of `tree.values`, and of the rows in use by a leaf."""
     values = sign * tree.values[:, tree.outputs.index(output)]
     return values, values[tree.leaf[tree.left == LEAF]]

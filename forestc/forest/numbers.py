@@ -189,8 +189,8 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
     match number:
         case Fixed(_, fraction):
             scaled = np.floor(scaled_by(present, fraction))
-            # Clipping in floats first keeps infinities and huge values from overflowing int64. The integer clip then
-            # corrects limits that float64 can't hold exactly.
+            # Clipping in floats first keeps infinities and huge values from overflowing int64.
+            # The integer clip then corrects limits that float64 can't hold exactly.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):

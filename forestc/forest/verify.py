@@ -232,7 +232,8 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
 
 
 def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields the rules on a tree's leaves and thresholds. A rule may rely on the rules before it."""
+    """Yields the rules on a tree's leaves and thresholds, each with the nodes that break it. A rule may rely on the
+    rules before it."""
     inner, feature, values = tree.left != LEAF, tree.feature, tree.values
     bounded = inner & (tree.set_index == NO_SET)  # True at nodes with a threshold.
     yield (
@@ -259,7 +260,8 @@ def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule
 
 
 def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields the rules on a tree's sets, missing values and words. A rule may rely on the rules before it."""
+    """Yields the rules on a tree's sets, missing values and words, each with the nodes that break it. A rule may rely
+    on the rules before it."""
     inner = tree.left != LEAF
     for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
         if broken := _broken_set(forest, forest.features[tree.feature[node]], tree.sets[tree.set_index[node]]):
@@ -269,8 +271,8 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
         lambda _: "sends missing values left, but the feature is never missing",
     )
     if forest.on_words:
-        # A threshold on the lowest word never holds, and one above the highest always does. Hardware has no word for
-        # thresholds beyond these.
+        # A threshold on the lowest word never holds, and one above the highest word always does.
+        # Hardware has no word for thresholds beyond these two.
         low, high = columns.low[tree.feature], columns.high[tree.feature]
         outside = (tree.threshold < low) | ((tree.threshold > high) & (tree.threshold - 1 > high))
         yield (

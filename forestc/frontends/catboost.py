@@ -178,7 +178,7 @@ def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
     numbers.names[column] = doc.get("feature_id", "").text()
-    # If the training data had no NaN, CatBoost just compares a value, and NaN is not greater than any border.
+    # If the training rows had no NaN, CatBoost just compares values: NaN exceeds no border, so it goes left.
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
     numbers.splits.extend((column, threshold, missing_left) for threshold in next_above(borders, 32).tolist())

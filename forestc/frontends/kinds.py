@@ -75,8 +75,7 @@ def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
 
 # --- tests of a file's bytes
 
-# First bytes of pickles: of protocols 2 to 5; of protocols 0 and 1, if a class or function comes first; of joblib's LZ4
-# and old zlib forms.
+# First bytes of pickles: of protocols 2 to 5; of protocols 0 and 1; of joblib's LZ4 and old zlib forms.
 _PICKLE, _OLD_PICKLE = rb"\x80[\x02-\x05]", rb"\(?[ci][\w.]+\n[\w.]+\n"
 _LZ4, _OLD_JOBLIB = b"\x04\x22\x4d\x18", b"ZF0x"
 

@@ -126,8 +126,8 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
 
 
 class _Events:
-    """Questions to an input model: states conditions and boxes as events over its variables. An event is None if the
-    cuts of the input model do not determine it."""
+    """The events of conditions and boxes, as the input model states them. An event maps variables to their allowed
+    states; it is None if the cuts of the input model do not determine it."""
 
     def __init__(self, inputs: InputModel, forest: Forest) -> None:
         self.inputs, self.forest, self.boxes = inputs, forest, Boxes(forest)
@@ -159,7 +159,8 @@ class _Events:
         return [below, *([absent] if condition.missing_left and absent is not None else [])]
 
     def box(self, box: Box | None) -> list[Event] | None:
-        """Returns the event of a leaf's box; None if a feature can have values of several spans, or values and NaN."""
+        """Returns the event that a row is in a leaf's box, in a list; an empty list if no row can be. None if a feature
+        has several spans, or a span and missing."""
         if box is None:
             return []
         joint: Event = {}

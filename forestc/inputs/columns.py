@@ -1,4 +1,4 @@
-"""A column of an input model: its cuts and range, or its categories, and the variables of the network that describe it.
+"""Describes a column of an input model: its cuts and range, or its categories, and the network's variables for them.
 
 The cuts of a column of numbers divide it into cells. A few of the cuts, the anchors, divide it into spans of cells. The
 first variable says in which span a value lies. Inside a span, each other cut has a binary variable, which says whether

@@ -253,8 +253,8 @@ def _score(table: NDArray[np.int64], ess: float) -> float:
 
 
 def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: FloatArray) -> float:
-    """Returns the mean log-likelihood of a row's comparator bits under a baseline for an input model: all bits
-    independent, each with its frequency in the rows `fitted`. rows: raw rows, as `fitted`."""
+    """Returns the mean log-likelihood of the raw rows' comparator bits if all bits were independent, each with its
+    frequency in the raw rows `fitted`: a baseline for input models."""
     total = 0.0
     both = model.values_of(fitted), model.values_of(rows)
     for index, column in enumerate(model.inputs):

@@ -58,7 +58,7 @@ class InputModel:
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """The junction tree of the network, which answers probabilities and draws samples."""
+        """The junction tree of the network, for its probabilities and samples."""
         return JunctionTree(self.network)
 
     @cached_property

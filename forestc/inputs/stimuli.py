@@ -138,8 +138,9 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Returns a random span for a feature, or None for a missing value. It prefers spans that the learnt rows may
-        have had values in. It takes a span of infinity alone only if the value cannot be missing instead."""
+        """Chooses a random span of the feature's values in a box, or None for a missing value. It prefers spans that
+        the learnt rows may have had values in, and takes a span of infinity alone only if the value cannot be missing
+        instead."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:

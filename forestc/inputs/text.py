@@ -28,7 +28,7 @@ from forestc.inputs.model import InputModel
 from forestc.system.records import DamagedError, Schema, hold, parse_json, shown
 
 VERSION = 1  # rises with each change of the text form
-# Limits for text of unknown origin.
+# Text of unknown origin is refused beyond these sizes.
 MOST_BYTES = 2**27
 MOST_COLUMNS = 2**20
 MOST_COUNT = 2**53  # integers that float64 holds

@@ -176,7 +176,7 @@ class _Hardware:
 
 
 def _output(forest: Forest, field: Field) -> dict[str, Any]:
-    """Returns the entry of an output of the hardware, with its bits in the port y."""
+    """Returns the manifest's entry of an output of the hardware, with its bits in the port y."""
     return {
         "name": field.name,
         "offset": field.offset,
@@ -187,7 +187,7 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
 
 
 def _results(forest: Forest) -> list[dict[str, Any]]:
-    """Returns the entries of the results that C computes, under the names of the hardware's outputs."""
+    """Returns the manifest's entries of the results that C computes, under the names of the hardware's outputs."""
     count = len(forest.targets)
     labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
     scores = range(forest.n_scores)

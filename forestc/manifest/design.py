@@ -122,7 +122,7 @@ class Design(FittedEstimator):
 
     @property
     def netlist(self) -> Netlist:
-        """The netlist of the written files, lowered again from the quantized forest. Raises ForestcError if the folder
+        """The netlist of the written files, built again from the quantized forest. Raises ForestcError if the folder
         has no hardware, or if the manifest describes another design: users pack words by the offsets in the manifest.
         """
         return self._lowered[0]
@@ -237,7 +237,7 @@ class Design(FittedEstimator):
         return read_results(self.folder)
 
     def is_of_this_content(self, result: Result) -> bool:
-        """Returns True if the design and all its files are unchanged since a result."""
+        """Returns True if the design and all its files are unchanged since the result was measured."""
         return result.hash == self.manifest["hash"] and result.files == self.digests()
 
     def record(self, command: Command, figures: Mapping[str, Any], *, stream: bool = False) -> str:

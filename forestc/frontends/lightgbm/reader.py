@@ -101,7 +101,7 @@ def _booster(booster: Booster, where: str, iterations: Iterations) -> Forest:
 
 
 def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with an estimator's labels and decision: the first of the largest probabilities."""
+    """Returns the forest with an estimator's labels. It decides for the largest probability, the first of equals."""
     if len(labels) == 1:
         raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if len(labels) != max(2, forest.n_outputs):
@@ -132,8 +132,8 @@ def _forest(
     sigmoid: float | None = None,
     best: int | None = None,
 ) -> Forest:
-    """Builds the Forest of a model. requested: the iterations to read. sigmoid: that parameter, if known more exactly
-    than in `saved`. best: the best iteration, counted from 1, which files do not hold."""
+    """Builds the Forest of a model. requested: the iterations to read. sigmoid: LightGBM's parameter of this name, if
+    it is known more exactly than in `saved`. best: the best iteration, counted from 1, which files do not hold."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
@@ -282,7 +282,7 @@ def _location(saved: SavedModel, split: int, where: str) -> str:
 
 
 def _children(child: NDArray[Any]) -> NDArray[Any]:
-    """Returns the node indices of children, in a tree that lists its splits first, then its leaves."""
+    """Converts LightGBM's numbers of children to node indices, in a tree that lists splits first, then leaves."""
     return np.where(child >= 0, child, len(child) - 1 - child)
 
 
@@ -364,8 +364,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """Returns the lists of categories if no single assignment to columns is sure and all lists hold texts; otherwise
-    none."""
+    """Returns the lists of categories, if all hold texts and it is not sure which columns they are of; otherwise ()."""
     lists = saved.pandas or []
     if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()

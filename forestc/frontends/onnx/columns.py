@@ -95,7 +95,7 @@ class CutArrays:
         return np.diff(self.first)
 
     def holds_at(self, values: Floats) -> Bools:
-        """Returns for each i whether condition i holds for values[i]. values: (n,), without NaN."""
+        """Returns for each i whether condition i of the array holds for values[i]. values: (n,), without NaN."""
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
@@ -162,7 +162,7 @@ def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn])
 
 
 def _kind(column: RawColumn) -> tuple[Any, ...]:
-    """Returns a key that is equal for columns of equal steps, which are folded together."""
+    """Returns a key that is equal for columns with the same kinds of steps. Such columns are folded together."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
         for step in column.steps
@@ -211,8 +211,7 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
     for start in range(0, len(cuts), BLOCK):
         here = slice(start, min(start + BLOCK, len(cuts)))
         cuts[here] = _least_where(partial(reached, here=here), here.stop - start, bits)
-    # A falling function reaches a cut below a point instead of above it. An odd number of cuts then inverts the
-    # condition.
+    # A falling function reaches a cut below a point, not above it. If the cuts are odd, that inverts the condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
     return _sorted(CutArrays(cuts, conditions.first, even, conditions.missing))

@@ -32,7 +32,8 @@ WIDEN = Monotone(lambda x: x.astype(np.float64), 32)
 
 
 def fold(node: Node) -> list[Value]:
-    """Returns the outputs of a node that is not a tree operator. Raises ModelError if it can't be folded."""
+    """Folds a node before or after the trees into their columns or scores, and returns its outputs. Raises ModelError
+    if it can't be folded."""
     ml = node.proto.domain == ML
     operators = _AROUND_ML if ml else _AROUND if node.proto.domain in ("", "ai.onnx") else {}
     if node.opset < 1:

@@ -90,8 +90,9 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
 
 
 def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeArrays:
-    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. Raises ModelError. votes: the prefix of the weights'
-    attributes, class or target. dtype: the type in which thresholds are compared and weights added."""
+    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of the weights' attributes, class or
+    target.
+    dtype: the type in which thresholds are compared and weights added. Raises ModelError."""
     trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
     n = len(trees)
     if not n:
@@ -310,8 +311,8 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
 
 
 def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
-    """Reads the nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises
-    ModelError. Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k."""
+    """Reads the nodes of a TreeEnsemble, whose leaves are listed separately. Inner nodes keep their numbers as ids;
+    leaf k has the id (number of inner nodes) + k. dtype: as in `classic_nodes`. Raises ModelError."""
     mode = attributes.vector("nodes_modes", np.uint8)
     split = attributes.vector("nodes_splits", dtype)
     names = [f"nodes_{name}" for name in ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")]

@@ -21,8 +21,8 @@ from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx.columns import Bools, CutArrays, Ints, Replace, Step
 
 Image: TypeAlias = str | float
-# A tensor of texts has no missing values. onnxruntime converts the Python value to text: NaN, None or pandas' NA.
-# Converters list the spelling in the training rows among the categories.
+# A tensor of texts has no missing values: onnxruntime writes NaN, None or pandas' NA as one of these texts.
+# Converters list the spelling in the training rows among an encoder's categories.
 SPELLINGS = ("nan", "None", "<NA>")
 
 
@@ -110,7 +110,7 @@ def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The codes of the names of a raw column. spelling: the text for a missing value there; None if two are."""
+    """The codes of the names of a raw column. spelling: the text that means missing; None if there are several."""
 
     codes: Mapping[str, int]
     spelling: str | None

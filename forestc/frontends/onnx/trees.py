@@ -68,7 +68,7 @@ def _ensemble(
     shown: Shown = "all",
     answer: Predicted | None = None,
 ) -> TreeOperator:
-    """Builds the operator, with scores in its own type. bias: (outputs,)."""
+    """Builds a TreeOperator, with scores in the type of its additions. bias: (outputs,)."""
     dtype, classifier = np.dtype(aggregate.precision), answer is not None
     return TreeOperator(
         nodes, TreeScores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer
@@ -196,8 +196,8 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values a class without a weight in any of a row's leaves can't win, whatever the other scores. This
-    # matters only if all other scores can be negative or zero.
+    # Without base values a class without a weight in any of a row's leaves can't win in onnxruntime.
+    # This matters only if all other scores can be negative or zero.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
         raise attributes.fail(
@@ -290,7 +290,7 @@ def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
 
 
 def _some_positive(nodes: NodeArrays) -> bool:
-    """Returns True if no weight is negative and every row reaches a positive one."""
+    """Returns True if no weight is negative and every row reaches a positive weight in some tree."""
     if (nodes.weight < 0).any():
         return False
     real = (nodes.weight_leaf != LEAF) & (nodes.weight > 0)
@@ -306,9 +306,9 @@ def make_trees(
     vocabularies: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
-    """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. Raises ModelError, naming tree
-    and node. columns, texts: numeric columns and encoded text columns, by column of the operator. vocabularies: by raw
-    column of text."""
+    """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. columns, texts: numeric columns
+    and encoded text columns, by column of the operator. vocabularies: by raw column of text. Raises ModelError, naming
+    tree and node."""
     nodes = ensemble.nodes
     inner = nodes.inner
     reads = nodes.feature[inner]
@@ -368,9 +368,8 @@ def make_trees(
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
     """Returns a function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs). If a
-    leaf has no weight, its value is 0 in a sum. In a minimum it is the largest of all weights. That value never wins,
-    as `_regression` ensures that some tree always has a weight, and no weight is larger. In a maximum it is the
-    smallest."""
+    leaf has no weight, its value is 0 in a sum. In a minimum it is the largest of all weights, which never wins:
+    `_regression` ensures that some tree always has a weight. In a maximum it is the smallest."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

@@ -22,9 +22,9 @@ Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-# How a classifier shows its scores: "all" of them; or a single score s in two columns: "complement" is (1 - s, s),
-# "opposite" is (-s, s), "logistic" is the logistic function of (-s, s), and for "second" only the second column is
-# known, the link applied to s.
+# How a classifier shows its scores: "all" of them, or a single score s in two columns.
+# The columns are (1 - s, s) for "complement", (-s, s) for "opposite", and the logistic of (-s, s) for "logistic".
+# For "second" only the second column is known: the link applied to s.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
@@ -62,7 +62,7 @@ class Tensor:
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
     def shaped(self, dims: int, inner: int = 0) -> Tensor:
-        """Returns the same columns in other dimensions. inner: only for three."""
+        """Returns the same columns in other dimensions. inner: the size of the last dimension, if there are three."""
         return replace(self, dims=dims, inner=inner if dims == 3 else 0)
 
     def texts(self, index: int) -> TextColumn:

@@ -32,8 +32,8 @@ def assembled(
     where: str,
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
-    """Builds a Forest. Raises ModelError. trees: their `feature` arrays hold columns of the rows. feature: makes the
-    Feature of a column that is read."""
+    """Builds a Forest. trees: their `feature` arrays hold columns of the rows. feature: makes the Feature of a column
+    that is read. Raises ModelError."""
     features, renumbered = read_features(trees, columns, feature, where)
     return make_forest(
         where=where,

@@ -27,9 +27,9 @@ def parsed(given: object) -> Iterations:
 def taken(
     requested: Iterations, total: int, best: int | None, where: str, *, stops: bool, unknown: str
 ) -> tuple[int, tuple[str, ...]]:
-    """Returns the number of iterations to read, and notes on it. Raises ForestcError. total: iterations in the model.
-    best: iterations up to the best one; None if the model does not say. stops: whether the library itself predicts with
-    the best ones only. unknown: the remedy if the model does not say."""
+    """Returns the number of iterations to read, and notes on it. total: iterations in the model. best: iterations up to
+    the best one; None if the model does not say. stops: whether the library itself predicts with the best ones only.
+    unknown: the remedy if the model does not say. Raises ForestcError."""
     if requested == BEST and best is None:
         raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)
     if isinstance(requested, int) and requested > total:

@@ -146,7 +146,7 @@ class _UbjsonReader:
         return result
 
     def items(self, kind: bytes, count: int | None, end: bytes) -> Iterator[None]:
-        """Yields before each item of a container: `count` times, or up to the marker `end`, which it then reads."""
+        """Yields once before each item of a container: `count` times, or until it reads the marker `end`."""
         if count is not None:
             # Typed constants take no bytes, so the remaining bytes would not bound their count.
             if kind in _CONSTANTS or count > len(self.data) - self.at:

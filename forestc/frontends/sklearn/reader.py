@@ -30,9 +30,9 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# Types that forestc trusts, but skops does not. Trees and predictors: scikit-learn follows their node numbers unchecked
-# when it predicts. forestc does not predict with them: it checks the lengths of their arrays, and the builder bounds
-# every number in them. The other types are data, or functions that forestc never calls.
+# Types that forestc trusts, but skops does not: trees, data, and functions that forestc never calls.
+# scikit-learn follows a tree's node numbers unchecked when it predicts, but forestc does not predict with it.
+# forestc checks the lengths of a tree's arrays, and the builder bounds every number in them.
 TRUSTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -70,8 +70,7 @@ TRUSTED = frozenset(
 )
 
 
-# Bounds of the unpacked size of a skops file: bytes, and bytes for each byte of the file. Real models compress far
-# less.
+# Bounds of a skops file's unpacked size: bytes, and bytes for each byte of the file. Real models compress far less.
 UNPACKED, UNPACKED_SHARE = 64 << 20, 100
 
 

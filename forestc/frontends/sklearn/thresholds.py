@@ -77,7 +77,7 @@ def read_calibrated(model: BaseEstimator, where: str) -> Forest:
 
 
 def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
-    """Returns the forest that averages the calibrated models' probabilities and decides for the largest."""
+    """Returns the forest that averages the calibrated models' probabilities. The class with the largest mean wins."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):

@@ -84,8 +84,9 @@ def read_tree(
     columns: NDArray[np.int64] | None = None,
     drawn: Draw | None = None,
 ) -> Tree:
-    """Reads a `sklearn.tree._tree.Tree`. Raises ModelError. values: (nodes, outputs), of which the rows of leaves are
-    used. None: tree.value, (nodes, 1, outputs). columns: the columns on which the tree was trained, if not all."""
+    """Reads a `sklearn.tree._tree.Tree`. values: (nodes, outputs), by default tree.value; only the rows of leaves are
+    used.
+    columns: the columns on which the tree was trained, if not all. Raises ModelError."""
     if not 0 <= tree.node_count <= tree.capacity:
         raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
     left = np.asarray(tree.children_left)
@@ -326,8 +327,8 @@ def read_isolation(model: BaseEstimator, where: str) -> Forest:
     def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(-(2.0**-scores) - offset >= 0)
 
-    # The offset is a percentile of the training rows' values, so rows may lie exactly on it. The library uses NumPy's
-    # power of an array, which may differ from the power of a scalar. So the test uses the power of an array, too.
+    # The offset is a percentile of the training rows' values, so rows may lie exactly on it.
+    # As the library does, the test computes the power of an array, which may differ from the power of a scalar.
     least = least_score(inlier, where)
     return finished(
         model,

@@ -31,8 +31,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Objective -> link from margin to prediction. Files store base_score as a prediction; the inverse link turns it into a
-# margin.
+# Objective -> link from margin to prediction. The inverse link turns a file's base_score into a margin.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
@@ -43,8 +42,8 @@ LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 
-# The smallest float32 margin whose float32 sigmoid exceeds 0.5; from it on, the library predicts class 1. It is the
-# next float32 after 1.5 * 2^-24, found by bisection over the margins of XGBoost 1.7 to 3.2.
+# The library predicts class 1 from this margin on: the smallest float32 whose float32 sigmoid exceeds 0.5.
+# It is the next float32 after 1.5 * 2^-24, found by bisection over the margins of XGBoost 1.7 to 3.2.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
 CLIPS_BASE_SCORE = (3, 2)  # starts with the version that accepts the probabilities 0 and 1 and clips them
@@ -279,8 +278,7 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
             raise category.fail("is not a list of names")
-        # XGBoost 3.2 counts characters instead of bytes, so names beyond ASCII come out shifted. Such a column takes
-        # codes only.
+        # XGBoost 3.2 counts characters, not bytes, so names beyond ASCII are shifted: the column takes codes only.
         if (values < 0).any() or (values > 127).any():
             continue
         raw = bytes(values.astype(np.uint8))

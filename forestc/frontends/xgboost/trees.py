@@ -29,9 +29,9 @@ def read_tree(
     weight: np.float32 | None,
     base: NDArray[np.float32] | None,
 ) -> Tree:
-    """Reads the tree of a document. Raises ModelError. categories: column -> number of codes over all trees. weight:
-    dart's factor for the leaves, in float32. base: the outputs' base scores, with which inplace_predict rounds the
-    leaves to (base + leaf) - base."""
+    """Reads the tree of a document. categories: column -> number of codes over all trees. weight: dart's factor for the
+    leaves, in float32. base: the outputs' base scores, with which inplace_predict rounds the leaves to (base + leaf) -
+    base. Raises ModelError."""
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
