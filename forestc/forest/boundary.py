@@ -24,9 +24,9 @@ def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
     """Yields encoded rows (n, features) for `evaluate_words`, in batches of some thousands. base: (m, features) encoded
-    rows to start from, m >= 1. most: approximate number of rows in all. If all nodes need more, nodes are left out at
-    random, except the first of each distinct condition. If they need fewer, each node is used up to 8 times, with
-    different values for the features that its path leaves free. None: each node is used once."""
+    rows to start from, m >= 1. most: approximate number of rows in all; None uses each node once. If all nodes need
+    more rows, nodes are left out at random, except the first of each distinct condition. If they need fewer, each node
+    is used up to 8 times, with different values for the features that its path leaves free."""
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))

@@ -30,7 +30,7 @@ from forestc.forest.ir import (
 from forestc.forest.tree import Draw, IntArray
 from forestc.forest.verify import verify
 
-# Limits for files of unknown origin.
+# Files of unknown origin are refused beyond these sizes.
 MAX_NODES = 1 << 28  # nodes of a tree
 MAX_DEPTH = 8192  # conditions on a path
 MAX_OUTPUTS = 1 << 16

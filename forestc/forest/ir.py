@@ -353,7 +353,7 @@ class Forest:
         return max((tree.depth for tree in self.trees), default=0)
 
     def features_used(self) -> NDArray[np.int64]:
-        """Indices of the features that some condition reads, ascending."""
+        """Returns the indices of the features that some condition reads, ascending."""
         return np.unique(self.conditions.feature).astype(np.int64)
 
     @cached_property

@@ -301,5 +301,5 @@ def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -
 
 
 def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Returns which values are float32. A float32 x cannot be compared with another threshold in float32."""
+    """Returns which values are float32. In float32 no x can be compared with another threshold."""
     return np.asarray(round_to(values, FLOAT32) == values)

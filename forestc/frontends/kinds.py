@@ -58,18 +58,18 @@ def _keys(*keys: str) -> Callable[[Content], bool]:
 
 
 def _matches(pattern: bytes) -> Callable[[Content], bool]:
-    """Returns a test that the beginning of a file, without white space, matches."""
+    """Returns a function that tests if the beginning of a file, without white space, matches."""
     compiled = re.compile(pattern, re.IGNORECASE)
     return lambda content: compiled.match(content.head) is not None
 
 
 def _member(pattern: str) -> Callable[[Content], bool]:
-    """Returns a test that the whole name of some file in a zip archive matches."""
+    """Returns a function that tests if the whole name of some file in a zip archive matches."""
     return lambda content: any(re.fullmatch(pattern, name) for name in content.members)
 
 
 def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
-    """Returns a test that a file is compressed and begins with the pattern once unpacked."""
+    """Returns a function that tests if a file is compressed and begins with the pattern once unpacked."""
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 

@@ -166,7 +166,7 @@ class _BoxSampler:
 
 
 def _was_seen(column: InputColumn, low: float, high: float) -> bool:
-    """Returns True if the rows had a value low <= x < high, or may have had one."""
+    """Returns True if the rows of the input model had, or may have had, a value low <= x < high."""
     if column.category:
         return any(column.codes[code] for code in range(max(0, int(low)), min(len(column.codes), int(high))))
     return low <= column.largest and high > column.least

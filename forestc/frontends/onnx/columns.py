@@ -211,7 +211,7 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
     for start in range(0, len(cuts), BLOCK):
         here = slice(start, min(start + BLOCK, len(cuts)))
         cuts[here] = _least_where(partial(reached, here=here), here.stop - start, bits)
-    # A falling function reaches a cut below a point, not above it. If the cuts are odd, that inverts the condition.
+    # A falling function reaches a cut below a point, not above: an odd number of cuts inverts the condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
     return _sorted(CutArrays(cuts, conditions.first, even, conditions.missing))

@@ -24,7 +24,7 @@ def _columns_axis(node: Node, table: Tensor, axis: int) -> None:
 
 
 def concat(node: Node, subject: Value | None) -> Value | None:
-    """Folds a Concat of columns, side by side."""
+    """Folds a Concat: the columns of its inputs lie side by side."""
     axis = node.attributes("axis").integer("axis", 0)
     tables = [value for value in node.inputs if isinstance(value, Tensor)]
     if len(tables) != len(node.inputs) or not tables:

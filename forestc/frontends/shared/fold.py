@@ -70,7 +70,7 @@ class StepColumn:
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> StepColumn:
         """Returns the column after one more step. missing, points: the step's images of NaN and of single values.
-        `points` must be raw values: Raises ModelError if an earlier step changed the column."""
+        Raises ModelError for `points` if an earlier step changed the column, as they must be raw values."""
         before = self.function
         exceptions = points or {}
 

@@ -24,7 +24,7 @@ from forestc.frontends.sklearn.trees import width_of
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Class of a monotone step -> fitted attributes with a value for each column, and their axis of the columns.
+# Class of a monotone step -> fitted attributes with a value for each column, and the axis on which columns lie.
 MONOTONE: dict[str, dict[str, int]] = {
     "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
     "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},

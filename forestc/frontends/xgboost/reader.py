@@ -153,7 +153,7 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
 
 
 def _outputs(params: Document, objective: str) -> int:
-    """Returns the number of margins: of classes or prediction targets."""
+    """Returns the number of outputs: classes, prediction targets or 1."""
     classes = params.get("num_class").integer(0, MAX_OUTPUTS)
     targets = params.get("num_target", 1).integer(0, MAX_OUTPUTS)
     if objective.startswith("multi:") != (classes >= 2) or min(classes, targets) > 1:
