@@ -69,8 +69,7 @@ class Below:
 
 @dataclass(frozen=True)
 class InSpans:
-    """The test that an odd number of the ascending cuts is <= x. If the number of cuts is odd, the last span has no
-    end."""
+    """The test that an odd number of the ascending cuts is <= x. If their number is odd, the last span has no end."""
 
     cuts: tuple[Member, ...]
 

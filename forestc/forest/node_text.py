@@ -67,8 +67,7 @@ def _nodes_below(tree: Tree, node: int) -> int:
 
 
 def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
-    """Returns the values of a leaf as text. If a forest has a value for each class, the class with the largest comes
-    first."""
+    """Returns the values of a leaf as text. With a value for each class, it begins with the class of the largest."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
     if len(values) > 1 and len(values) == len(forest.classes) and forest.single:

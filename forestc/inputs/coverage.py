@@ -82,8 +82,8 @@ class Reachable:
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Decides exactly for each leaf of a quantized forest whether it is reachable. An inner node is, if a leaf
-        below it is."""
+        """Decides exactly for each leaf of a quantized forest whether it is reachable. An inner node is if a leaf below
+        is."""
         boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)

@@ -151,8 +151,7 @@ class InputModel:
         return result
 
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:
-        """Returns the input of each feature of a forest. Raises RowsError, naming a feature, if the forest has other
-        columns."""
+        """Returns the input of each feature of a forest. Raises RowsError, naming a feature, if its columns differ."""
         where = "the input model"
         if all(column.named for column in self.inputs) and all(feature.named for feature in forest.features):
             by_name = {column.name: column for column in self.inputs}

@@ -325,8 +325,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_agrees(design: Design) -> None:
-    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields that describe
-    hardware."""
+    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields of hardware."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
     described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
