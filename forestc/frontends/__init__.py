@@ -30,19 +30,19 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     up to the best one, of XGBoost, LightGBM and CatBoost; default: those that the library predicts with. Raises
     ModelError for a model that can't be read exactly, OptionError for an invalid number of iterations.
     """
-    requested = parsed(iterations)
+    asked = parsed(iterations)
     if isinstance(source, Forest):
-        refuse_cut(requested)
+        refuse_cut(asked)
         return carrying(source)
     if not isinstance(source, str | Path):
-        return carrying(load_object(source, requested))
+        return carrying(load_object(source, asked))
     path = Path(source)
-    content = Content(_bytes(path), str(path), requested)
+    content = Content(_bytes(path), str(path), asked)
     with ThreadPoolExecutor(1) as pool:  # Hashing releases the GIL, so a thread can do it alongside.
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
         kind = kind_of(content)
         forest = carrying(read(content, kind, trust_pickle=trust_pickle))
-    if kind is TEXT:  # forestc's text holds a name and a hash already.
+    if kind is TEXT:  # it holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
 
