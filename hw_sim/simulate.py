@@ -171,7 +171,9 @@ def clock_rows(
     _check_words(ports, columns)
     gaps = [0] * vectors if valid_gaps is None else [int(gap) for gap in valid_gaps]
     if len(gaps) != vectors or min(gaps, default=0) < 0:
-        raise RowsError(f"{len(gaps)} gaps for {vectors} rows", do="give each row a number of idle cycles")
+        raise RowsError(
+            f"{len(gaps)} gaps for {vectors} rows", where="gaps", do="give each row a number of idle cycles"
+        )
     fields = [port.name for port, _ in netlist.outputs if not (handshake and port == OUT_VALID)]
     outputs = np.empty((vectors, len(fields)), np.int64)
     waveform = Waveform(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
@@ -233,10 +235,12 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
         columns = [_integers(np.asarray(words[name]), word, f"port {name!r}") for name, word in ports]
         shapes = {column.shape for column in columns}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise RowsError(f"the ports' words have shapes {sorted(shapes)}", do="give arrays of one length")
+            raise RowsError(
+                f"the ports' words have shapes {sorted(shapes)}", where="words", do="give arrays of one length"
+            )
         return columns, len(columns[0]) if columns else 0
     if words.ndim != 2 or words.shape[1] != len(ports):
-        raise RowsError(f"words have shape {words.shape}, should be (vectors, {len(ports)})")
+        raise RowsError(f"words have shape {words.shape}, should be (vectors, {len(ports)})", where="words")
     if words.dtype == np.int64:  # the common case needs no conversion of each column
         return list(words.T), len(words)
     return [_integers(words[:, k], word, f"port {name!r}") for k, (name, word) in enumerate(ports)], len(words)

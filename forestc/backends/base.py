@@ -56,7 +56,7 @@ class Source:
     @property
     def netlist(self) -> Netlist:
         if self.logic is None:
-            raise InternalError("a backend of hardware runs where only C is wanted")
+            raise InternalError("a backend of hardware runs where only C is wanted", where="target c")
         return self.logic
 
 

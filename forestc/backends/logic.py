@@ -61,7 +61,9 @@ def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
     """Returns the content of a table. Raises InternalError for an index of more than MOST_INDEX_BITS bits."""
     lookup = Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
     if lookup.size > 1 << MOST_INDEX_BITS:
-        raise InternalError(f"a table of {lookup.size:,} places; the most are {1 << MOST_INDEX_BITS}")
+        raise InternalError(
+            f"a table of {lookup.size:,} places; the most are {1 << MOST_INDEX_BITS}", where="a cell of the netlist"
+        )
     return lookup
 
 

@@ -117,7 +117,7 @@ def _packages(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
 
 def _engine(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     if source.engine is None:
-        raise InternalError("an engine is wanted, and its capacity is not known")
+        raise InternalError("an engine is wanted, and its capacity is not known", where="target engine")
     return _named("engine", engine.ROLES, engine.emit(source.forest, source.engine, source.words()))
 
 

@@ -96,7 +96,9 @@ def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
     if not np.array_equal(
         simulated(partial(simulate_plainly, netlist), netlist, words), expected(forest, netlist, words)
     ):
-        raise CheckError("the netlist does not equal the quantized forest", do="report this bug")
+        raise CheckError(
+            "the netlist does not equal the quantized forest", where="simulation of the netlist", do="report this bug"
+        )
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,9 @@ def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
     """Reads a program's output as numbers of NumPy type `kind`: (rows, columns). Raises ToolError if a row is cut."""
     if len(out) % (np.dtype(kind).itemsize * columns):
-        raise ToolError("the program that runs the design ended within a row of results", do="check again")
+        raise ToolError(
+            "the program that runs the design ended within a row of results", where="standard output", do="check again"
+        )
     return np.frombuffer(out, dtype=kind).reshape(-1, columns)
 
 

@@ -212,7 +212,7 @@ class ImageRead:
     def _decided(self, scores: dict[int, Ints], rows: int) -> Ints:
         used = range(self.last_output + 1)
         if absent := [output for output in used if output not in scores]:
-            raise ForestcError(f"no slot adds to output {absent[0]}")
+            raise ForestcError(f"no slot adds to output {absent[0]}", where="the image's leaves")
         label = np.zeros(rows, dtype=np.int64)
         if self.decision == THRESHOLD:
             label = (scores[self.judged] >= self.threshold).astype(np.int64)
@@ -344,4 +344,4 @@ def image_bytes(lines: str) -> bytes:
                 break
         return np.array(words, dtype="<u4").tobytes()
     except (ValueError, OverflowError):
-        raise ForestcError("images.txt is damaged", do="compile again") from None
+        raise ForestcError("images.txt is damaged", where="images.txt", do="compile again") from None

@@ -161,7 +161,9 @@ def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> Non
     words = np.concatenate([some.words for some in few(forest, ArrayRows(np.empty((0, forest.width))))])
     got = reader.walked(row_words(forest, reader.shape, words))
     if not np.array_equal(got, results_of(capacity, evaluate_words(forest, words))):
-        raise CheckError("the image does not equal the quantized forest", do="report this bug")
+        raise CheckError(
+            "the image does not equal the quantized forest", where="the engine's image", do="report this bug"
+        )
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:

@@ -56,13 +56,19 @@ class Capacity:
         try:
             hold(asdict(self), schema())
         except DamagedError as fault:
-            raise OptionError(f"engine: {fault}", do="write the engine again with a value in its range") from None
+            raise OptionError(
+                f"engine: {fault}",
+                where="capacity of the engine",
+                do="write the engine again with a value in its range",
+            ) from None
         if self.nodes & (self.nodes - 1):
-            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", do="round up")
+            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", where="--nodes", do="round up")
         if self.slots > self.nodes:
-            raise OptionError(f"engine: {self.slots} slots need as many nodes", do="use more nodes or fewer slots")
+            raise OptionError(
+                f"engine: {self.slots} slots need as many nodes", where="--trees", do="use more nodes or fewer slots"
+            )
         if self.memory == "spram" and self.banks != 1:
-            raise OptionError("engine: a single-port memory holds one bank", do="use --banks 1")
+            raise OptionError("engine: a single-port memory holds one bank", where="--banks", do="use --banks 1")
         if self.node_bits > NODE_BITS:
             parts = f"{self.address_bits} for a child, {self.feature_bits} for a feature, {self.word_bits} for a word"
             raise OptionError(
@@ -70,7 +76,11 @@ class Capacity:
                 do="use fewer nodes for each walker, fewer features or narrower words",
             )  # fmt: skip
         if self.value_bits < 4:
-            raise OptionError(f"engine: a leaf has {self.value_bits} bits for its value", do="use wider words")
+            raise OptionError(
+                f"engine: a leaf has {self.value_bits} bits for its value",
+                where="the engine's leaves",
+                do="use wider words",
+            )
 
     @property
     def address_bits(self) -> int:
@@ -162,7 +172,9 @@ class Capacity:
         try:
             hold(values, schema())
         except DamagedError as fault:
-            raise OptionError(f"no capacity of an engine ({fault})", do="write the engine again") from None
+            raise OptionError(
+                f"no capacity of an engine ({fault})", where="manifest.json", do="write the engine again"
+            ) from None
         return cls(**values)
 
 

@@ -132,6 +132,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
         need = min(map(len, arrangements))
         raise DoesNotFitError(
             f"{len(blocks):,} trees take {need:,} turns of {capacity.walkers} walkers; there are {capacity.slots:,}",
+            where="the engine's walkers",
             do=f"keep {capacity.walkers * capacity.slots:,} trees with prune-trees, or write an engine with "
             f"--trees {len(blocks)}",
         )
@@ -225,7 +226,9 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
     """Raises ModelError if no engine can compute the forest, OptionError if it is not quantized, and DoesNotFitError if
     it needs scores and this engine gives only labels."""
     if not forest.quantized:
-        raise OptionError("an engine takes quantized forests", do="run the passes first, as forestc image does")
+        raise OptionError(
+            "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
+        )
     where, do = f"model {forest.name!r}", "compile to verilog or c"
     if not forest.single:
         raise ModelError(f"an engine computes no {forest.combine.kind} of several models", where=where, do=do)
@@ -249,17 +252,21 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
     if columns > capacity.features:
         raise DoesNotFitError(
             f"the model reads column {columns} of its rows, and the engine's have {capacity.features}",
+            where="the engine's features",
             do=f"write an engine with --features {columns}",
         )
     if forest.n_outputs > capacity.outputs:
         raise DoesNotFitError(
             f"the model has {forest.n_outputs} outputs, and the engine {capacity.outputs}",
+            where="the engine's outputs",
             do=f"write an engine with --classes {forest.n_outputs}",
         )
     deepest = max((block.steps for block in blocks), default=0)
     if deepest > MOST_STEPS:
         raise DoesNotFitError(
-            f"a tree has {deepest} steps, and a walk {MOST_STEPS}", do="prune with prune-splits, or train flatter trees"
+            f"a tree has {deepest} steps, and a walk {MOST_STEPS}",
+            where="the engine's walks",
+            do="prune with prune-splits, or train flatter trees",
         )
     limit = 1 << (capacity.value_bits - 1)
     largest = max((int(np.abs(tree.values + 0.5).max(initial=0)) for tree in forest.trees), default=0)
@@ -267,6 +274,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         raise DoesNotFitError(
             f"a leaf adds {largest:,}, which takes {largest.bit_length() + 1} bits, and the engine's leaves have "
             f"{capacity.value_bits}",
+            where="the engine's leaves",
             do="compile with round-leaves{leaf_bits=8} or -O1",
         )
     low, high = score_ends(forest)
@@ -276,6 +284,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         bits = max(int(-min(low, threshold) - 1).bit_length(), int(max(high, threshold)).bit_length()) + 1
         raise DoesNotFitError(
             f"scores need {bits} bits, and the engine's have {capacity.score_bits}",
+            where="the engine's scores",
             do=f"compile with round-leaves{{leaf_bits=8}}, or write an engine with --score-bits {bits}",
         )
 

@@ -44,16 +44,22 @@ def capacity_for(request: WantedEngine, device: str | None) -> Capacity:
     if no engine can be like this, and ForestcError if the device has no room for it."""
     for name in ("trees", "nodes", "features", "outputs"):
         if getattr(request, name) < 1:
-            raise OptionError(f"engine: {name} is {getattr(request, name)}", do="use 1 or more")
+            raise OptionError(
+                f"engine: {name} is {getattr(request, name)}", where="size of the engine", do="use 1 or more"
+            )
     if device is None:
         if request.walkers is None:
-            raise OptionError("the number of walkers depends on the device", do="add --device, or --walkers N")
+            raise OptionError(
+                "the number of walkers depends on the device", where="--walkers", do="add --device, or --walkers N"
+            )
         return _capacity(request, request.walkers, request.banks or 2, "block")
     device = stands_for(device, "device", DEVICES)
     target = DEVICES.get(device)
     if target is None or target.memory is None:
         names = ", ".join(name for name, kind in DEVICES.items() if kind.memory is not None)
-        raise OptionError(f"the memory of {device} is not known", do=f"use one of {names}, or --walkers N alone")
+        raise OptionError(
+            f"the memory of {device} is not known", where="--device", do=f"use one of {names}, or --walkers N alone"
+        )
     least, smallest = None, None
     for capacity in _candidates(request, target):
         blocks, single = blocks_of(capacity, target)
@@ -62,7 +68,9 @@ def capacity_for(request: WantedEngine, device: str | None) -> Capacity:
         if least is None or blocks + single < least:
             least, smallest = blocks + single, capacity
     if smallest is None:
-        raise OptionError("no engine has nodes of 36 bits for this", do="use fewer nodes or narrower words")
+        raise OptionError(
+            "no engine has nodes of 36 bits for this", where="--nodes", do="use fewer nodes or narrower words"
+        )
     raise ForestcError(
         f"an engine for this takes {least} blocks of memory, and {device} has {target.memory.blocks}"
         + (f" and {target.memory.single} large ones" if target.memory.single else ""),

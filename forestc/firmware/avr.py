@@ -44,10 +44,17 @@ class Simavr:
         """Runs the entry like `Emulator.run`. Raises ToolError if a row or the code leaves no room."""
         size, results = inputs.shape[1], count * gives.itemsize
         if size + results + STACK_BYTES > RAM_BYTES:
-            raise ToolError(f"a row and its results take {size + results:,} of {RAM_BYTES:,} bytes of RAM on {MCU}")
+            raise ToolError(
+                f"a row and its results take {size + results:,} of {RAM_BYTES:,} bytes of RAM on {MCU}",
+                where="--cpu avr",
+            )
         room = min(MOST_BYTES, FLASH_BYTES - HARNESS_BYTES - self.flash)
         if room < size:
-            raise ToolError(f"{self.flash:,} bytes of code leave no flash for inputs on {MCU}", do="prune the model")
+            raise ToolError(
+                f"{self.flash:,} bytes of code leave no flash for inputs on {MCU}",
+                where="--cpu avr",
+                do="prune the model",
+            )
         step = room // size
         parts = [inputs[first : first + step] for first in range(0, len(inputs), step)]
         tables = together([partial(self._batch, part, gives, results, returned, at) for at, part in enumerate(parts)])
@@ -83,5 +90,5 @@ class Simavr:
         output = run_tool(command, self.folder, errors=True, seconds=3600)
         letters = np.frombuffer(b"".join(re.findall(rb"@([a-p]*)", output)), dtype=np.uint8) - ord("a")
         if len(letters) != 2 * len(inputs) * (HEAD + results):
-            raise CheckError("the firmware did not give all answers in simavr", do="compile again")
+            raise CheckError("the firmware did not give all answers in simavr", where="simavr", do="compile again")
         return (letters[::2] | letters[1::2] << 4).astype(np.uint8).reshape(len(inputs), HEAD + results)

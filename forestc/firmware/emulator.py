@@ -107,7 +107,11 @@ class Emulator(Machine):
         for at, data in image.segments:
             room = FLASH_BYTES if at < cpu.ram else RAM_BYTES
             if at + len(data) > (cpu.flash if at < cpu.ram else cpu.ram) + room:
-                raise ToolError(f"the firmware takes more than the emulator's {room >> 20} MiB", do="prune the model")
+                raise ToolError(
+                    f"the firmware takes more than the emulator's {room >> 20} MiB",
+                    where="the emulator",
+                    do="prune the model",
+                )
             self.machine.mem_write(at, data)
         self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0

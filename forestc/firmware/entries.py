@@ -86,10 +86,14 @@ def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
         raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
-        raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")
+        raise OptionError(
+            f"double has 32 bits on {cpu.name}", where="--cpu", do="compile the model with --c-inputs words"
+        )
     if inputs.elements:
         raise OptionError(
-            f"x has {design.forest.columns} elements, too many to be measured", do="compile with --c-inputs words"
+            f"x has {design.forest.columns} elements, too many to be measured",
+            where="the C header's rows",
+            do="compile with --c-inputs words",
         )
     if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")

@@ -111,7 +111,7 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
             ends[number] = left[-1]
         last, count = ends, count + len(batch.X)
     if not count:
-        raise RowsError("there are no rows", do="give at least one row")
+        raise RowsError("there are no rows", where="--rows", do="give at least one row")
     labels = chosen / count if chosen.any() else np.zeros(0)
     return ForestActivity(
         conditions=ones / count,

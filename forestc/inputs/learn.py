@@ -69,10 +69,14 @@ def learned(
     OptionError for a negative `least_count`; RowsError for rows that do not fit.
     """
     if least_count < 0:
-        raise OptionError(f"the least count {least_count} is negative", do="use 0 to keep all counts")
+        raise OptionError(
+            f"the least count {least_count} is negative", where="least_count", do="use 0 to keep all counts"
+        )
     comparators = len(forest.conditions.comparators)
     if not comparators:
-        raise ModelError("the model compares nothing", do="an input model needs a model that reads its rows")
+        raise ModelError(
+            "the model compares nothing", where="the model", do="an input model needs a model that reads its rows"
+        )
     cuts = _most_used_cuts(forest)
     progress("reading rows")
     seen, count = _observed(forest, rows, cuts)
@@ -83,7 +87,7 @@ def learned(
     tests = map(forest.conditions.test, forest.conditions.comparators.tolist())
     selected = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
     if not any(column.states for column in inputs):
-        raise ModelError("no column is known by more than one state", do="give rows of several kinds")
+        raise ModelError("no column is known by more than one state", where="the rows", do="give rows of several kinds")
     states = _states(inputs, forest.places, rows, count)
     search = NetworkSearch(treewidth=treewidth, time_limit=seconds, samples=samples, seed=seed)
     network = _network(inputs, states, search, progress)
@@ -143,7 +147,7 @@ def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> 
                 column.least, column.largest = min(column.least, finite.min()), max(column.largest, finite.max())
                 column.whole &= bool((finite == np.floor(finite)).all())
     if not count:
-        raise ModelError("there are no rows", do="give at least one")
+        raise ModelError("there are no rows", where="the rows", do="give at least one")
     return seen, count
 
 

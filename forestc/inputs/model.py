@@ -46,7 +46,9 @@ class InputModel:
     def __post_init__(self) -> None:
         states = tuple(size for column in self.inputs for size in column.states)
         if states != self.network.states:
-            raise ModelError("the network is not one over the columns", do="learn the input model again")
+            raise ModelError(
+                "the network is not one over the columns", where="the input model", do="learn the input model again"
+            )
 
     def __repr__(self) -> str:
         return f"<InputModel: {self.kept:,} comparators of {len(self.inputs):,} columns, {self.rows_seen:,} rows>"

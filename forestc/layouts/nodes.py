@@ -102,7 +102,9 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
         coded = (_coded(subtrees, slots, leaves, code, shares=False) for code in tried)
         candidates += [(nodes, subtrees) for nodes in coded if nodes is not None]
     if not candidates:
-        raise OptionError("the forest is too large for the layout nodes", do="use --c-layout branches")
+        raise OptionError(
+            "the forest is too large for the layout nodes", where="--c-layout nodes", do="use --c-layout branches"
+        )
     best, subtrees = min(candidates, key=lambda pair: _cost(pair[0]))
     shared = _coded(subtrees, best.slots, leaves, best.code, shares=True)
     return best if shared is None else min(best, shared, key=_cost)

@@ -71,7 +71,7 @@ def feature_word(forest: Forest, index: int) -> WordType:
         case Category():
             return width_for(0, word_range(feature.number, feature.missing).top)
         case Float():
-            raise ModelError("a float feature has no word", do="run quantize-inputs first")
+            raise ModelError("a float feature has no word", where="lowering", do="run quantize-inputs first")
 
 
 class Draft:

@@ -167,6 +167,7 @@ class Design(FittedEstimator):
         if words.ndim != 2 or words.shape[1] != len(fields) or words.dtype.kind not in "iu":
             raise RowsError(
                 f"words have shape {words.shape} and type {words.dtype}",
+                where="words",
                 do=f"give integers (rows, {len(fields)}), as quantize does",
             )
         for index, field in enumerate(fields):
@@ -185,7 +186,11 @@ class Design(FittedEstimator):
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
-            raise RowsError(f"results have shape {data.shape}", do=f"give bytes (rows, {-(-width_of(fields) // 8)})")
+            raise RowsError(
+                f"results have shape {data.shape}",
+                where="results",
+                do=f"give bytes (rows, {-(-width_of(fields) // 8)})",
+            )
         lanes = np.zeros((len(data), 4 * max(1, -(-data.shape[1] // 4))), dtype=np.uint8)
         lanes[:, : data.shape[1]] = data
         return unpacked(fields, lanes.view("<u4"))

@@ -161,7 +161,7 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(costs, options, entry_of(forest)), do=_ways(options, smaller))
+        raise OptionError(_refusal(costs, options, entry_of(forest)), where="--c-layout", do=_ways(options, smaller))
     return _best(fitting, _goal(options) if layout == "auto" else layout).layout
 
 

@@ -105,7 +105,9 @@ class _Quantizer:
             case Ordered(bits):
                 return self._call(f"key{bits}", self._bits(feature, bits, narrow), "")
             case Float():
-                raise OptionError(f"{number} has no words", do="quantize the forest first")
+                raise OptionError(
+                    f"{number} has no words", where="the C header's inputs", do="quantize the forest first"
+                )
             case _:
                 assert_never(number)
 

@@ -84,7 +84,7 @@ def parsed(text: str) -> dict[str, str]:
         if not name or not equals or kind not in TYPES:
             raise OptionError(f"--c-types {part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
         if name in types:
-            raise OptionError(f"c: types gives {name!r} two types", do="leave one out")
+            raise OptionError(f"c: types gives {name!r} two types", where="--c types", do="leave one out")
         types[name] = kind
     return types
 
@@ -105,7 +105,7 @@ def by_position(forest: Forest, text: str) -> str:
             do = f"use a position from 1 to {forest.columns}, or a name such as {', '.join(map(repr, near))}"
             raise OptionError(f"c: types names {name!r}, which the model does not read", do=do)
         if kinds.setdefault(position, kind) != kind:
-            raise OptionError(f"c: types gives column {position + 1} two types", do="leave one out")
+            raise OptionError(f"c: types gives column {position + 1} two types", where="--c types", do="leave one out")
     rest = {REST: given[REST]} if REST in given else {}
     return ",".join(f"{key}={kind}" for key, kind in ({str(p + 1): kinds[p] for p in sorted(kinds)} | rest).items())
 
