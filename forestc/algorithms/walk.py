@@ -11,7 +11,7 @@ from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
 
-class WalkedTrees(NamedTuple):
+class TreeArrays(NamedTuple):
     """The nodes of all trees of a forest, concatenated; arrays are (nodes,) unless another shape is given.
 
     roots: (trees,) index of each tree's root. left, right: child, counted from the root of its tree; -1 at a leaf.
@@ -36,7 +36,7 @@ class WalkedTrees(NamedTuple):
     missing_word: Ints
 
 
-def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> Ints:
+def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
     """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
     int64 for a quantized forest, otherwise float64. Takes O(rows * trees * depth) time, on all cores."""
     # Callers go from tree to tree, so the leaves of each tree are contiguous.
@@ -48,7 +48,7 @@ def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> Ints:
 
 
 @compiled(inline="always")
-def _child(trees: WalkedTrees, words: Floats | Ints, row: int, node: int) -> Any:
+def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
     """Returns the child that a row goes to, or a leaf itself; without branches that the processor could mispredict."""
     feature = trees.feature[node]
     word = words[row, feature]
@@ -66,7 +66,7 @@ def _child(trees: WalkedTrees, words: Floats | Ints, row: int, node: int) -> Any
 
 
 @compiled()
-def _walk(trees: WalkedTrees, words: Floats | Ints, leaves: Ints, first: int, last: int) -> None:
+def _walk(trees: TreeArrays, words: Floats | Ints, leaves: Ints, first: int, last: int) -> None:
     for row in range(first, last, 4):  # follows four rows at once, as each waits for memory
         row1, row2, row3 = min(row + 1, last - 1), min(row + 2, last - 1), min(row + 3, last - 1)
         for tree in range(len(trees.roots)):

@@ -170,7 +170,8 @@ class SlotRead:
 
 @dataclass(frozen=True)
 class ImageRead:
-    """An image that an engine accepts. nodes: of each walker. judged: the output compared with the threshold."""
+    """An image that an engine accepts.
+    nodes: the nodes of each walker. threshold_output: the output that is compared with the threshold."""
 
     shape: EngineShape
     slots: tuple[SlotRead, ...]
@@ -179,7 +180,7 @@ class ImageRead:
     decision: int
     last_wins: bool
     last_output: int
-    judged: int
+    threshold_output: int
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
@@ -215,7 +216,7 @@ class ImageRead:
             raise ForestcError(f"no slot adds to output {absent[0]}", where="the image's leaves")
         label = np.zeros(rows, dtype=np.int64)
         if self.decision == THRESHOLD:
-            label = (scores[self.judged] >= self.threshold).astype(np.int64)
+            label = (scores[self.threshold_output] >= self.threshold).astype(np.int64)
         elif self.decision == ARGMAX:
             best = scores[0]
             for output in used[1:]:
@@ -301,11 +302,11 @@ def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 def _decision(words: _NodeWords, shape: EngineShape) -> tuple[int, bool, int, int]:
     word = int(words.words[words.at])
-    kind, last, judged = word & 3, word >> 8 & 255, word >> 16 & 255
-    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or judged > last or word >> 24:
+    kind, last, threshold_output = word & 3, word >> 8 & 255, word >> 16 & 255
+    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or threshold_output > last or word >> 24:
         raise ImageRefusedError(6)
     words.next()
-    return kind, bool(word >> 2 & 1), last, judged
+    return kind, bool(word >> 2 & 1), last, threshold_output
 
 
 def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
@@ -323,7 +324,7 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
     """Converts a quantized forest's words (rows, features) to an engine's (rows, columns), which count from 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
-    for index, (feature, column) in enumerate(zip(forest.features, forest.places, strict=True)):
+    for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)
         own = words[:, index] - span.low
         if span.missing is not None and not isinstance(feature.number, Category):

@@ -10,7 +10,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
-from forestc.engine.sizing import WantedEngine, blocks_of, capacity_for
+from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
 from forestc.errors import OptionError
 from forestc.options.engine import EngineOptions
 from forestc.options.fields import takes
@@ -24,7 +24,7 @@ def make_engine(options: EngineOptions) -> Shown:
     The parameters are the fields of `forestc.options.engine.EngineOptions`; `docs/explanation/engine.md` states what an
     engine is. Raises OptionError for what no engine is, ForestcError if the device has no room for it.
     """
-    wanted = WantedEngine(
+    wanted = EngineRequest(
         options.trees, options.nodes, options.features, options.classes, _walkers(options.walkers),
         options.word_bits or None, options.score_bits, options.scores, options.banks or None, options.load,
         options.user_bits, identifier(options.name),

@@ -102,7 +102,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
     """The first 20,000 rows; of rows that leave columns out, what the forest reads, (rows, features)."""
     parts, most = [], 20_000
-    read = list(forest.places) if forest.carried else slice(None)
+    read = list(forest.row_columns) if forest.carried else slice(None)
     for batch in rows.batches():
         parts.append(batch.X[:most, read])
         most -= len(parts[-1])

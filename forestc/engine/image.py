@@ -206,7 +206,7 @@ def columns_of(forest: Forest) -> NDArray[np.int64]:
     """Returns the column of each feature in an engine's rows: (features,). It is the column in the source's rows, so
     that models of the same rows agree. In very wide rows it is the index among the columns that the model reads
     (`Forest.carried`). Raises ModelError if two features come from one column."""
-    columns = np.array(forest.places, dtype=np.int64)
+    columns = np.array(forest.row_columns, dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
     return columns

@@ -20,7 +20,7 @@ SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 
 
 @dataclass(frozen=True)
-class WantedEngine:
+class EngineRequest:
     """The engine that a user asks for. trees, nodes: of the largest forest, leaves included. features: columns of a
     row. walkers: None for as many as the device's memory holds. word_bits: None for as many as fit, up to 16. banks:
     None for two if they fit."""
@@ -39,7 +39,7 @@ class WantedEngine:
     name: str = "engine"
 
 
-def capacity_for(request: WantedEngine, device: str | None) -> Capacity:
+def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
     """Returns the first capacity that fits the device: two banks before one, then the most walkers. Raises OptionError
     if no engine can be like this, and ForestcError if the device has no room for it."""
     for name in ("trees", "nodes", "features", "outputs"):
@@ -79,7 +79,7 @@ def capacity_for(request: WantedEngine, device: str | None) -> Capacity:
     )
 
 
-def _candidates(request: WantedEngine, device: Device) -> Iterator[Capacity]:
+def _candidates(request: EngineRequest, device: Device) -> Iterator[Capacity]:
     """Yields capacities, the best first."""
     assert device.memory is not None
     walkers = range(min(request.trees, MOST_WALKERS), 0, -1) if request.walkers is None else (request.walkers,)
@@ -99,7 +99,7 @@ def _candidates(request: WantedEngine, device: Device) -> Iterator[Capacity]:
         raise refusal
 
 
-def _capacity(request: WantedEngine, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
+def _capacity(request: EngineRequest, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
     """Returns a capacity with room for all nodes, for all roots, and for a schedule with slots of one output each."""
     slots = -(-request.trees // walkers) + (request.outputs - 1 if request.trees > walkers else 0)
     depth = max(16, -(-request.nodes // walkers), slots)
@@ -140,10 +140,10 @@ def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     word_bits = max((max(2, (span.top - span.low).bit_length()) for span in spans), default=2)
     trees = max(1, len(forest.trees))
-    request = WantedEngine(
+    request = EngineRequest(
         trees,
         max(trees, forest.n_nodes),
-        max((column + 1 for column in forest.places), default=1),
+        max((column + 1 for column in forest.row_columns), default=1),
         forest.n_outputs,
         None if has_memory else min(trees, DEFAULT_WALKERS),
         word_bits,

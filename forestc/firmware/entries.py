@@ -80,7 +80,7 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
     return [name for name in ENTRIES if offered[name]]
 
 
-def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
+def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     """Returns the entry with this name. Raises OptionError if the header does not offer it or it can't be measured."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))

@@ -48,7 +48,7 @@ def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str,
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
         return {"leaf": leaf_text(forest, tree, node), "cover": cover}
-    condition = forest.conditions[forest.conditions.places[index][node]]
+    condition = forest.conditions[forest.conditions.node_conditions[index][node]]
     figures = {"condition": condition_text(forest, condition), "cover": cover}
     if depth <= 0:
         return {**figures, "below": _nodes_below(tree, node)}

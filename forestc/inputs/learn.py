@@ -88,7 +88,7 @@ def learned(
     selected = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
     if not any(column.states for column in inputs):
         raise ModelError("no column is known by more than one state", where="the rows", do="give rows of several kinds")
-    states = _states(inputs, forest.places, rows, count)
+    states = _states(inputs, forest.row_columns, rows, count)
     search = NetworkSearch(treewidth=treewidth, time_limit=seconds, samples=samples, seed=seed)
     network = _network(inputs, states, search, progress)
     result = InputModel(
@@ -101,7 +101,7 @@ def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
     """Returns the cuts of each feature in raw units, ascending; none of a category. If there are too many, the most
     used."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
-    for tree, node_conditions in zip(forest.trees, table.places, strict=True):
+    for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
         used = np.ones(len(inner)) if tree.cover is None else tree.cover[inner] / max(1.0, float(tree.cover[0]))
         np.add.at(weights, node_conditions[inner], used)
@@ -134,7 +134,9 @@ def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> 
     count = 0
     for batch in rows.batches():
         count += len(batch.X)
-        for feature, column_index, feature_cuts, column in zip(forest.features, forest.places, cuts, seen, strict=True):
+        for feature, column_index, feature_cuts, column in zip(
+            forest.features, forest.row_columns, cuts, seen, strict=True
+        ):
             values = round_to(batch.X[:, column_index], feature.raw)
             present = values[~np.isnan(values)]
             column.missing += len(values) - len(present)

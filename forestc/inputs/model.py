@@ -145,7 +145,7 @@ class InputModel:
         """Returns drawn values (rows, inputs) as rows in the order of a model's columns. others: as in `drawn_for`."""
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
         result = np.zeros((len(drawn), model.width))
-        for feature, index, column in zip(model.features, model.places, self.of(model), strict=True):
+        for feature, index, column in zip(model.features, model.row_columns, self.of(model), strict=True):
             values = drawn[:, self.by_column[column.column]]
             if feature.column in refusing and np.isnan(values).any():
                 values = np.where(np.isnan(values), _stand_in(column), values)

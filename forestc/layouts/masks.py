@@ -63,7 +63,9 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
     which are compared by their ranks; 0 for words, which are compared as they are. Raises OptionError for a tree of
     more than 32 leaves."""
     slots, leaves = slots_of(forest, ranked=float_bytes > 0, float_bytes=float_bytes), leaves_of(forest)
-    read = [_read(forest.trees[index], forest.conditions.places[index].tolist(), slots) for index in leaves.trees]
+    read = [
+        _read(forest.trees[index], forest.conditions.node_conditions[index].tolist(), slots) for index in leaves.trees
+    ]
     most = max((len(nodes) for nodes, _ in read), default=0)
     width = next((width for width in HASHES if most <= width), None)
     if width is None:

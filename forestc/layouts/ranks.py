@@ -50,7 +50,7 @@ def _worthwhile(forest: Forest, float_bytes: int) -> set[int]:
     slots = slots_of(forest, ranked=True, float_bytes=float_bytes)
     saved = dict.fromkeys((slot.feature for _, slot in slots.ranks), 0)
     uses = np.zeros(len(forest.conditions), dtype=np.int64)
-    for tree, conditions in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         np.add.at(uses, conditions[tree.left != LEAF], 1)
     for index in np.flatnonzero((slots.slot >= 0) & (uses > 0)).tolist():
         condition, slot = forest.conditions[index], slots.slots[slots.slot[index]]

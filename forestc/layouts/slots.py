@@ -92,7 +92,9 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
     cuts: dict[_Key, set[int]] = {}
     keys: dict[int, _Key] = {}
     used = (
-        set(np.concatenate([numbers[numbers >= 0] for numbers in forest.conditions.places]).tolist()) if many else set()
+        set(np.concatenate([numbers[numbers >= 0] for numbers in forest.conditions.node_conditions]).tolist())
+        if many
+        else set()
     )
     for condition in used:
         key, cut = _key_of(forest, condition)

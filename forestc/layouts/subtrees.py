@@ -55,7 +55,11 @@ def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
     slot = slots.slot.tolist()
     roots = [
         _root(
-            forest.trees[index], forest.conditions.places[index].tolist(), leaves.number[index].tolist(), slot, indices
+            forest.trees[index],
+            forest.conditions.node_conditions[index].tolist(),
+            leaves.number[index].tolist(),
+            slot,
+            indices,
         )
         for index in leaves.trees
     ]

@@ -106,7 +106,7 @@ class Draft:
         """Builds a tree as multiplexers. values: of each row of the tree's leaves; those in use must fit `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-        conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
+        conditions, table = self.forest.conditions.node_conditions[index].tolist(), self.forest.conditions
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():

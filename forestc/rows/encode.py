@@ -62,7 +62,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         return np.zeros(values.shape)  # its shape is what will be refused
     held_alone = values.shape[1] == forest.width
     result = np.zeros((len(values), forest.width))
-    for feature, place in zip(forest.features, forest.places, strict=True):
+    for feature, place in zip(forest.features, forest.row_columns, strict=True):
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
             result[:, place] = [

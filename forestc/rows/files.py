@@ -241,7 +241,7 @@ def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Seque
     places = find_columns(forest, others if table.headed else len(others), table.where)
     wanted: list[str | None] = [None] * forest.width
     labels = {}
-    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
+    for feature, own, place in zip(forest.features, forest.row_columns, places.columns, strict=True):
         wanted[own] = others[place]
         if feature.labels:
             labels[own] = feature.labels

@@ -112,7 +112,7 @@ def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64
     places = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
-    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
+    for feature, own, place in zip(forest.features, forest.row_columns, places.columns, strict=True):
         _refuse_unclear_categories(forest, feature, table.categories(place) or [])
         result[:, own], holds = _numbers(feature, table.values(place))
         text |= dict.fromkeys(holds, feature.name) if feature.labels else {}

@@ -137,7 +137,7 @@ def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
     first = ""
     for batch in rows.batches():
         held = np.ones(len(batch.X), dtype=np.bool_)
-        for feature, place in zip(model.features, model.places, strict=True):
+        for feature, place in zip(model.features, model.row_columns, strict=True):
             kept = ranges.of(feature).holds(batch.X[:, place], feature)
             if not first and not kept.all():
                 row = int(np.argmin(kept))

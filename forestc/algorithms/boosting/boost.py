@@ -193,7 +193,7 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
     return Boosted(tuple(state.trees), bias, tuple(losses), spent)
 
 
-def whole_bias(grown: Boosted, growth: Growth) -> Ints:
+def integer_bias(grown: Boosted, growth: Growth) -> Ints:
     """Returns the bias of each output in units, (outputs,), for leaves that count from 0 instead of being symmetric
     about 0. An odd number of trees can leave half a unit. All biases are then rounded down, which changes no decision
     between two classes. They are rounded up if more outputs then equal the smallest, as each of these saves an adder.

@@ -72,11 +72,11 @@ class BoxEnsemble:
         """Returns scores, (inputs, outputs). cells: (inputs, features)."""
         total = np.tile(self.bias, (len(cells), 1))
         for tree in self.trees:
-            total += tree.value[places(tree, cells)]
+            total += tree.value[leaf_indices(tree, cells)]
         return total
 
 
-def places(tree: TreeBoxes, cells: CellArray) -> Ints:
+def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
     """Returns the index of the leaf that each input lies in. cells: (inputs, features)."""
     result = np.zeros(len(cells), dtype=np.int64)
     for start in range(0, len(cells), 1024):

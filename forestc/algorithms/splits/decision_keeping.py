@@ -24,7 +24,7 @@ PASSES = 3  # passes over all splits to find needless ones
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequiredDecisions:
     """The decisions to keep. label: (rows,) class that each row must get. last: the last of equal scores wins, not the
     first. largest: leaves hold 0 .. largest. mended: most rows that added trees may correct. node, tree: costs of an
     added split and an added tree, for each bit of its leaves if per_bit."""
@@ -54,7 +54,7 @@ class MendedEnsemble:
 
 
 def keep_decisions(
-    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: Wanted
+    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: RequiredDecisions
 ) -> MendedEnsemble | None:
     """Returns a copy of the pruned ensemble `draft`, changed until it decides every row as required; None if that
     fails. outcomes: of all conditions on these rows. Takes O(rows * trees * VISITS) time for the leaves, with at most

@@ -142,7 +142,7 @@ def nested(
     ifs is logarithmic in the number of leaves. Down to HOT_DEPTH, however, the side that most training rows took is
     last, as a row then falls through to it. condition_of: returns the C of a condition, from its index. leaf: returns
     the statements of a leaf, from its node."""
-    tree, conditions = forest.trees[index], forest.conditions.places[index].tolist()
+    tree, conditions = forest.trees[index], forest.conditions.node_conditions[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
     body: list[str] = []
@@ -215,7 +215,7 @@ def branches_demand(inputs: Inputs) -> Demand:
     for index, tree in enumerate(forest.trees):
         if not len(tree.inner):
             continue
-        condition, inner = forest.conditions.places[index], tree.left != LEAF
+        condition, inner = forest.conditions.node_conditions[index], tree.left != LEAF
         again = inner & seen[condition]
         amounts_of: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
         seen[condition[inner]] = True

@@ -160,7 +160,7 @@ def failing(forest: Forest) -> NDArray[np.float64]:
     """Returns (conditions,): the share of rows for which a condition does not hold, among all rows at its nodes. It is
     from the trees' covers; half without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
-    for tree, conditions in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
         cover = np.ones(tree.size) if tree.cover is None else tree.cover
         np.add.at(right, conditions[inner], cover[tree.right[inner]])

@@ -117,7 +117,7 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
         names, kinds = zip(*members(forest), strict=True)
         return Inputs(forest, False, struct, kinds, names, tuple(features))
     raw = (TYPES[float_inputs(forest).name],) * forest.width if form == "float" else column_types(forest, types)
-    on_raw, columns = retyped(forest, raw), forest.places
+    on_raw, columns = retyped(forest, raw), forest.row_columns
     used = {raw[column].c for column in columns}
     if len(used) > 1:
         names = tuple(feature_name(feature.column, feature.name) for feature in forest.features)
@@ -142,7 +142,7 @@ def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) ->
     """Returns True (rows, columns) for a raw value that its column's type holds. Floats always fit, as they are
     rounded. A missing value fits no integer type. Columns that the forest does not read are True."""
     valid = np.ones(rows.shape, dtype=bool)
-    for column in forest.places:
+    for column in forest.row_columns:
         if types[column].whole:
             (least, greatest), values = types[column].ends, rows[:, column]
             valid[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))

@@ -114,7 +114,7 @@ def masks_demand(inputs: Inputs) -> Demand:
     leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))
     entries = np.zeros(len(forest.conditions))
     for index in leaves.trees:
-        conditions = forest.conditions.places[index]
+        conditions = forest.conditions.node_conditions[index]
         entries[np.unique(conditions[forest.trees[index].left != LEAF])] += 1
     entries = np.where(laid.slots.slot >= 0, entries, 0.0)
     mask = max(8, laid.width) // 8

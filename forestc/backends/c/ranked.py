@@ -174,7 +174,7 @@ def ranked_demand(inputs: Inputs) -> Demand:
     flash: Amounts = dict.fromkeys((*of_condition, "leaf", "equal", "long"), 0.0)
     trees: dict[int, Arrays] = {}
     for index in leaves.trees:
-        tree, conditions, number = forest.trees[index], forest.conditions.places[index], leaves.number[index]
+        tree, conditions, number = forest.trees[index], forest.conditions.node_conditions[index], leaves.number[index]
         at_node = {
             name: np.where(tree.left != LEAF, amounts[conditions], 0.0) for name, amounts in of_condition.items()
         }

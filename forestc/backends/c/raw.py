@@ -126,7 +126,7 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
     """Returns the quantized forest on raw values. Its answers are the same for every value of the types, NaN included.
     types: of each column of the rows. A feature of an integer type is never missing."""
-    maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.places)]
+    maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.row_columns)]
     features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
     return replace(forest, features=features, trees=trees)

@@ -155,7 +155,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
             **tree_arrays(node_conditions, threshold, sets),
             missing_left=np.array([*goes_left, False])[node_conditions],
         )
-        for tree, node_conditions in zip(forest.trees, forest.conditions.places, strict=True)
+        for tree, node_conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True)
     )
     return changed(forest, features=tuple(features), columns=width, trees=trees)
 
