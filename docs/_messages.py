@@ -152,7 +152,9 @@ def _of_function(node: ast.FunctionDef, makers: dict[str, Maker]) -> Maker | Non
         given = _given(call, maker)
         used = {part.id for part in ast.walk(ast.parse(given["what"] or "''")) if isinstance(part, ast.Name)}
         for own in TEXTS & used & set(names):
-            return Maker(own, given["where"], given["do"], names, defaults)
+            usual = {name: maker.defaults.get(part, "") for part in ("where", "do") if (name := given[part]) in names}
+            empty = {name: text for name, text in usual.items() if defaults.get(name, "''") == "''"}
+            return Maker(own, given["where"], given["do"], names, defaults | empty)
     return None
 
 
@@ -177,10 +179,14 @@ def messages() -> Iterator[Message]:
     trees = modules()
     makers = makers_of(trees)
     for file, tree in trees.items():
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for node in ast.walk(tree):
             name = _called(node)
             if isinstance(node, ast.Call) and name in makers:
-                near = [maker for maker in makers[name] if maker.file == file] or makers[name]
+                near = [maker for maker in makers[name] if maker.file == file]
+                if not near and name in defined:  # another function of this name
+                    continue
+                near = near or makers[name]
                 parts = [_given(node, maker) for maker in near]
                 worst = min(parts, key=lambda part: (bool(part["where"]), bool(part["do"])))
                 yield Message(file, node.lineno, name, worst["what"], worst["where"], worst["do"])

@@ -105,6 +105,6 @@ def _check(netlist: Netlist, net: Net, column: Column) -> None:
     vector, value = int(wrong[0]), int(column[wrong[0]])
     if isinstance(cell, ir.Input):
         message = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
-        raise RowsError(message, where=f"vector {vector}")
+        raise RowsError(message, where=f"vector {vector}", do="give words within the range of their port")
     where = f"netlist {netlist.name}, vector {vector}"
     raise InternalError("a sum does not fit its word", where=where)

@@ -240,7 +240,11 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
             )
         return columns, len(columns[0]) if columns else 0
     if words.ndim != 2 or words.shape[1] != len(ports):
-        raise RowsError(f"words have shape {words.shape}, should be (vectors, {len(ports)})", where="words")
+        raise RowsError(
+            f"words have shape {words.shape}, should be (vectors, {len(ports)})",
+            where="words",
+            do="give one column for each port",
+        )
     if words.dtype == np.int64:  # the common case needs no conversion of each column
         return list(words.T), len(words)
     return [_integers(words[:, k], word, f"port {name!r}") for k, (name, word) in enumerate(ports)], len(words)
@@ -259,10 +263,10 @@ def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
 def _check_names(ports: Ports, words: Mapping[str, object]) -> None:
     missing = [name for name, _ in ports if name not in words]
     if missing:
-        raise RowsError(f"no words for port {missing[0]!r}")
+        raise RowsError(f"no words for port {missing[0]!r}", do="give words for each input port")
     if len(words) > len(ports):
         unknown = sorted(set(words) - {name for name, _ in ports})
-        raise RowsError(f"no input port {unknown[0]!r}")
+        raise RowsError(f"no input port {unknown[0]!r}", do="remove it")
 
 
 def _check_words(ports: Ports, columns: Sequence[Column]) -> None:
@@ -278,7 +282,11 @@ def _check_words(ports: Ports, columns: Sequence[Column]) -> None:
 
 
 def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
-    return RowsError(f"port {name!r} holds {value}, outside {word.low} to {word.high}", where=where)
+    return RowsError(
+        f"port {name!r} holds {value}, outside {word.low} to {word.high}",
+        where=where,
+        do="give words within the range of the port",
+    )
 
 
 def _pattern(value: int) -> int:

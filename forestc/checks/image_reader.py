@@ -36,7 +36,7 @@ class ImageRefusedError(ForestcError):
     """Raised for an image that the engine refuses. error: the number that the engine shows in `status[7:4]`."""
 
     def __init__(self, error: int) -> None:
-        super().__init__(f"the image is refused: {REFUSED[error]}", do="write it again")
+        super().__init__(f"the image is refused: {REFUSED[error]}", where="the engine's loader", do="write it again")
         self.error = error
 
 
@@ -195,7 +195,11 @@ class ImageRead:
                 gives, added = turn >= slot.steps, np.zeros(rows, dtype=np.int64)
                 for walker, nodes in enumerate(self.nodes):
                     if (at[walker] >= len(nodes)).any():
-                        raise ForestcError("a walk leaves the image", where=f"walker {walker}, slot {number}")
+                        raise ForestcError(
+                            "a walk leaves the image",
+                            where=f"walker {walker}, slot {number}",
+                            do="write the image again",
+                        )
                     node = nodes[at[walker]]
                     column = NUMBERS.bits(node, 3 + shape.address, shape.column)
                     inside = (column < words.shape[1]) & (node & 3 != LEAF)
@@ -205,7 +209,11 @@ class ImageRead:
                     added += _signed(pattern, shape.value)
                 if gives:
                     if not slot.initial and output not in scores:
-                        raise ForestcError(f"the sum of output {output} does not begin", where=f"slot {number}")
+                        raise ForestcError(
+                            f"the sum of output {output} does not begin",
+                            where=f"slot {number}",
+                            do="write the image again",
+                        )
                     before = np.full(rows, self.bias[output]) if slot.initial else scores[output]
                     scores[output] = _signed((before + added) & ((1 << shape.score) - 1), shape.score)
         return self._decided(scores, rows)
@@ -213,7 +221,9 @@ class ImageRead:
     def _decided(self, scores: dict[int, Ints], rows: int) -> Ints:
         used = range(self.last_output + 1)
         if absent := [output for output in used if output not in scores]:
-            raise ForestcError(f"no slot adds to output {absent[0]}", where="the image's leaves")
+            raise ForestcError(
+                f"no slot adds to output {absent[0]}", where="the image's leaves", do="write the image again"
+            )
         label = np.zeros(rows, dtype=np.int64)
         if self.decision == THRESHOLD:
             label = (scores[self.threshold_output] >= self.threshold).astype(np.int64)

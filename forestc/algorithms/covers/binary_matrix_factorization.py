@@ -291,7 +291,11 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
     if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
         raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
     if k < 1 or not rho > 0 or not time_limit > 0:
-        raise OptionError("k, rho and time_limit must be above 0", where=f"k {k}, rho {rho}, time_limit {time_limit}")
+        raise OptionError(
+            "k, rho and time_limit must be above 0",
+            where=f"k {k}, rho {rho}, time_limit {time_limit}",
+            do="give larger ones",
+        )
     return X
 
 

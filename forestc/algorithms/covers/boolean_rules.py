@@ -120,6 +120,7 @@ class RuleLimits:
             raise OptionError(
                 "complexity, time_limit and longest must be above 0",
                 where=f"{self.complexity}, {self.time_limit}, {self.longest}",
+                do="give larger ones",
             )
         if self.form not in ("dnf", "cnf"):
             raise OptionError(f"no form of rules is called {self.form}", do="choose dnf or cnf")
@@ -149,10 +150,18 @@ def learn_rules(
     """
     bits, y, weight = _checked(bits, y, weight)
     if groups is not None and np.shape(groups) != (bits.shape[1],):
-        raise RowsError("there must be one group a literal", where=f"{np.shape(groups)} for {bits.shape[1]} literals")
+        raise RowsError(
+            "there must be one group a literal",
+            where=f"{np.shape(groups)} for {bits.shape[1]} literals",
+            do="give an array (literals,)",
+        )
     for literal in (literal for clause in start for literal in clause):
         if not 0 <= literal < bits.shape[1]:
-            raise OptionError(f"there is no literal {literal} to start with", where=f"{bits.shape[1]} literals")
+            raise OptionError(
+                f"there is no literal {literal} to start with",
+                where=f"{bits.shape[1]} literals",
+                do="give indices of literals",
+            )
     _compile()
     deadline, complexity, form = time.monotonic() + limits.time_limit, limits.complexity, limits.form
     negated = form == "cnf"
@@ -229,7 +238,11 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
         )  # fmt: skip
     weight = np.ones(len(bits)) if weight is None else np.asarray(weight, dtype=np.float64)
     if weight.shape != y.shape or not np.isfinite(weight).all() or (weight < 0).any():
-        raise RowsError("weights must be finite and not negative, one a row", where=f"shape {weight.shape}")
+        raise RowsError(
+            "weights must be finite and not negative, one a row",
+            where=f"shape {weight.shape}",
+            do="give an array (rows,) of weights from 0 on",
+        )
     return bits.astype(bool), y.astype(bool), weight
 
 

@@ -155,7 +155,10 @@ def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
     """Returns the rows as uint8. Raises RowsError if they do not hold states of these variables."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != len(states):
-        raise RowsError(f"rows of shape {rows.shape} for a network of {len(states)} variables")
+        raise RowsError(
+            f"rows of shape {rows.shape} for a network of {len(states)} variables",
+            do="give an array (rows, variables) of states",
+        )
     if rows.dtype.kind not in "biu":
         raise RowsError(f"rows of {rows.dtype} instead of states", do="give the states as uint8")
     if len(rows):
@@ -163,7 +166,11 @@ def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
         if len(wrong):
             i = int(wrong[0])
             row = int(np.flatnonzero((rows[:, i] >= states[i]) | (rows[:, i] < 0))[0])
-            raise RowsError(f"state {rows[row, i]} of {states[i]}", where=f"row {row}, variable {i}")
+            raise RowsError(
+                f"state {rows[row, i]} of {states[i]}",
+                where=f"row {row}, variable {i}",
+                do="give states from 0 on, below the variable's number",
+            )
     return rows.astype(np.uint8, copy=False)
 
 

@@ -333,13 +333,15 @@ class JunctionTree:
         values = chain.from_iterable(event.values() for event in events)
         options = [(v,) if isinstance(v, int | np.integer) else v for v in values]
         for k in np.flatnonzero((variable < 0) | (variable >= len(states))).tolist():
-            raise OptionError(f"there is no variable {variable[k]}", where=_event(start, k))
+            raise OptionError(
+                f"there is no variable {variable[k]}", where=_event(start, k), do="give the index of a variable"
+            )
         literal = np.repeat(np.arange(len(options)), np.fromiter(map(len, options), dtype=np.int64, count=len(options)))
         state = np.fromiter(chain.from_iterable(options), dtype=np.int64, count=len(literal))
         for k in np.flatnonzero((state < 0) | (state >= np.array(states)[variable[literal]])).tolist():
             i = variable[literal[k]]
             what = f"there is no state {state[k]} of variable {i}, which has {states[i]}"
-            raise OptionError(what, where=_event(start, literal[k]))
+            raise OptionError(what, where=_event(start, literal[k]), do="give a state from 0 on, below that number")
         allowed = np.zeros((len(options), max(states)), dtype=np.bool_)
         allowed[literal, state] = True
         return Events(start, self._position[variable], np.arange(len(options)), allowed)

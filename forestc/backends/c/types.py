@@ -20,7 +20,9 @@ def int_type(low: int, high: int) -> str:
             return f"uint{size}_t"
         if low < 0 and -(1 << (size - 1)) <= low and high < 1 << (size - 1):
             return f"int{size}_t"
-    raise OptionError(f"no C integer holds {low}..{high}", where="the C header")
+    raise OptionError(
+        f"no C integer holds {low}..{high}", where="the C header", do="compile with fewer input bits or leaf bits"
+    )
 
 
 def size_of(kind: str) -> int:
