@@ -1,4 +1,4 @@
-"""One candidate, in the process that runs it: its model, passes, estimates and score; and, higher up, its folder."""
+"""Runs a trial in a worker process: it trains, runs passes, estimates, scores and, on higher rungs, builds a design."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from forestc.search.sizes import size_of
 from forestc.system.deadline import LateError
 
 Stage: TypeAlias = Rung | Literal["finish"]
-MODEL = "model.forest"  # a trained model, beside its trial
-KEPT = 48  # forests a fold that a worker keeps, of models and of passes that trials have in common
-MOST_STAGES = 8  # registers that are tried for a wanted clock rate
-MORE_STAGES = 3  # how many are added to a design that misses it once it is placed
-PROVED = 3000  # nodes up to which a design of the front is proved
-BEHIND = 2.0  # standard errors by which a candidate is behind when its judging is stopped
+MODEL = "model.forest"  # names the file of a trained model in its trial's folder
+KEPT = 48  # entries per fold in a worker's cache: models, and results of passes that several trials share
+MOST_STAGES = 8  # cycles of latency up to which registers are added to reach the requested clock rate
+MORE_STAGES = 3  # cycles of latency added at most to a placed design that misses the requested clock rate
+PROVED = 3000  # nodes; a larger design on the front is simulated but not proved
+BEHIND = 2.0  # stops scoring a candidate that is this many standard errors less accurate than a smaller trial
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A stage of a trial. rivals: each known trial's costs (all goals but accuracy) and accuracy. address: of the
-    storage, for a function that trains. seconds: time limit of a level's search."""
+    """One stage of a trial for a worker. rivals: costs (all goals but accuracy) and accuracy of each trial on the
+    front. address: of Optuna's trial (folder, database, number). seconds: time limit for the search of a level."""
 
     stage: Stage
     trial: Trial
@@ -66,7 +66,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Commands:
-    """The commands that candidates run; they stand above the search, which is given them."""
+    """The commands that trials run. They are passed in because this package may not import `forestc.commands`."""
 
     compile: Callable[..., Any]
     check: Callable[..., Any]
@@ -76,14 +76,14 @@ class Commands:
 
 @dataclass
 class Bench:
-    """Carries out jobs, and keeps what they share."""
+    """A worker's data: it runs jobs and caches models and results of passes that several trials share."""
 
     material: Material
     commands: Commands
     _kept: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
-        """The trial with what the job found. Raises what goes wrong."""
+        """Runs the job and returns its trial with the results. Raises any error of the stage."""
         clock = _Seconds(dict(job.trial.seconds))
         trial = _STAGES[job.stage](self, job, clock)
         return replace(trial, seconds=clock.found)
@@ -99,7 +99,8 @@ class Bench:
 
     @property
     def first(self) -> int:
-        """The fold of the design that is compiled: a trained model sees all rows, passes those of the first fold."""
+        """The fold of the compiled design. If models are trained and cross-validated it is `ALL`: the model sees all
+        rows, and passes see the rows of the first fold."""
         return ALL if self.material.crossed and self.material.forest is None else 0
 
     # --- the estimate
@@ -144,12 +145,12 @@ class Bench:
         return self._once(key, lambda: material.train(options, fold))
 
     def passed(self, options: Mapping[str, Any], model: Forest, fold: int) -> Forest:
-        """The forest after the passes, whose promises are checked when its folder is written."""
+        """Returns the forest after the passes of a trial. Their promises are checked when the design is compiled."""
         results = self.results(options, model, fold)
         return results[-1].forest if results else model
 
     def results(self, options: Mapping[str, Any], model: Forest, fold: int) -> list[PassResult]:
-        """What each of the passes makes. What several choices, rungs or workers have in common runs once."""
+        """Returns the result of each pass of a trial. A pass that several trials, rungs or workers share runs once."""
         passes = self._passes(model, fold)
         before, results = Ran.of(model), list[PassResult]()
         for step in self.steps(options, model, fold):
@@ -163,10 +164,12 @@ class Bench:
             rows, held_out = self.material.fit_and_held_out(fold)
             return Passes(ResultStore(self.material.folder / KEPT_FOLDER), rows, Scorer(model, held_out))
 
-        return self._once(("rows", max(fold, 0), id(model)), passes)  # its judge keeps the model
+        # The cached scorer keeps the model alive, so its id stays unique.
+        return self._once(("rows", max(fold, 0), id(model)), passes)
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
-        """The passes of a choice, or of a level."""
+        """Returns the passes of a trial: recorded by the search of a level, set by its options, or listed by its level.
+        """
         if PASSES_TAKEN in options:
             return parse_passes(str(options[PASSES_TAKEN]), PASSES, FORMER)
         if LEVEL not in options:
@@ -175,9 +178,8 @@ class Bench:
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
-        """The passes of a level as the trial records them: those that its search takes on the fold's rows, within the
-        seconds. Nothing of a level that `compile` would give the same passes. Raises OptionError for too few seconds.
-        """
+        """Returns an option that records the passes of a level, after its search on the fold's rows; empty if `compile`
+        would run the same passes by itself. Raises OptionError if the seconds end before any candidate is scored."""
         level, passes, asked = int(options[LEVEL]), self._passes(model, fold), self.material.asked
         if searches(level, passes.rows, None):
             size = size_of(
@@ -193,12 +195,14 @@ class Bench:
                 raise OptionError(what, do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
-        else:  # a level that judges nothing would keep the rows that candidates are judged on, too
+        # At such a level, `compile` would show passes the validation rows, too. With a list of passes it holds them
+        # out.
+        else:
             taken = tuple(self.steps(options, model, fold))
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
-        """The estimates, and what was chosen for limits and goals once the forest was known: latency and layout."""
+        """Returns the estimated figures, and the options chosen by them for limits and goals: latency and C layout."""
         asked, figures, chosen = self.material.asked, dict[str, float](), dict[str, Any]()
         if asked.device:
             known, latency = self._of_device(forest, options.get("latency"))
@@ -220,7 +224,7 @@ class Bench:
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
-        """For the choice of a layout: broken limits first, then the first goal that is of firmware, then bytes."""
+        """Returns the sort key of a C layout: broken limits, then the first goal among its figures, then flash."""
         asked = self.material.asked
         broken = sum(not limit.holds(figures[limit.figure]) for limit in asked.limits if limit.figure in figures)
         first = next((goal.figure for goal in asked.goals if goal.figure in figures), "flash")
@@ -245,7 +249,7 @@ class Bench:
     # --- the score
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
-        """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
+        """Returns the score on the validation rows of all folds, or of some if a smaller rival is clearly better."""
         material, parts, models = self.material, list[RowErrors](), list[RowErrors]()
         costs = costs_of(material.asked.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
@@ -267,7 +271,7 @@ class Bench:
     # --- folders
 
     def command(self, trial: Trial) -> str:
-        """The command line that compiles the trial's folder; "" where rows or model are Python objects."""
+        """Returns the command line that compiles the trial's folder; "" if the rows or the model are Python objects."""
         asked = self.material.asked
         model = asked.model if self.material.forest is not None else MODEL
         wanted = CompileOptions(model, asked.rows, None, **self.keywords(trial))
@@ -289,7 +293,7 @@ class Bench:
         return keywords | spelt(trial.options, asked)
 
     def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:
-        """The compiled folder of a trial, written if it is not there."""
+        """Returns the compiled folder of a trial, and compiles it first if it is missing."""
         clock = clock or _Seconds({})
         material = self.material
         home = material.folder / TRIALS / f"{trial.number:04d}"
@@ -309,7 +313,7 @@ class Bench:
         return folder
 
     def built(self, job: Job, clock: _Seconds) -> Trial:
-        """The trial after synthesis, and after placing and routing where the job says so."""
+        """Returns the trial with the figures of synthesis, or of place and route if that is the job's stage."""
         asked = self.material.asked
         assert asked.device is not None
         trial, place = job.trial, job.stage == "placed"
@@ -327,7 +331,7 @@ class Bench:
         return replace(trial, figures={**trial.figures, job.stage: figures}, has_design=True)
 
     def _too_slow(self, fmax: float | None) -> bool:
-        """Whether a placed design misses the wanted clock, and its latency is not for the search to choose."""
+        """Returns True if a placed design misses the requested clock rate and the search chooses no latency."""
         asked = self.material.asked
         chosen = {goal.figure for goal in asked.goals} & TIMED
         limits = [limit for limit in asked.limits if limit.figure in TIMED]
@@ -349,7 +353,7 @@ class Bench:
         return replace(job.trial, figures={**job.trial.figures, "measured": figures}, has_design=True)
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:
-        """A design of the front: its folder, checked, proved where it is small enough, and scored on the test rows."""
+        """Returns a trial of the front, compiled, checked, proved if it is small, and scored on the test rows."""
         asked = self.material.asked
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):
@@ -381,7 +385,7 @@ _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
 
 
 def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float, ...]:
-    """The goals but accuracy, smaller is better; unknown ones cost most."""
+    """Returns the costs of all goals but accuracy: smaller is better, and an unknown figure costs infinity."""
     return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
@@ -391,7 +395,7 @@ def _score(judged: RowErrors) -> Score:
 
 @dataclass
 class _Seconds:
-    """Seconds by stage."""
+    """A stopwatch that adds up seconds by stage."""
 
     found: dict[str, float]
 

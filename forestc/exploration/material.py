@@ -1,4 +1,4 @@
-"""What all trials share: the model or the trainer, the rows read once, and how they are split."""
+"""Holds the data that all trials of a study share: the model or the trainers, the rows, and their split into folds."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from forestc.rows.tables import read_table
 from forestc.training import TRAINERS
 from forestc.training.base import Task, Trainer
 
-TRAIN = "train"  # the parameter that says which trainer, if there are several
-ALL = -1  # the number of the fold whose model sees all rows
+TRAIN = "train"  # names the parameter that chooses the trainer if there are several
+ALL = -1  # stands for a fold with a model trained on all rows
 
 
 @dataclass(frozen=True)
 class RowSplit:
-    """Row numbers: those that training and passes see, and those that candidates are judged on."""
+    """The row numbers of a fold. fit: rows for training and passes. judged: validation rows, which score trials."""
 
     fit: NDArray[np.int64]
     judged: NDArray[np.int64]
@@ -42,9 +42,9 @@ class RowSplit:
 
 @dataclass(frozen=True)
 class Material:
-    """forest: the model; None if models are trained. X: (rows, columns); y: class numbers or values, as `ArrayRows` has
-    them. folds: candidates are judged on all of them together; the design is compiled as for the first. crossed:
-    whether there are several. held_out: the same for `compile`. notes: for the user."""
+    """The data that all trials of a study share. forest: the given model; None if models are trained. X: (rows,
+    columns). y: class numbers or values. folds: trials are scored on all, and designs are compiled with the first.
+    held_out: the validation rows as an option of `compile`. notes: messages for the user."""
 
     asked: Asked
     folder: Path
@@ -63,7 +63,7 @@ class Material:
 
     @cached_property
     def content(self) -> str:
-        """A hash of the rows, their labels, and which of them candidates are judged on."""
+        """The SHA-256 of rows, labels, validation rows and `missing`; a study is resumed with the same rows only."""
         parts = [self.X, self.y, *(fold.judged for fold in self.folds)]
         always = b"missing" * (self.asked.missing == "always")
         return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts) + always).hexdigest()
@@ -77,23 +77,23 @@ class Material:
 
     @property
     def judged(self) -> Any:
-        """The rows that candidates are judged on, as commands take them: of a model as they are held, else whole."""
+        """The validation rows of the first fold for commands: features of the given model, else raw columns."""
         X = self.X[self.folds[0].judged]
         return X if self.forest is None else ArrayRows(X)
 
     def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
-        """The rows that passes see, and those that candidates are judged on. fold: ALL takes those of the first."""
+        """Returns the rows for passes and the validation rows of a fold. fold: `ALL` stands for the first."""
         parts = self.folds[max(fold, 0)]
         return self.rows(parts.fit), self.rows(parts.judged)
 
     def task(self, fold: int) -> Task:
-        """What a trainer is given. fold: ALL for all rows."""
+        """Returns the input of a trainer: the training rows of a fold (all rows for `ALL`), names, costs and seed."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
         return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.asked)), self.asked.seed)
 
     @cached_property
     def space(self) -> tuple[Parameter, ...]:
-        """All that a search may try; parameters come after those they depend on. Raises ForestcError."""
+        """The parameters of the search, each after all parameters on which it depends. Raises ForestcError."""
         task, several = self.task(0), len(self.trainers) > 1
         parameters: list[Parameter] = [Choice(TRAIN, tuple(trainer.name for trainer in self.trainers))] * several
         for trainer in self.trainers:
@@ -104,7 +104,7 @@ class Material:
 
     @cached_property
     def training_starts(self) -> tuple[dict[str, Any], ...]:
-        """What the trainers advise to try first."""
+        """The options that the trainers recommend for the first trials."""
         starts: list[dict[str, Any]] = []
         for trainer in self.trainers:
             prefix, named = (f"{trainer.name}-", {TRAIN: trainer.name}) if len(self.trainers) > 1 else ("", {})
@@ -115,7 +115,7 @@ class Material:
 
     @cached_property
     def example(self) -> Forest | None:
-        """A small model of the first trainer: it says what passes take such models. None of a function's models."""
+        """A small model of the first trainer. It shows which passes accept such models. None if there is no trainer."""
         if not self.trainers:
             return None
         chosen: dict[str, Any] = {}
@@ -125,7 +125,7 @@ class Material:
         return self.named(load(self.trainers[0].fit(self.task(0), chosen)))
 
     def training(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of training among a choice, by the trainer's own names; the trainer itself under TRAIN."""
+        """Returns the training options of a trial by the trainer's own names, and the trainer's name under `TRAIN`."""
         if not self.trainers:
             return {}
         name = options.get(TRAIN, self.trainers[0].name)
@@ -134,13 +134,14 @@ class Material:
         return {TRAIN: name} | {known[key]: value for key, value in options.items() if key in known}
 
     def train(self, options: Mapping[str, Any], fold: int) -> Forest:
-        """The model of a choice, trained on a fold's rows or on ALL. Raises ForestcError, and what libraries raise."""
+        """Returns a model trained with a trial's options on a fold's rows. Raises ForestcError or a library's errors.
+        """
         training = self.training(options)
         trainer = TRAINERS[training.pop(TRAIN)]
         return self.named(load(trainer.fit(self.task(fold), training)))
 
     def named(self, forest: Forest) -> Forest:
-        """A trained forest with the rows' names of columns and classes."""
+        """Returns a trained forest with the rows' column and class names. Raises ModelError for other classes."""
         names = {feature.name for feature in forest.features if feature.named}
         if len(self.names) == forest.columns and not (len(names) == len(forest.features) and names <= set(self.names)):
             forest = adopt_names(forest, self.names)
@@ -160,7 +161,7 @@ def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
 
 
 def material_of(asked: Asked, folder: Path) -> Material:
-    """Reads the model and the rows. Raises ForestcError for what can't be read or can't be learnt from."""
+    """Reads the model and the rows of a study. Raises ForestcError if either can't be read or used."""
     if asked.model is not None:
         return _of_model(asked, folder)
     if not callable(asked.train):
@@ -216,12 +217,12 @@ _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design 
 
 
 def labeled_rows(rows: object, label: object) -> tuple[Any, Any]:
-    """Rows, and their labels or the column of these. rows: a file with the label column, or a pair (rows, labels)."""
+    """Returns (rows, labels) as they are, or a file of rows and its label column."""
     return rows if isinstance(rows, tuple) else (rows, label)
 
 
 def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
-    """The test rows: a file with the same label column, or a pair (rows, labels)."""
+    """Reads the test rows. test: either a file with the label column `label`, or a pair (rows, labels)."""
     rows, truth = labeled_rows(test, label)
     X, y, labeled = _arrays(rows_from(rows, model, truth), model)
     if not labeled:
@@ -230,7 +231,7 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
-    """All rows, and whether they have labels; without these the model's own answers stand in for them."""
+    """Returns all rows, their labels, and True if they have labels; otherwise the model's answers are the labels."""
     X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
@@ -240,7 +241,8 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
-    """Every fifth row is judged on: the same rows that `compile` holds out for 0.2; crossed: each fifth in turn."""
+    """Returns the folds. In the first, rows 5, 10, 15, ... (counted from 1) are validation rows, as if `compile` held
+    out 0.2. crossed: adds the folds with the four other fifths."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")
