@@ -157,7 +157,7 @@ def _passes(call: Call) -> None:
 
 def _explore(call: Call) -> None:
     """Searches for small designs that are good enough: a front of accuracy against size."""
-    from forestc.commands.explore import asked_before, explore, summary
+    from forestc.commands.explore import explore, stored_arguments, summary
     from forestc.report.front import front_tables
 
     given = call.given
@@ -165,7 +165,7 @@ def _explore(call: Call) -> None:
         _take(call)
         return
     if given.get("resume"):
-        given = {**asked_before(given.get("out", "study")), **given}
+        given = {**stored_arguments(given.get("out", "study")), **given}
     with lines(call.json) as say:
         study = explore(**given, progress=say)
     figures = summary(study)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from forestc.commands.explore import COMMANDS, asked_before, asked_of
+from forestc.commands.explore import COMMANDS, request_of, stored_arguments
 from forestc.errors import OptionError
 from forestc.exploration.candidate import Bench
 from forestc.exploration.material import material_of
@@ -45,8 +45,8 @@ def take(source: str | Path, number: int, out: str | Path, progress: Progress = 
 
 
 def _compiled(study: Study, trial: Trial) -> Path:
-    asked = asked_of(ExploreOptions(**{**asked_before(study.folder), "resume": True}))
-    material = material_of(asked, study.folder)
+    request = request_of(ExploreOptions(**{**stored_arguments(study.folder), "resume": True}))
+    material = material_of(request, study.folder)
     if study.asked.get("content") not in (None, material.content):
         raise OptionError("the study was judged on other rows", do="give it those again, at the same path")
     try:

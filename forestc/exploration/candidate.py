@@ -35,7 +35,7 @@ from forestc.passes.scorer import RowErrors, Scorer, joined, row_errors
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import DEFAULT_LEVEL, SearchTerms, plan, searched, searches
-from forestc.search.memory import FOLDER as KEPT_FOLDER
+from forestc.search.memory import FOLDER as RESULTS_FOLDER
 from forestc.search.memory import Passes, Ran, ResultStore
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
@@ -43,7 +43,7 @@ from forestc.system.deadline import LateError
 
 Stage: TypeAlias = Rung | Literal["finish"]
 MODEL = "model.forest"  # names the file of a trained model in its trial's folder
-KEPT = 48  # entries per fold in a worker's cache: models, and results of passes that several trials share
+CACHED = 48  # entries per fold in a worker's cache: models, and results of passes that several trials share
 MOST_STAGES = 8  # cycles of latency up to which registers are added to reach the requested clock rate
 MORE_STAGES = 3  # cycles of latency added at most to a placed design that misses the requested clock rate
 PROVED = 3000  # nodes; a larger design on the front is simulated but not proved
@@ -80,7 +80,7 @@ class Bench:
 
     material: Material
     commands: Commands
-    _kept: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
+    _cache: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
         """Runs the job and returns its trial with the results. Raises any error of the stage."""
@@ -89,13 +89,13 @@ class Bench:
         return replace(trial, seconds=clock.found)
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
-        if key not in self._kept:
-            self._kept[key] = make()
-            while len(self._kept) > KEPT * len(self.material.folds):
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        kept: T = self._kept[key]
-        return kept
+        if key not in self._cache:
+            self._cache[key] = make()
+            while len(self._cache) > CACHED * len(self.material.folds):
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
+        cached: T = self._cache[key]
+        return cached
 
     @property
     def first(self) -> int:
@@ -108,7 +108,7 @@ class Bench:
     def estimated(self, job: Job, clock: _Seconds) -> Trial:
         options, fold = dict(job.trial.options), self.first
         with clock.of("train"):
-            if callable(self.material.asked.train):
+            if callable(self.material.request.train):
                 options = self._by_function(job, options)
             model = self.model(job.trial.number, options, fold)
         with clock.of("passes"):
@@ -125,9 +125,9 @@ class Bench:
     def _by_function(self, job: Job, options: dict[str, Any]) -> dict[str, Any]:
         from forestc.exploration.sampling import trial_of
 
-        assert callable(self.material.asked.train) and job.address is not None
+        assert callable(self.material.request.train) and job.address is not None
         trial = trial_of(*job.address)
-        model = self.material.named(load(self.material.asked.train(trial)))
+        model = self.material.named(load(self.material.request.train(trial)))
         self._once(("model", job.trial.number), lambda: model)
         path = self.material.folder / TRIALS / f"{job.trial.number:04d}" / MODEL
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ class Bench:
         material = self.material
         if material.forest is not None:
             return material.forest
-        if callable(material.asked.train):
+        if callable(material.request.train):
             return self._once(("model", number), lambda: load(material.folder / TRIALS / f"{number:04d}" / MODEL))
         training = material.training(options)
         key = ("model", fold, tuple(sorted(training.items(), key=repr)))
@@ -162,28 +162,30 @@ class Bench:
     def _passes(self, model: Forest, fold: int) -> Passes:
         def passes() -> Passes:
             rows, held_out = self.material.fit_and_held_out(fold)
-            return Passes(ResultStore(self.material.folder / KEPT_FOLDER), rows, Scorer(model, held_out))
+            return Passes(ResultStore(self.material.folder / RESULTS_FOLDER), rows, Scorer(model, held_out))
 
         # The cached scorer keeps the model alive, so its id stays unique.
         return self._once(("rows", max(fold, 0), id(model)), passes)
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
-        """Returns the passes of a trial: recorded by the search of a level, set by its options, or listed by its level.
-        """
+        """Returns the passes of a trial: recorded by the search of a level, set by its options, or a level's list."""
         if PASSES_TAKEN in options:
             return parse_passes(str(options[PASSES_TAKEN]), PASSES, FORMER)
         if LEVEL not in options:
-            return passes_of(options, self.material.asked)
+            return passes_of(options, self.material.request)
         passes = self._passes(model, fold)
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
         """Returns an option that records the passes of a level, after its search on the fold's rows; empty if `compile`
         would run the same passes by itself. Raises OptionError if the seconds end before any candidate is scored."""
-        level, passes, asked = int(options[LEVEL]), self._passes(model, fold), self.material.asked
+        level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
-                asked.targets, asked.device, asked.cpu or "", LoweringOptions(family=family_of(asked.device or ""))
+                request.targets,
+                request.device,
+                request.cpu or "",
+                LoweringOptions(family=family_of(request.device or "")),
             )
             folds = Folds((Fold(model, passes.rows, passes.scorer),), "validation rows")
             terms = SearchTerms(stop=Stop(1, seconds, time.monotonic() + seconds))
@@ -203,45 +205,45 @@ class Bench:
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
         """Returns the estimated figures, and the options chosen by them for limits and goals: latency and C layout."""
-        asked, figures, chosen = self.material.asked, dict[str, float](), dict[str, Any]()
-        if asked.device:
-            known, latency = self._of_device(forest, options.get("latency"))
-            figures |= {name: float(value) for name, value in known.items() if value is not None}
+        request, figures, chosen = self.material.request, dict[str, float](), dict[str, Any]()
+        if request.device:
+            estimates, latency = self._of_device(forest, options.get("latency"))
+            figures |= {name: float(value) for name, value in estimates.items() if value is not None}
             if latency:
                 chosen["latency"] = latency
-        if asked.cpu:
-            layouts = firmware_estimates(forest, "words", "", asked.cpu, options.get("c_layout", "auto"))
-            wanted = options.get("c_layout")
-            if wanted is not None and wanted not in layouts:
-                raise OptionError(f"--c-layout {wanted} does not hold the forest")
+        if request.cpu:
+            layouts = firmware_estimates(forest, "words", "", request.cpu, options.get("c_layout", "auto"))
+            requested = options.get("c_layout")
+            if requested is not None and requested not in layouts:
+                raise OptionError(f"--c-layout {requested} does not hold the forest")
             costs = {
                 name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
                 for name, cost in layouts.items()
             }
-            best = wanted or min(costs, key=lambda name: self._cost(costs[name]))
+            best = requested or min(costs, key=lambda name: self._cost(costs[name]))
             figures |= {name: float(value) for name, value in costs[best].items()}
             chosen["c_layout"] = best
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
         """Returns the sort key of a C layout: broken limits, then the first goal among its figures, then flash."""
-        asked = self.material.asked
-        broken = sum(not limit.holds(figures[limit.figure]) for limit in asked.limits if limit.figure in figures)
-        first = next((goal.figure for goal in asked.goals if goal.figure in figures), "flash")
+        request = self.material.request
+        broken = sum(not limit.holds(figures[limit.figure]) for limit in request.limits if limit.figure in figures)
+        first = next((goal.figure for goal in request.goals if goal.figure in figures), "flash")
         return (broken, figures[first], figures["flash"])
 
     def _of_device(self, forest: Forest, latency: int | None) -> tuple[dict[str, Any], int]:
-        asked = self.material.asked
-        assert asked.device is not None
-        wanted = max((limit.value for limit in asked.limits if limit.figure == "fmax_mhz"), default=0.0)
+        request = self.material.request
+        assert request.device is not None
+        required = max((limit.value for limit in request.limits if limit.figure == "fmax_mhz"), default=0.0)
         best: tuple[dict[str, Any], int] | None = None
-        for stages in range(MOST_STAGES + 1) if latency is None and wanted else (latency or 0,):
-            netlist = lower(forest, LoweringOptions(stages, "auto", family_of(asked.device)))
-            figures = estimate(netlist, asked.device)
-            kept = {name: figures[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
-            if best is None or (kept["fmax_mhz"] or 0) > (best[0]["fmax_mhz"] or 0):
-                best = kept, stages
-            if (kept["fmax_mhz"] or 0) >= wanted:
+        for stages in range(MOST_STAGES + 1) if latency is None and required else (latency or 0,):
+            netlist = lower(forest, LoweringOptions(stages, "auto", family_of(request.device)))
+            figures = estimate(netlist, request.device)
+            selected = {name: figures[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
+            if best is None or (selected["fmax_mhz"] or 0) > (best[0]["fmax_mhz"] or 0):
+                best = selected, stages
+            if (selected["fmax_mhz"] or 0) >= required:
                 break
         assert best is not None
         return best
@@ -251,13 +253,13 @@ class Bench:
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
         """Returns the score on the validation rows of all folds, or of some if a smaller rival is clearly better."""
         material, parts, models = self.material, list[RowErrors](), list[RowErrors]()
-        costs = costs_of(material.asked.goals, figures)
+        costs = costs_of(material.request.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
         score = Score(0.0, 0.0, 0)
-        for fold, place in enumerate(material.folds):
+        for fold, split in enumerate(material.folds):
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
-            rows = material.rows(place.judged)
+            rows = material.rows(split.validation)
             parts.append(row_errors(forest, rows))
             score = _score(joined(parts))
             if (given := material.forest) is not None:
@@ -272,25 +274,25 @@ class Bench:
 
     def command(self, trial: Trial) -> str:
         """Returns the command line that compiles the trial's folder; "" if the rows or the model are Python objects."""
-        asked = self.material.asked
-        model = asked.model if self.material.forest is not None else MODEL
-        wanted = CompileOptions(model, asked.rows, None, **self.keywords(trial))
-        return command_line(Request.of(wanted)) or ""
+        request = self.material.request
+        model = request.model if self.material.forest is not None else MODEL
+        options = CompileOptions(model, request.rows, None, **self.keywords(trial))
+        return command_line(Request.of(options)) or ""
 
     def keywords(self, trial: Trial) -> dict[str, Any]:
-        asked = self.material.asked
-        keywords = {"label": asked.label, "held_out": self.material.held_out, "targets": asked.targets}
-        if asked.device and trial.options.get("latency"):
-            keywords |= {"device": asked.device, "no_synth": True}
-        if asked.classes:
-            keywords["classes"] = asked.classes
-        if asked.missing != "auto":
-            keywords["missing"] = asked.missing
-        if asked.trust_pickle and asked.model is not None:
+        request = self.material.request
+        keywords = {"label": request.label, "held_out": self.material.held_out, "targets": request.targets}
+        if request.device and trial.options.get("latency"):
+            keywords |= {"device": request.device, "no_synth": True}
+        if request.classes:
+            keywords["classes"] = request.classes
+        if request.missing != "auto":
+            keywords["missing"] = request.missing
+        if request.trust_pickle and request.model is not None:
             keywords["trust_pickle"] = True
-        if asked.iterations is not None and asked.model is not None:
-            keywords["iterations"] = asked.iterations
-        return keywords | spelt(trial.options, asked)
+        if request.iterations is not None and request.model is not None:
+            keywords["iterations"] = request.iterations
+        return keywords | spelt(trial.options, request)
 
     def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:
         """Returns the compiled folder of a trial, and compiles it first if it is missing."""
@@ -300,51 +302,53 @@ class Bench:
         folder = home / DESIGN
         if (folder / "manifest.json").exists():
             return folder
-        model: Any = material.asked.model
+        model: Any = material.request.model
         with clock.of("compile"):
             forest = self.model(trial.number, trial.options, self.first)
             if material.forest is None:
                 model = home / MODEL
-                if not callable(material.asked.train):
+                if not callable(material.request.train):
                     home.mkdir(parents=True, exist_ok=True)
                     model.write_text(print_forest(forest), encoding="utf-8")
             results = self.results(trial.options, forest, self.first)
-            self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial), results=results)
+            self.commands.compile(model, material.request.rows, folder, **self.keywords(trial), results=results)
         return folder
 
     def built(self, job: Job, clock: _Seconds) -> Trial:
         """Returns the trial with the figures of synthesis, or of place and route if that is the job's stage."""
-        asked = self.material.asked
-        assert asked.device is not None
-        trial, place = job.trial, job.stage == "placed"
+        request = self.material.request
+        assert request.device is not None
+        trial, route = job.trial, job.stage == "placed"
         for more in range(MORE_STAGES + 1):
             folder = self.design(trial, clock)
             with clock.of(job.stage):
-                report = self.commands.synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
-            if not place or more == MORE_STAGES or not self._too_slow(report["fmax_mhz"]):
+                report = self.commands.synth(
+                    folder, request.device, native=request.native, try_anyway=True, route=route
+                )
+            if not route or more == MORE_STAGES or not self._too_slow(report["fmax_mhz"]):
                 break
             shutil.rmtree(folder)
             clock.found.pop("check", None)
             trial = replace(trial, options={**trial.options, "latency": int(trial.options.get("latency", 0)) + 1})
-        names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * place
+        names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * route
         figures = {name: float(report[name]) for name in names if report[name] is not None}
         return replace(trial, figures={**trial.figures, job.stage: figures}, has_design=True)
 
     def _too_slow(self, fmax: float | None) -> bool:
         """Returns True if a placed design misses the requested clock rate and the search chooses no latency."""
-        asked = self.material.asked
-        chosen = {goal.figure for goal in asked.goals} & TIMED
-        limits = [limit for limit in asked.limits if limit.figure in TIMED]
+        request = self.material.request
+        chosen = {goal.figure for goal in request.goals} & TIMED
+        limits = [limit for limit in request.limits if limit.figure in TIMED]
         return not chosen and any(limit.figure == "fmax_mhz" and not limit.holds(fmax) for limit in limits)
 
     def measured(self, job: Job, clock: _Seconds) -> Trial:
-        asked = self.material.asked
-        assert asked.cpu is not None
+        request = self.material.request
+        assert request.cpu is not None
         folder = self.design(job.trial, clock)
-        rows = self.material.judged
+        rows = self.material.validation_rows
         with clock.of("measured"):
             entry = "predict" if open_design(folder).forest.decides else "scores"
-            report = self.commands.measure(folder, asked.cpu, rows, entries=[entry])
+            report = self.commands.measure(folder, request.cpu, rows, entries=[entry])
         taken = report["cycles"] or report["instructions"]
         figures = {"flash": float(report["flash"]), "ram": float(report["ram"] + (report["stack"] or 0))}
         if taken is not None:
@@ -354,25 +358,25 @@ class Bench:
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:
         """Returns a trial of the front, compiled, checked, proved if it is small, and scored on the test rows."""
-        asked = self.material.asked
+        request = self.material.request
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):
-            prove = asked.prove and bool(asked.device) and design.forest.n_nodes <= PROVED
-            kept = self.material.judged
+            prove = request.prove and bool(request.device) and design.forest.n_nodes <= PROVED
+            rows = self.material.validation_rows
             result = None
             if prove:
                 with suppress(MissingToolError):
-                    result = self.commands.check(design, kept, prove=True, native=asked.native)
-            result = result or self.commands.check(design, kept)
+                    result = self.commands.check(design, rows, prove=True, native=request.native)
+            result = result or self.commands.check(design, rows)
         problem = result.problem()
         if problem is not None:
             raise problem
         trial = replace(job.trial, has_design=True, command=str(design.manifest["made"]["command"] or ""))
-        if asked.test is None:
+        if request.test is None:
             return trial
         with clock.of("test"):
-            judged = row_errors(design.forest, test_rows(asked.test, asked.label, design.model))
-            return replace(trial, test=_score(judged))
+            errors = row_errors(design.forest, test_rows(request.test, request.label, design.model))
+            return replace(trial, test=_score(errors))
 
 
 _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
@@ -389,8 +393,8 @@ def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float
     return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
-def _score(judged: RowErrors) -> Score:
-    return Score(judged.accuracy, judged.standard_error, len(judged.errors))
+def _score(errors: RowErrors) -> Score:
+    return Score(errors.accuracy, errors.standard_error, len(errors.errors))
 
 
 @dataclass

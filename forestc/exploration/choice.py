@@ -65,16 +65,18 @@ def choice(study: Study) -> Recommendation | None:
 def _choice(study: Study, first: Trial | None) -> Recommendation | None:
     """Returns the recommendation among all trials of a study. first: the model at -O1."""
     size = size_goal(study.goals)
-    known = [trial for trial in study.front if _known(trial, size)]
-    if not known:
+    candidates = [trial for trial in study.front if _has_size(trial, size)]
+    if not candidates:
         return None
 
     cost = _cost(size)
-    fitting = [trial for trial in known if study.fits(trial)]
-    among = fitting or [min(known, key=cost)]
+    fitting = [trial for trial in candidates if study.fits(trial)]
+    among = fitting or [min(candidates, key=cost)]
     best = max(among, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
     taken, within = _taken(study, size, first, among, best, bool(fitting))
-    smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
+    smaller = max(
+        (trial for trial in candidates if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None
+    )
     better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
     return Recommendation(size, best, taken, smaller, better, first, within, bool(fitting))
 
@@ -96,12 +98,12 @@ def _taken(
         return min((trial for trial in among if _accuracy(trial) >= enough), key=cost), True
     if tolerance is None:
         beside = [t for t in study.trials if t is first and t not in among and study.kept(t) and study.fits(t)]
-        candidates = [*among, *(trial for trial in beside if _known(trial, size))] if fitting else among
+        candidates = [*among, *(trial for trial in beside if _has_size(trial, size))] if fitting else among
         least = 0.0 if first is None or first not in candidates else _lost(first)[0]
         good = [trial for trial in candidates if _lost(trial)[0] <= max(_lost(trial)[1], least)]
         nearest = min(candidates, key=lambda trial: (_lost(trial)[0], cost(trial)))
     else:
-        more = [trial for trial in study.trials if study.kept(trial) and _known(trial, size) and study.fits(trial)]
+        more = [trial for trial in study.trials if study.kept(trial) and _has_size(trial, size) and study.fits(trial)]
         candidates = more if fitting else among
         good = [trial for trial in candidates if counted(trial, best) <= tolerance]
         nearest = min(candidates, key=lambda trial: (counted(trial, best), cost(trial)))
@@ -139,7 +141,7 @@ def counted(trial: Trial, best: Trial) -> float:
     return 0.0 if trial.number == best.number else _accuracy(best) - score.value + ERRORS * score.standard_error
 
 
-def _known(trial: Trial, size: Goal) -> bool:
+def _has_size(trial: Trial, size: Goal) -> bool:
     return trial.validation is not None and trial.figure(size.figure) is not None
 
 

@@ -32,28 +32,28 @@ def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
     lines = {}
     for name in CORRECTED:
         pairs = [
-            (math.log(max(estimated, 1.0)), math.log(max(known, 1.0)))
+            (math.log(max(estimated, 1.0)), math.log(max(measured, 1.0)))
             for trial in trials
             if name in trial.figures.get("estimate", {})
-            for estimated, known in [(trial.figures["estimate"][name], _measured(trial, name))]
-            if known is not None
+            for estimated, measured in [(trial.figures["estimate"][name], _measured(trial, name))]
+            if measured is not None
         ]
         if pairs:
             lines[name] = _line(pairs)
     return lines
 
 
-def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:
+def corrected(trial: Trial, lines: Mapping[str, Correction]) -> Trial:
     """Returns the trial with its estimates corrected."""
     estimate = trial.figures.get("estimate", {})
     return replace(
-        trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in known.items() if name in estimate}
+        trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in lines.items() if name in estimate}
     )
 
 
 def _measured(trial: Trial, name: str) -> float | None:
-    known = [trial.figures[rung][name] for rung in RUNGS[1:] if name in trial.figures.get(rung, {})]
-    return known[-1] if known else None
+    values = [trial.figures[rung][name] for rung in RUNGS[1:] if name in trial.figures.get(rung, {})]
+    return values[-1] if values else None
 
 
 def _line(pairs: list[tuple[float, float]]) -> Correction:

@@ -63,8 +63,8 @@ def _shown_rows(study: Study) -> list[dict[str, Any]]:
 
 def _row(study: Study, trial: Trial) -> dict[str, Any]:
     """Returns the trial as a flat row, with the column `fits` if the LUTs of the device and of the trial are known."""
-    known = study.room is not None and trial.figure("lut") is not None
-    return trial.row() | ({"fits": study.fits(trial)} if known else {})
+    both_known = study.room is not None and trial.figure("lut") is not None
+    return trial.row() | ({"fits": study.fits(trial)} if both_known else {})
 
 
 def _column(values: list[Any]) -> pa.Array:
@@ -89,8 +89,8 @@ def summary(study: Study) -> dict[str, Any]:
         "trial": chosen.taken.number, "fits": chosen.fits, "within": chosen.within,
         "counted_lost": counted(chosen.taken, chosen.best),
     }  # fmt: skip
-    kept = "tolerance device cpu seed validation corrections notes stopped unfinished finish command"
-    asked = {name: study.asked.get(name) for name in kept.split()}
+    names = "tolerance device cpu seed validation corrections notes stopped unfinished finish command"
+    record = {name: study.asked.get(name) for name in names.split()}
     failure = next((trial.reason or "unknown" for trial in study.trials if trial.state == "failed"), None)
-    asked["first_failure"] = failure
-    return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **asked}
+    record["first_failure"] = failure
+    return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **record}

@@ -17,10 +17,10 @@ STEP = 0.12  # sets the standard deviation of a number's change, as a share of i
 def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
     """Returns the options with some parameters drawn again: a number near its old value, a choice among other values. A
     parameter that comes into use is drawn evenly. Options that `space` lacks, such as a level, are left out."""
-    held = [parameter.name for parameter in space if parameter.name in options]
-    changed = {name for name in held if random.random() < CHANGED / len(held)} if held else set()
-    if held and not changed:
-        changed = {held[int(random.integers(len(held)))]}
+    present = [parameter.name for parameter in space if parameter.name in options]
+    changed = {name for name in present if random.random() < CHANGED / len(present)} if present else set()
+    if present and not changed:
+        changed = {present[int(random.integers(len(present)))]}
     drawn: dict[str, Any] = {}
     for parameter in space:
         if not used(parameter, drawn):
@@ -40,10 +40,10 @@ def _drawn(parameter: Parameter, before: Any, random: np.random.Generator) -> An
         return others[int(random.integers(len(others)))] if others else before
     low, high = (math.log(end) if parameter.log else float(end) for end in (parameter.low, parameter.high))
     if before is None:
-        place = float(random.uniform(low, high))
+        position = float(random.uniform(low, high))
     else:
-        place = (math.log(before) if parameter.log else before) + float(random.normal(0.0, STEP * (high - low)))
-    value = min(max(place, low), high)
+        position = (math.log(before) if parameter.log else before) + float(random.normal(0.0, STEP * (high - low)))
+    value = min(max(position, low), high)
     value = math.exp(value) if parameter.log else value
     if isinstance(parameter, Real):
         return min(max(value, parameter.low), parameter.high)

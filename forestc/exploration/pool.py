@@ -138,7 +138,7 @@ class LocalPool:
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material
-        if material.asked.trial_mb is not None and resident_mb(os.getpid()) is None:
+        if material.request.trial_mb is not None and resident_mb(os.getpid()) is None:
             raise OptionError(
                 "this system does not tell how much memory a process takes, so --trial-mb can't be kept",
                 do="leave it out",
@@ -149,7 +149,7 @@ class LocalPool:
             raise OptionError(
                 f"the workers can't be given what was asked ({error})", do="define the function in a module of its own"
             ) from None
-        self._limits = material.asked.trial_seconds, material.asked.trial_mb
+        self._limits = material.request.trial_seconds, material.request.trial_mb
         self._folder = material.folder
         self._jobs = jobs
         self._workers: list[_Worker] = []
@@ -317,8 +317,8 @@ class DaskPool:
 
 def pool_of(bench: Bench) -> Pool:
     """Returns a pool on the cluster of the options, or on this machine. Raises ForestcError if it can't be started."""
-    asked = bench.material.asked
+    request = bench.material.request
     try:
-        return DaskPool(bench, asked.scheduler) if asked.scheduler else LocalPool(bench, asked.jobs)
+        return DaskPool(bench, request.scheduler) if request.scheduler else LocalPool(bench, request.jobs)
     except OSError as error:
         raise ToolError(f"no workers can be started ({error})", do="give fewer --jobs") from None

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from forestc.errors import ForestcError, MissingExtraError
-from forestc.exploration.asked import masked
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
+from forestc.exploration.request import masked
 from forestc.exploration.space import LEVEL, SHRINK, starts
 from forestc.exploration.study import Goal, Limit, Study, Trial
 from forestc.options.parameters import Choice, Parameter, Whole, used
@@ -136,15 +136,15 @@ class Sampler:
     """An Optuna study that chooses trials and learns from their results. identities: Optuna's id by trial number."""
 
     def __init__(self, material: Material, study: Any) -> None:
-        self.material, self.asked, self.study = material, material.asked, study
+        self.material, self.request, self.study = material, material.request, study
         self.starts = starts(material.space, material.training_starts)
         self.identities: dict[int, int] = {}
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._next: list[Any] = []  # running trials of a killed search; they are tried again
         self._waiting = False  # True if a killed search left an enqueued trial
-        self._lag = max(LAG, self.asked.jobs)
+        self._lag = max(LAG, self.request.jobs)
 
-    def resume(self, kept: Mapping[int, Trial]) -> dict[int, Trial]:
+    def resume(self, recorded: Mapping[int, Trial]) -> dict[int, Trial]:
         """Restores the state from the storage and returns the ended trials. kept: the trials in the study's folder."""
         ended: dict[int, Trial] = {}
         for attempt in self.study.get_trials(deepcopy=False):
@@ -152,9 +152,9 @@ class Sampler:
                 self._waiting = True
                 continue
             self.identities[attempt.number] = int(attempt._trial_id)
-            trial = kept.get(attempt.number)
+            trial = recorded.get(attempt.number)
             if attempt.state.name in ("COMPLETE", "FAIL", "PRUNED"):
-                self._told.add(attempt.number)
+                self._reported.add(attempt.number)
                 ended[attempt.number] = trial or Trial(attempt.number, "failed", reason="its folder is not there")
             elif trial is not None and trial.state != "running":
                 ended[attempt.number] = trial
@@ -168,9 +168,9 @@ class Sampler:
         return self._next[0].number if self._next else len(self.identities)
 
     @property
-    def wants(self) -> bool:
+    def has_next(self) -> bool:
         """True if trials are left to try."""
-        return bool(self._next) or self.number < self.asked.trials
+        return bool(self._next) or self.number < self.request.trials
 
     def may_ask(self, ended: Mapping[int, Trial]) -> bool:
         """Returns True if all trials have ended from which the next one is chosen."""
@@ -184,8 +184,8 @@ class Sampler:
         else:
             self.tell(ended, number - self._lag)
             if number >= BESIDE_FROM and number % BESIDE:
-                start = self._beside(number, self.known(ended))
-        self.study.sampler = sampler(self.asked.seed, number)
+                start = self._beside(number, self.reported(ended))
+        self.study.sampler = sampler(self.request.seed, number)
         if self._next:
             trial = self._next.pop(0)
         else:
@@ -195,17 +195,17 @@ class Sampler:
         self.identities[trial.number] = int(trial._trial_id)
         return Trial(trial.number, "running", self._chosen(trial, start))
 
-    def known(self, ended: Mapping[int, Trial]) -> Study:
+    def reported(self, ended: Mapping[int, Trial]) -> Study:
         """Returns a study of the trials that were reported to Optuna."""
-        trials = tuple(trial for number, trial in ended.items() if number in self._told)
-        return Study(self.material.folder, self.asked.goals, self.asked.limits, {}, trials)
+        trials = tuple(trial for number, trial in ended.items() if number in self._reported)
+        return Study(self.material.folder, self.request.goals, self.request.limits, {}, trials)
 
-    def _beside(self, number: int, known: Study) -> dict[str, Any] | None:
+    def _beside(self, number: int, study: Study) -> dict[str, Any] | None:
         """Returns the changed options of a random trial on the front; None if the front has no trial but levels."""
-        parents = [trial for trial in known.front if LEVEL not in trial.options]
+        parents = [trial for trial in study.front if LEVEL not in trial.options]
         if not parents:
             return None
-        random = np.random.default_rng((self.asked.seed, number))
+        random = np.random.default_rng((self.request.seed, number))
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -223,9 +223,9 @@ class Sampler:
     def tell(self, ended: Mapping[int, Trial], last: int) -> None:
         """Reports to Optuna the trials that have ended, in order, up to number `last`."""
         for number in sorted(ended):
-            if number <= last and number not in self._told:
-                tell(self.study, ended[number], self.asked.goals, self.asked.limits, self.identities[number])
-                self._told.add(number)
+            if number <= last and number not in self._reported:
+                tell(self.study, ended[number], self.request.goals, self.request.limits, self.identities[number])
+                self._reported.add(number)
 
 
 def _suggested(trial: Any, parameter: Parameter) -> Any:
@@ -243,11 +243,11 @@ def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit
     if trial.state != "complete" or any(value is None for value in values):
         study.tell(trial.number, state=state.FAIL, skip_if_finished=True)
         return
-    asked = optuna().trial.Trial(study, identity)
+    attempt = optuna().trial.Trial(study, identity)
     for limit in limits:
         value = trial.figure(limit.figure)
         lacks = UNKNOWN  # a share of the limit; 0 or less if the limit holds
         if value is not None:
             lacks = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
-        asked.set_constraint(spelled(limit), lacks)
+        attempt.set_constraint(spelled(limit), lacks)
     study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)

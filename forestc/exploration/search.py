@@ -1,5 +1,4 @@
-"""Runs the search of a study: it chooses trials, sends designs near the front to higher rungs and finishes the front.
-"""
+"""Runs the search of a study: chooses trials, sends designs near the front to higher rungs and finishes the front."""
 
 from __future__ import annotations
 
@@ -36,21 +35,21 @@ class StudySearch:
     time of time.monotonic()."""
 
     def __init__(self, material: Material, sampler: Sampler, pool: Pool, say: Callable[[str], None]) -> None:
-        self.material, self.asked, self.sampler, self.pool, self.say = material, material.asked, sampler, pool, say
+        self.material, self.request, self.sampler, self.pool, self.say = material, material.request, sampler, pool, say
         self.trials: dict[int, Trial] = {}
-        self.known: dict[str, Correction] = {}
+        self.corrections: dict[str, Correction] = {}
         self.until = math.inf
         self.late = False  # True if the time limit has ended some part
 
     def begin(self) -> None:
         """Restores trials and corrections from the folder and the storage."""
         self.trials = self.sampler.resume({trial.number: trial for trial in open_study(self.material.folder).trials})
-        self.known = corrections(self.trials.values())
+        self.corrections = corrections(self.trials.values())
 
     def run(self, start: float) -> Ended:
         """Searches and finishes the front within the requested seconds; returns how it ended. start: the time of
         time.monotonic() from which the seconds count."""
-        seconds = math.inf if self.asked.seconds is None else self.asked.seconds
+        seconds = math.inf if self.request.seconds is None else self.request.seconds
         try:
             try:
                 self.until = start + SEARCHED * seconds
@@ -73,25 +72,25 @@ class StudySearch:
         """Tries the requested number of trials. Raises LateError if the time ends."""
         under_way: set[int] = set()
         began, before = time.monotonic(), len(self.trials)
-        checkpoints = [self.asked.trials * part // CHECKPOINTS for part in range(1, CHECKPOINTS)]
+        checkpoints = [self.request.trials * part // CHECKPOINTS for part in range(1, CHECKPOINTS)]
         while True:
             self._look_at_the_clock()
-            number, wanted = self.sampler.number, self.sampler.wants
-            if wanted and self.sampler.may_ask(self.trials) and self.pool.free() > 0:
-                if self.asked.top != "estimate" and number in checkpoints and not under_way:
+            number, remaining = self.sampler.number, self.sampler.has_next
+            if remaining and self.sampler.may_ask(self.trials) and self.pool.free() > 0:
+                if self.request.top != "estimate" and number in checkpoints and not under_way:
                     self.climb(SENT)
                     checkpoints.remove(number)
-                elif self.asked.top == "estimate" or number not in checkpoints:
+                elif self.request.top == "estimate" or number not in checkpoints:
                     under_way.add(self._ask())
                     continue
             if not under_way:
-                if wanted:
+                if remaining:
                     continue
                 break
             for trial in self._taken():
                 under_way.discard(trial.number)
                 self._keep(trial)
-                done, all_of_them = len(self.trials), self.asked.trials
+                done, all_of_them = len(self.trials), self.request.trials
                 left = (all_of_them - done) * (time.monotonic() - began) / (done - before)
                 self._show(f"{done} of {all_of_them} trials", left)
         self.sampler.tell(self.trials, max(self.sampler.identities, default=-1))
@@ -109,26 +108,26 @@ class StudySearch:
     def _ask(self) -> int:
         started = self.sampler.ask(self.trials)
         write_trial(self.material.folder, started)
-        address = (str(self.material.folder), self.asked.storage or "", self.sampler.identities[started.number])
-        seconds = math.inf if self.asked.seconds is None else LEVELS_SHARE * self.asked.seconds
+        address = (str(self.material.folder), self.request.storage or "", self.sampler.identities[started.number])
+        seconds = math.inf if self.request.seconds is None else LEVELS_SHARE * self.request.seconds
         self.pool.give(Job("estimate", started, self._rivals(), address, seconds))
         return started.number
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
         """Returns (costs, accuracy) of the front's trials that the sampler knows; empty if accuracy is no goal."""
-        if "accuracy" not in {goal.figure for goal in self.asked.goals}:
+        if "accuracy" not in {goal.figure for goal in self.request.goals}:
             return ()
         return tuple(
-            (costs_of(self.asked.goals, trial.figures["estimate"]), trial.validation.value)
-            for trial in self.sampler.known(self.trials).front
+            (costs_of(self.request.goals, trial.figures["estimate"]), trial.validation.value)
+            for trial in self.sampler.reported(self.trials).front
             if trial.validation is not None
         )
 
     def _keep(self, trial: Trial) -> None:
         """Records a trial in its folder, with its estimates corrected and the limits named that it breaks."""
         if trial.state == "complete":
-            trial = corrected(trial, self.known)
-            broken = [limit for limit in self.asked.limits if not limit.holds(trial.figure(limit.figure))]
+            trial = corrected(trial, self.corrections)
+            broken = [limit for limit in self.request.limits if not limit.holds(trial.figure(limit.figure))]
             why = (f"{_shown(trial.figure(limit.figure))} breaks {spelled(limit)}" for limit in broken)
             trial = replace(trial, reason=", ".join(why))
         self.trials[trial.number] = trial
@@ -138,14 +137,16 @@ class StudySearch:
 
     def view(self) -> Study:
         """Returns the study as it is now, with the options that a recommendation depends on."""
-        asked = {"device": self.asked.device, "tolerance": self.asked.tolerance, "unfinished": self.late}
-        return Study(self.material.folder, self.asked.goals, self.asked.limits, asked, tuple(self.trials.values()))
+        request = {"device": self.request.device, "tolerance": self.request.tolerance, "unfinished": self.late}
+        return Study(
+            self.material.folder, self.request.goals, self.request.limits, request, tuple(self.trials.values())
+        )
 
     def climb(self, most: int | None = None) -> None:
         """Sends designs to each higher rung until the front does not change: the front, and to the first rung also near
         designs. most: during the search, how many go to the first rung; None: up to `MOST_SENT` go to each rung."""
-        for place, rung in enumerate(self.asked.climbed[1:], 1):
-            top = place > 1 or rung == "measured"
+        for index, rung in enumerate(self.request.climbed[1:], 1):
+            top = index > 1 or rung == "measured"
             if most and top:
                 return
             left = most or MOST_SENT
@@ -163,12 +164,12 @@ class StudySearch:
             for some in (self._outward(view.front), _near(view))
         )
         if exactly:
-            near = near[: max(0, self.asked.jobs - len(front))] if front else []
+            near = near[: max(0, self.request.jobs - len(front))] if front else []
         return [*front, *near][:most]
 
     def _outward(self, trials: Sequence[Trial]) -> list[Trial]:
         """Sorts trials by the ratio of their size to the size of the recommended design, nearest first."""
-        taken, size = self._recommended(), size_goal(self.asked.goals).figure
+        taken, size = self._recommended(), size_goal(self.request.goals).figure
 
         def sized(trial: Trial) -> float:
             return math.log(max(1.0, trial.figure(size) or 1.0))
@@ -192,7 +193,7 @@ class StudySearch:
 
     def refit(self) -> None:
         """Fits the corrections to all measured trials and corrects all estimates."""
-        self.known = corrections(self.trials.values())
+        self.corrections = corrections(self.trials.values())
         for trial in list(self.trials.values()):
             if trial.state == "complete":
                 self._keep(trial)
@@ -204,7 +205,7 @@ class StudySearch:
         end, began = self.until, time.monotonic()
         if end < math.inf:
             self._finish_recommended()
-        if self.asked.top != "estimate":
+        if self.request.top != "estimate":
             self.until = end - KEPT_FOR_LAST * (time.monotonic() - began) if end < math.inf else end
             try:
                 self.climb()
@@ -230,7 +231,7 @@ class StudySearch:
         """Returns the trial after synthesis or measurement, if the study has that rung and the design fits."""
         for rung in ("synthesis", "measured"):
             trial = self.trials[number]
-            if rung in self.asked.climbed and rung not in trial.figures and self.view().fits(trial):
+            if rung in self.request.climbed and rung not in trial.figures and self.view().fits(trial):
                 self._all(rung, [trial])
         return self.trials[number]
 
@@ -241,16 +242,16 @@ class StudySearch:
     def _finished(self, trial: Trial) -> bool:
         """Returns True if a design is compiled, checked and, if there are test rows, scored on them."""
         checked = trial.has_design and "check" in trial.seconds
-        return checked and (self.asked.test is None or trial.test is not None)
+        return checked and (self.request.test is None or trial.test is not None)
 
     def end(self, *, early: bool) -> dict[str, int] | None:
         """Records which trials are on the front. early: True if the search was ended. Returns how many trials were not
         tried, how many had begun, and how many designs of the front are not finished; None if nothing is left."""
-        asked, unfinished = len(self.sampler.identities), None
+        started, unfinished = len(self.sampler.identities), None
         if early:
             lacks = {
-                "untried": max(0, self.asked.trials - asked),
-                "begun": asked - len(self.trials),
+                "untried": max(0, self.request.trials - started),
+                "begun": started - len(self.trials),
                 "designs": sum(not self._finished(trial) for trial in shown(self.view())),
             }
             unfinished = lacks if any(lacks.values()) else None
@@ -284,7 +285,7 @@ class StudySearch:
         parts += [f"about {_time(left)} left"] if left > 0 else []
         parts += [f"{failed} failed"] if failed else []
         parts += [f"{len(front)} on the front"]
-        for goal in self.asked.goals if front else ():
+        for goal in self.request.goals if front else ():
             values = [value for trial in front if (value := trial.figure(goal.figure)) is not None]
             ends = f"{_shown(min(values))} to {_shown(max(values))}" if values else "not known"
             parts.append(f"{goal.figure} {ends}")

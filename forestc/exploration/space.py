@@ -12,7 +12,7 @@ import numpy as np
 
 from forestc.costs.devices import DEVICES
 from forestc.costs.prices import DEFAULT_COST
-from forestc.exploration.asked import Asked
+from forestc.exploration.request import ExploreRequest
 from forestc.forest.ir import Forest
 from forestc.options.c import Layout
 from forestc.options.parameters import Choice, Parameter, Whole, used
@@ -47,17 +47,17 @@ ANY_LOSS = math.inf
 RULE_COMPARATORS = 32  # comparators that rules may use; with more, a trial takes longer than seconds
 
 
-def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) -> tuple[Parameter, ...]:
+def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, validation: Rows) -> tuple[Parameter, ...]:
     """Returns the parameters of a compilation, each after all that it depends on. source: a model such as will be
     compiled; None: any sum of trees that decides a class. fit, judged: the rows for passes and for scores."""
-    scorer = None if source is None else Scorer(source, judged)
+    scorer = None if source is None else Scorer(source, validation)
     shrinking = tuple(
         way for way in SHRINKING if all(_takes(name, source, fit, scorer) for name in way.split("+") if name != NOTHING)
     )
     parameters: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
-    kept = tuple(way for way in shrinking if way.split("+")[-1] not in REFITTING)
-    if kept and (source is None or source.decides):
-        parameters.append(Choice(LEAF_PASS, ("round-leaves", "fit-leaves"), {SHRINK: kept}, approximate=True))
+    rounded = tuple(way for way in shrinking if way.split("+")[-1] not in REFITTING)
+    if rounded and (source is None or source.decides):
+        parameters.append(Choice(LEAF_PASS, ("round-leaves", "fit-leaves"), {SHRINK: rounded}, approximate=True))
     for name in (
         "share-thresholds",
         "quantize-inputs",
@@ -73,17 +73,17 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
             when = {f"{name}.{other}": values for other, values in (option.when or {}).items()}
             if name in ("round-leaves", "fit-leaves"):
                 decides = any(parameter.name == LEAF_PASS for parameter in parameters)
-                if not kept or (name == "fit-leaves" and not decides):
+                if not rounded or (name == "fit-leaves" and not decides):
                     continue
-                ways, when = kept, {**when, **({LEAF_PASS: (name,)} if decides else {})}
+                ways, when = rounded, {**when, **({LEAF_PASS: (name,)} if decides else {})}
             if ways:
                 parameters.append(replace(option, name=f"{name}.{option.name}", when={**when, SHRINK: ways}))
-    wanted = set(asked.figures)
-    if {goal.figure for goal in asked.goals} & TIMED:
+    figures = set(request.figures)
+    if {goal.figure for goal in request.goals} & TIMED:
         parameters.append(Whole("latency", 0, LATENCIES))
-    if asked.cpu and len(wanted & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
+    if request.cpu and len(figures & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
         parameters.append(Choice("c_layout", LAYOUTS))
-        if asked.device is None:
+        if request.device is None:
             priced = (*_ways("prune", shrinking), *_ways("regrow", shrinking))
             parameters.append(Choice("cost", ("flash", "instructions"), when={SHRINK: priced}))
     return tuple(parameters)
@@ -103,13 +103,13 @@ def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:
     return tuple(way for way in shrinking if any(part.startswith(name) for part in way.split("+")))
 
 
-def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
+def passes_of(options: Mapping[str, Any], request: ExploreRequest) -> list[Pass]:
     """Returns the passes that a trial's options describe."""
     shrink, options = options[SHRINK], _renamed(options)
     leaves = options.get(LEAF_PASS, "round-leaves")
     shrinking = () if shrink == NOTHING else shrink.split("+")
     names = ["simplify", "share-thresholds", "quantize-inputs", leaves, *shrinking, "simplify"]
-    return [_pass(name, options, asked) for name in names]
+    return [_pass(name, options, request) for name in names]
 
 
 def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,7 +123,7 @@ def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**options, LEAF_PASS: leaves, **{names[name]: value for name, value in former.items() if name in names}}
 
 
-def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
+def _pass(name: str, options: Mapping[str, Any], request: ExploreRequest) -> Pass:
     settings = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
     if name == "share-thresholds" and (settings.get("exceptions") or settings.get("path_change")):
         settings["tolerance"] = ANY_LOSS
@@ -132,37 +132,37 @@ def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
     if name == "round-leaves":
         settings = {"leaf_bits": BITS_BEFORE_FITTING, **settings, "tolerance": ANY_LOSS}
     if name in ("prune-splits", "prune-trees", "regrow-trees"):
-        settings |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
+        settings |= {"tolerance": ANY_LOSS, "cost": cost_of(options, request)}
     if name == "extract-rules":
         settings |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 20.0}
     return PASSES[name](**settings)
 
 
-def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
+def cost_of(options: Mapping[str, Any], request: ExploreRequest) -> str:
     """Returns the name of the cost that pruning minimizes, such as a family of LUTs or "flash-" and a processor."""
-    if asked.device:
-        return DEVICES[asked.device].family.name
-    if not asked.cpu:
+    if request.device:
+        return DEVICES[request.device].family.name
+    if not request.cpu:
         return DEFAULT_COST
-    figures = [goal.figure for goal in asked.goals if goal.figure != "accuracy"]
+    figures = [goal.figure for goal in request.goals if goal.figure != "accuracy"]
     figure = options.get("cost") or ("instructions" if "instructions" in figures[0] else "flash")
-    return f"{figure}-{asked.cpu}"
+    return f"{figure}-{request.cpu}"
 
 
-def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+def spelt(options: Mapping[str, Any], request: ExploreRequest) -> dict[str, Any]:
     """Returns a trial's options as keywords of `compile`: passes or a level, latency and C layout."""
     if LEVEL in options and PASSES_TAKEN not in options:
         keywords: dict[str, Any] = {"level": int(options[LEVEL])}
     elif LEVEL in options:
         keywords = {"passes": str(options[PASSES_TAKEN])}
     else:
-        text = ",".join(map(print_pass, passes_of(options, asked)))
+        text = ",".join(map(print_pass, passes_of(options, request)))
         parse_passes(text, PASSES)  # checks that the printed passes can be read
         keywords = {"passes": text}
     if "latency" in options:
         keywords["latency"] = int(options["latency"])
-    if asked.cpu:
-        keywords |= {"c_layout": options.get("c_layout", "auto"), "cpu": asked.cpu}
+    if request.cpu:
+        keywords |= {"c_layout": options.get("c_layout", "auto"), "cpu": request.cpu}
     return keywords
 
 
@@ -198,8 +198,8 @@ def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]
         if not (step in PASSES or name in (SHRINK, LEAF_PASS, "c_layout", "cost")) or not used(parameter, chosen):
             continue
         value = way if name == SHRINK else price if option == "price" else getattr(PASSES.get(step), option, None)
-        known = value in parameter.values if isinstance(parameter, Choice) else isinstance(value, int | float)
-        chosen[name] = value if known else first_value(parameter)
+        in_space = value in parameter.values if isinstance(parameter, Choice) else isinstance(value, int | float)
+        chosen[name] = value if in_space else first_value(parameter)
     return chosen
 
 

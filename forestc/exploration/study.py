@@ -38,7 +38,7 @@ from forestc.system.records import (
 )
 from forestc.system.writing import write_text, writing
 
-FORMAT = 1  # counts versions of study.json
+FORMAT = 1  # version of study.json
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]
 RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")
@@ -113,8 +113,8 @@ class Trial:
         rung = self.known_by(name)
         if rung is None:
             return None
-        known = self.figures[rung][name]
-        return self.corrected.get(name, known) if rung == "estimate" else known
+        value = self.figures[rung][name]
+        return self.corrected.get(name, value) if rung == "estimate" else value
 
     def known_by(self, name: str) -> Rung | None:
         """Returns the highest rung that has a figure; None if none has it."""
@@ -207,15 +207,15 @@ class Study:
     def fits(self, trial: Trial) -> bool:
         """Returns True if the device has enough LUTs for the trial, or a number is unknown. An estimate must fit with
         and without correction, because corrections by small designs say little of large ones."""
-        known = [trial.figure("lut")]
-        known += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
-        return self.room is None or all(taken is None or taken <= self.room for taken in known)
+        estimates = [trial.figure("lut")]
+        estimates += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
+        return self.room is None or all(taken is None or taken <= self.room for taken in estimates)
 
     @cached_property
     def front(self) -> Trials:
         """The trials that no other beats in every goal, sorted by their goals, best first; the first of equal ones."""
-        kept = [trial for trial in self.trials if self.kept(trial)]
-        points = {self.costs(trial): trial for trial in sorted(kept, key=lambda trial: -trial.number)}
+        candidates = [trial for trial in self.trials if self.kept(trial)]
+        points = {self.costs(trial): trial for trial in sorted(candidates, key=lambda trial: -trial.number)}
         best = (
             cost
             for cost in points
@@ -276,24 +276,24 @@ _AGAIN = "run explore again"
 def open_study(folder: str | Path) -> Study:
     """Reads a study, even if its search still runs or was killed. Raises ForestcError for a missing or damaged file."""
     folder = Path(folder)
-    asked = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
-    del asked["format"]
-    goals = tuple(Goal(**_known(Goal, goal)) for goal in asked.pop("goals"))
-    limits = tuple(Limit(**_known(Limit, limit)) for limit in asked.pop("limits"))
+    record = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
+    del record["format"]
+    goals = tuple(Goal(**_fields_of(Goal, goal)) for goal in record.pop("goals"))
+    limits = tuple(Limit(**_fields_of(Limit, limit)) for limit in record.pop("limits"))
     paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
     trials = (_read_trial(inside(folder, str(path.relative_to(folder)))) for path in paths)
-    return Study(folder, goals, limits, asked, tuple(sorted(trials, key=lambda trial: trial.number)))
+    return Study(folder, goals, limits, record, tuple(sorted(trials, key=lambda trial: trial.number)))
 
 
-def _known(kind: type[Goal | Limit | Score | Trial], record: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_of(kind: type[Goal | Limit | Score | Trial], record: Mapping[str, Any]) -> dict[str, Any]:
     return {entry.name: record[entry.name] for entry in fields(kind) if entry.name in record}
 
 
 def _read_trial(path: Path) -> Trial:
     remedy = "remove the trial's folder"
-    record = _known(Trial, read_record(path, _TRIAL, remedy, remedy))
+    record = _fields_of(Trial, read_record(path, _TRIAL, remedy, remedy))
     for name in ("validation", "test"):
-        record[name] = None if record.get(name) is None else Score(**_known(Score, record[name]))
+        record[name] = None if record.get(name) is None else Score(**_fields_of(Score, record[name]))
     with refusing(path, remedy):
         if path.parent.name != f"{record['number']:04d}":
             raise DamagedError(f"number is {record['number']}, not that of the folder")
@@ -305,10 +305,10 @@ def write_trial(study: Path, trial: Trial) -> None:
     write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
 
 
-def write_asked(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], asked: Mapping[str, Any]) -> None:
+def write_request(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], options: Mapping[str, Any]) -> None:
     """Replaces study.json as a whole. Raises ForestcError if the folder can't be written to."""
-    wanted = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
-    write_json(study / STUDY, {"format": FORMAT, **wanted, **asked})
+    record = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
+    write_json(study / STUDY, {"format": FORMAT, **record, **options})
 
 
 def write_json(path: Path, value: object) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 from made_studies import made_study
 
-from forestc.commands.explore import asked_before, explore
+from forestc.commands.explore import explore, stored_arguments
 from forestc.errors import ForestcError
 from forestc.exploration import sampling
 from forestc.exploration.study import open_study
@@ -58,7 +58,7 @@ def test_what_a_study_was_asked_has_its_types(tmp_path, change, said):
     path = study.folder / "study.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ForestcError, match=rf"study\.json is damaged \(.*{said}"):
-        asked_before(study.folder)
+        stored_arguments(study.folder)
 
 
 def test_kept_content_takes_no_more_memory_than_it_says(tmp_path, monkeypatch):

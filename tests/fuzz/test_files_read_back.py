@@ -19,7 +19,7 @@ from damage import Copy, byte_copies, json_copies, text_copies
 
 import forestc
 from forestc.checks.engine_files import image_in
-from forestc.commands.explore import asked_before
+from forestc.commands.explore import stored_arguments
 from forestc.costs.fitted import FILE as FITTED
 from forestc.costs.fitted import parsed as parsed_costs
 from forestc.engine.folder import described, open_engine
@@ -180,7 +180,7 @@ def _measured(folder: Path, changed: Copy) -> None:
 
 def _study(folder: Path, changed: Copy) -> None:
     study, record = open_study(folder / "study"), json.loads(changed.data)
-    asked_before(folder / "study")
+    stored_arguments(folder / "study")
     assert dict(study.asked) == {key: record[key] for key in record if key not in ("format", "goals", "limits")}
 
 

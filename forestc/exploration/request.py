@@ -21,7 +21,7 @@ from forestc.options.explore import ExploreOptions
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
 # Fields that `as_dict` leaves out: study.json stores goals and limits apart, and the others not at all.
-_NOT_KEPT = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
+_NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
 HIDDEN = "***"  # replaces the password in an address
 FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given
 FOLDS = 5  # folds of the cross-validation; without it, only the first fold is scored
@@ -29,7 +29,7 @@ HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: the v
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(ExploreOptions):
+class ExploreRequest(ExploreOptions):
     """The checked options of an `explore` call. Either `model` or `train` is given. rungs: the highest rung that
     designs may reach; None: the highest rung that gives a figure of the goals and limits."""
 
@@ -44,12 +44,12 @@ class Asked(ExploreOptions):
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
             raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
-        for asked, what, do in (
+        for given, what, do in (
             (self.classes, "classes are named", "leave --classes out: labels have names"),
             (self.iterations is not None, "iterations are a model's", "leave --iterations out"),
             (self.missing != "auto", "missing values are asked for", "leave --missing out"),
         ):
-            if asked and self.model is None:
+            if given and self.model is None:
                 raise OptionError(f"{what}, and no model is given", do=do)
         if self.rows is None:
             raise OptionError("no rows are given", do="add --rows FILE")
@@ -63,11 +63,11 @@ class Asked(ExploreOptions):
         timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
         for name in self.figures:
             if name == "fmax_mhz" and not timed:
-                known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
+                timed_devices = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
                     f"nothing here tells the clock rate on {self.device}",
                     do="limit or minimize latency instead, and let your vendor's tool time the front; or give a device "
-                    f"whose clock rate is known: {', '.join(known)}",
+                    f"whose clock rate is known: {', '.join(timed_devices)}",
                 )
         self._check_amounts()
         tolerance_of(self.tolerance)
@@ -125,7 +125,7 @@ class Asked(ExploreOptions):
         record["top"] = self.top
         record["storage"] = None if self.storage is None else masked(self.storage)
         record["label"] = self.label if isinstance(self.label, str | int) else None  # a list of labels is not stored
-        return {name: value for name, value in record.items() if name not in _NOT_KEPT}
+        return {name: value for name, value in record.items() if name not in _NOT_STORED}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
         """Raises OptionError if these options differ from the options of the study that is resumed, or lack its
@@ -139,8 +139,8 @@ class Asked(ExploreOptions):
         if self.storage is not None and f":{HIDDEN}@" in self.storage:
             raise OptionError("the study does not keep the storage's password", do="give --storage ADDRESS again")
         mine = self.as_dict()
-        kept = "model train label device cpu seed regression classes iterations missing"
-        for name in kept.split():
+        compared = "model train label device cpu seed regression classes iterations missing"
+        for name in compared.split():
             if name in before and before[name] != mine[name]:
                 raise OptionError(
                     f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"
