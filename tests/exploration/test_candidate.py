@@ -39,13 +39,13 @@ def test_what_trials_have_in_common_runs_once_and_changes_nothing(material, monk
     shared = Bench(material, COMMANDS)
     found = [run(shared, options) for options in choices]
     assert found == [run(Bench(material, COMMANDS), options) for options in choices]
-    before = dict(shared._kept)
+    before = dict(shared._cache)
     run(shared, choices[1])
-    assert dict(shared._kept).keys() == before.keys()  # nothing ran again
+    assert dict(shared._cache).keys() == before.keys()  # nothing ran again
     monkeypatch.setattr(candidate, "CACHED", 1)  # most of it is forgotten at once
     few = Bench(material, COMMANDS)
     assert [run(few, options) for options in choices[:2]] == found[:2]
-    assert len(few._kept) <= len(material.folds)
+    assert len(few._cache) <= len(material.folds)
 
 
 def test_a_level_takes_its_share_of_the_time_and_records_what_it_took(material):

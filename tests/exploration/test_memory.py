@@ -25,7 +25,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import PassResult
 from forestc.passes.promises import EveryPath, Exact
 from forestc.search import memory
-from forestc.search.memory import KeptArrays, ResultStore, printed_result, read_result
+from forestc.search.memory import ResultStore, StoredArrays, printed_result, read_result
 from forestc.toolchain import verilator
 
 # without extract-rules, whose result depends on how fast the machine is
@@ -115,7 +115,7 @@ def test_damaged_files_are_made_again(material, damage):
 
 
 def test_files_of_python_objects_are_not_opened(tmp_path):
-    memory = KeptArrays(ResultStore(tmp_path), "key")
+    memory = StoredArrays(ResultStore(tmp_path), "key")
     memory.remember("numbers", {"a": np.arange(3)})
     assert memory.recall("numbers")["a"].tolist() == [0, 1, 2] and memory.recall("others") is None
     file = tmp_path / "objects.npz"
