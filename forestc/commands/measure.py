@@ -118,7 +118,7 @@ def measure(options: MeasureOptions) -> Shown:
     }
     notes = [*given.notes, *_notes(design, figures)]
     note = design.record("measure", figures) if options.record else ""
-    made = partial(measure_tables, str(design.manifest["name"]), made=table)
+    made = partial(measure_tables, str(design.manifest["name"]), make_table=table)
     return Shown(figures | {"notes": notes + [note] * bool(note)}, made)
 
 

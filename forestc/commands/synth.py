@@ -49,7 +49,7 @@ def synth(options: SynthOptions) -> Shown:
     note = design.record("synth", figures, stream=options.stream) if options.record else ""
     name = str(design.manifest["name"])
     figures |= {"notes": [*notes, *([note] if note else [])]}
-    return Shown(figures, partial(synth_tables, name, made=table))
+    return Shown(figures, partial(synth_tables, name, make_table=table))
 
 
 def _opened(folder: Path) -> Design:

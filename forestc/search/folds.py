@@ -33,7 +33,7 @@ FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): the number of fo
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
-    """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if retraining fails."""
+    """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails."""
     X, y, share = _arrays(rows)
     if y is None:  # Without labels, the score is the agreement with the model, on training rows as on others.
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
