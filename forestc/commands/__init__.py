@@ -1,1 +1,1 @@
-"""What users do: a module for each command, with the function of the same name."""
+"""Holds the commands: a module for each, with a function of the same name."""

@@ -1,4 +1,4 @@
-"""explore: from a model or a trainer, rows and goals to a study whose front is made of compiled, checked designs."""
+"""Implements `explore`: searches designs of a model or of trainers, and writes a study of checked designs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from forestc.system.records import inside
 from forestc.system.version import __version__
 from forestc.system.writing import writing
 
-# Options that change nothing of what is found, or are added at the end.
+# Options that do not change the results, or are added at the end.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
 
@@ -91,7 +91,7 @@ def explore(options: ExploreOptions) -> Study:
 
 
 def request_of(options: ExploreOptions) -> ExploreRequest:
-    """The options in one form, checked. Raises OptionError."""
+    """Returns the checked options in one form. Raises OptionError."""
     names = (options.train,) if isinstance(options.train, str) else options.train
     if names is not None and not callable(names):
         names = tuple(part.strip() for name in names for part in name.split(","))
@@ -106,14 +106,14 @@ def request_of(options: ExploreOptions) -> ExploreRequest:
             "goals": goals_of(options.goals, options.device, options.cpu),
             "limits": limits_of(options.limits, options.device, options.cpu),
             "jobs": cores() if options.jobs is None else options.jobs,
-            "progress": quiet,  # what is asked is given to the workers
+            "progress": quiet,  # `progress` can't be sent to the workers.
         }
     )
 
 
 def stored_arguments(out: str | Path) -> dict[str, Any]:
-    """The arguments of `explore` that a study's folder holds, to resume it. Raises ForestcError, also for a study of
-    Python objects, whose arguments have to be given again."""
+    """Returns the arguments of `explore` stored in a study's folder, to resume it. Raises ForestcError, also if the
+    study was given Python objects: they can't be stored."""
     study = open_study(out)
     record = study.asked
     unnamed = [name for name in ("rows", "model or train") if not any(record.get(key) for key in name.split(" or "))]
@@ -129,7 +129,7 @@ def stored_arguments(out: str | Path) -> dict[str, Any]:
     except OptionError as error:
         what = f"{STUDY} is damaged (its goals, limits or options: {error})"
         raise ForestcError(what, where=str(out), do="run explore again") from None
-    except MissingToolError:  # said when it is resumed, perhaps with other options
+    except MissingToolError:  # The error is raised when the study is resumed, perhaps with other options.
         pass
     return arguments
 
@@ -143,7 +143,8 @@ def _search(
     resume: bool,
     progress: Callable[[str], None],
 ) -> Study:
-    """start: the time of time.monotonic() from which the seconds count."""
+    """Runs the search and writes the study. start: the time of time.monotonic() from which seconds count. content: the
+    hash of the rows of a resumed study."""
     progress("reading the rows")
     material = material_of(request, folder)
     if content not in (None, material.content):
@@ -151,7 +152,7 @@ def _search(
     notes = notes_of(material)
     for note in notes:
         progress(note)
-    space = material.space  # refuses rows that can't be learnt from before anything is written
+    space = material.space  # raises for unusable rows before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     record = _record(request, material, notes)
     pool = pool_of(Bench(material, COMMANDS))
@@ -180,7 +181,7 @@ def _search(
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
-    """The commands that finish a study: the whole of it, and the front of what was tried alone."""
+    """Returns two commands: one to finish the whole study, and one to finish only the front of the trials so far."""
     if unfinished is None:
         return []
     tried = record["trials"] - unfinished["untried"]
@@ -205,7 +206,7 @@ def _record(request: ExploreRequest, material: Material, notes: Sequence[str]) -
 
 
 def _source(request: ExploreRequest) -> str:
-    """The model's file or class, or the trainers, or the function."""
+    """Returns the model's file or class, or the trainers, or the name of the function."""
     if callable(request.train):
         return getattr(request.train, "__name__", type(request.train).__name__)
     if request.model is None:
@@ -226,7 +227,7 @@ def _validation(material: Material) -> str:
 
 
 def command_of(request: ExploreRequest, folder: Path) -> str | None:
-    """The command line of the study; None if Python objects were given."""
+    """Returns the command line of the study; None if Python objects were given."""
     files = [request.model, request.rows, request.test, request.validation]
     if callable(request.train) or not all(file is None or isinstance(file, str | Path) for file in files):
         return None
@@ -250,7 +251,7 @@ def command_of(request: ExploreRequest, folder: Path) -> str | None:
 
 
 def notes_of(material: Material) -> list[str]:
-    """What a user is to know before the search. Raises RowsError for test rows that can't be read."""
+    """Returns notes for the user before the search. Raises RowsError for test rows that can't be read."""
     notes, same = list(material.notes), same_rows(material) if material.request.validation is not None else 0
     if same:
         count = len(material.folds[0].validation)
@@ -262,16 +263,16 @@ def notes_of(material: Material) -> list[str]:
 
 
 def same_rows(material: Material) -> int:
-    """How many of the rows that candidates are judged on are also among those that they are made of."""
+    """Returns how many validation rows are also among the rows for training and passes; 0 under cross-validation."""
     fold = material.folds[0]
     return 0 if material.crossed else count_shared(material.X[fold.fit], material.X[fold.validation])
 
 
 def _test_inputs(material: Material) -> NDArray[np.float64] | None:
-    """The test rows with the columns of the rows, in their order; None if they have others. Raises RowsError."""
+    """Returns the test rows with columns in the order of the rows; None for other columns. Raises RowsError."""
     request, forest = material.request, material.forest or material.example
     test = test_rows(request.test, request.label, forest).X if isinstance(forest, Forest) else None
-    if material.forest is not None:  # its rows hold the columns that it reads, and zeros
+    if material.forest is not None:  # Rows of a model hold the columns that it reads, and zeros elsewhere.
         return test
     X, names = read_inputs(*labeled_rows(request.test, request.label))
     if set(names) == set(material.names):
@@ -303,12 +304,12 @@ def _refuse(study: Study) -> None:
 
 @contextmanager
 def _held(folder: Path, *, resume: bool) -> Iterator[None]:
-    """The study's folder, held by this process alone. Raises ForestcError for a folder that is not right."""
+    """Locks the study's folder. Raises ForestcError if another process holds it, or if it does not suit `resume`."""
     if resume:
         open_study(folder)  # raises for a folder that is not a study
         there = [f"{TRIALS}/{path.name}" for path in (folder / TRIALS).glob("*")]
         for name in (sampling.JOURNAL, KEPT, TRIALS, *there):
-            inside(folder, name)  # a link may lead elsewhere, and the search writes there
+            inside(folder, name)  # A link may lead elsewhere, and the search would write there.
     elif (folder / STUDY).exists():
         raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
     elif folder.exists() and (not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir())):
