@@ -204,4 +204,5 @@ def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]
 
 
 def first_value(parameter: Parameter) -> Any:
+    """Returns the first value of a choice, or the lowest number."""
     return parameter.values[0] if isinstance(parameter, Choice) else parameter.low

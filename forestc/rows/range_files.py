@@ -1,4 +1,4 @@
-"""Ranges in place of rows: the values each feature may take, from a small CSV or JSON file or a Python mapping.
+"""Reads ranges, which replace rows: the values each feature may take, from a CSV or JSON file or a Python mapping.
 
     feature,smallest,largest,step,missing        {"age": [0, 120],
     age,0,120,1,no                                "temperature": {"smallest": -40, "largest": 125, "step": 0.5},
@@ -42,7 +42,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The entry of one feature: its fields, and where it was read."""
+    """The entry of one feature. fields: its columns or keys. where: the file and line, for messages."""
 
     name: str
     fields: Mapping[str, Any]
@@ -50,7 +50,7 @@ class _Line:
 
 
 def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
-    """The ranges, the forest, whose columns take the ranges' names if it has none of its own, and notes.
+    """Returns the ranges, the forest (with the ranges' names for its columns if it has none), and notes.
 
     given: a path, a mapping from names to (smallest, largest) or to a mapping with the file's columns as keys, or None
     if nothing is known. Raises RowsError that names feature and line.
@@ -88,8 +88,8 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
 
 
 def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
-    """A JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their file or,
-    without one, of their JSON text."""
+    """Returns a JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their
+    file or, without one, of their JSON text."""
     by_feature = {
         feature.name: ranges.columns[feature.column].as_json()
         for feature in model.features
@@ -103,7 +103,7 @@ def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any
 
 
 def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
-    """The ranges recorded by `ranges_record`; None for a record of rows."""
+    """Returns the ranges recorded by `ranges_record`; None for a record of rows."""
     if "ranges" not in record:
         return None
     ranges = record["ranges"]
@@ -111,8 +111,8 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
-    """Raises RowsError for a name that is not the model's, if the model has names. It has no names for columns that no
-    condition reads, so as many unknown names are accepted."""
+    """Raises RowsError for a name unknown to a model with names. As many unknown names are accepted as the model has
+    columns that no condition reads, because it has no names for them."""
     known = {feature.name for feature in forest.features}
     names = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):
@@ -161,7 +161,7 @@ def _json_lines(text: str, where: str) -> list[_Line]:
 
 
 def _mapping(value: object, name: str, where: str) -> Mapping[str, Any]:
-    """The fields of a feature, from a mapping or a pair of ends."""
+    """Returns the fields of a feature, from a mapping or a pair of ends."""
     if isinstance(value, Mapping):
         _refuse_keys(map(str, value), f"{where}, feature {name!r}")
         return value
@@ -204,7 +204,7 @@ def _refuse_keys(keys: Iterable[str], where: str) -> None:
 
 
 def _range_of(feature: Feature, line: _Line) -> ValueRange:
-    """The range of a feature. Raises RowsError for fields that are not a range of this feature."""
+    """Returns the range of a feature. Raises RowsError for fields that are not a range of this feature."""
 
     def refuse(what: str, do: str) -> RowsError:
         return RowsError(f"{line.name!r}: {what}", where=line.where, do=do)
