@@ -85,17 +85,17 @@ class LargestError:
     _low: float = np.inf
     _high: float = -np.inf
 
-    def add(self, wanted: NDArray[Any], got: NDArray[Any]) -> None:
-        """Adds a batch. wanted, got: Evaluation.values of the forests `before` and `after`, (rows, outputs)."""
-        if not len(wanted):
+    def add(self, expected: NDArray[Any], got: NDArray[Any]) -> None:
+        """Adds a batch. expected, got: Evaluation.values of the forests `before` and `after`, (rows, outputs)."""
+        if not len(expected):
             return
-        kept: list[int] = []
+        columns: list[int] = []
         for old, new in zip(self.before.targets, self.after.targets, strict=True):
-            kept += range(old.start + ((old.width, new.width) == (2, 1)), old.stop)
-        wanted = wanted[:, np.array(kept)].astype(np.float64)
-        self._low, self._high = min(self._low, float(wanted.min())), max(self._high, float(wanted.max()))
+            columns += range(old.start + ((old.width, new.width) == (2, 1)), old.stop)
+        expected = expected[:, np.array(columns)].astype(np.float64)
+        self._low, self._high = min(self._low, float(expected.min())), max(self._high, float(expected.max()))
         with np.errstate(invalid="ignore"):
-            error = np.where(wanted == got, 0.0, np.abs(wanted - got))
+            error = np.where(expected == got, 0.0, np.abs(expected - got))
         self.error = max(self.error, float(np.where(np.isnan(error), np.inf, error).max()))
 
     @property

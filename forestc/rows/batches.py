@@ -39,18 +39,18 @@ class Rows(Protocol):
 @dataclass(frozen=True)
 class ArrayRows:
     """Rows in memory. size: rows of a batch. names: of the columns, if the model has none (see `forestc.rows.columns`).
-    whole: the rows with all columns, if `X` leaves some out; models are trained on them."""
+    all_columns: the rows with all columns, if `X` leaves some out; models are trained on them."""
 
     X: NDArray[np.float64]
     truth: Labels | None = None
     size: int = 32768
     names: tuple[str, ...] = ()
-    whole: NDArray[np.float64] | None = None
+    all_columns: NDArray[np.float64] | None = None
 
     def batches(self) -> Iterator[Batch]:
-        whole = Batch(self.X, self.truth)
+        all_rows = Batch(self.X, self.truth)
         for start in range(0, len(self.X), self.size):
-            yield whole.of(slice(start, start + self.size))
+            yield all_rows.of(slice(start, start + self.size))
 
 
 S = TypeVar("S")
@@ -142,9 +142,9 @@ class _OfSome:
 
     def update(self, state: object, batch: Batch, first: int) -> None:
         chosen = self.some.chosen(first, len(batch.X))
-        held = first // self.some.every
+        selected = first // self.some.every
         if chosen.any():
-            self.task.update(state, batch.of(chosen), held if self.some.held_out else first - held)
+            self.task.update(state, batch.of(chosen), selected if self.some.held_out else first - selected)
 
     def merge(self, state: object, other: object) -> None:
         self.task.merge(state, other)
@@ -167,16 +167,16 @@ class RowsAt:
     """A selection of rows by their numbers, ascending from 0."""
 
     rows: Rows
-    places: NDArray[np.int64]
+    numbers: NDArray[np.int64]
 
     def batches(self) -> Iterator[Batch]:
         first = 0
         for batch in self.rows.batches():
-            start, end = np.searchsorted(self.places, (first, first + len(batch.X)))
+            start, end = np.searchsorted(self.numbers, (first, first + len(batch.X)))
             if start < end:
-                yield batch.of(self.places[start:end] - first)
+                yield batch.of(self.numbers[start:end] - first)
             first += len(batch.X)
-            if end == len(self.places):
+            if end == len(self.numbers):
                 return
 
 

@@ -17,7 +17,7 @@ from forestc.rows.labels import find_labels, label_columns
 from forestc.rows.opening import ArrayTable, open_table
 
 
-def place_categories(forest: Forest, rows: object, label: object) -> Forest:
+def with_categories(forest: Forest, rows: object, label: object) -> Forest:
     """Returns the forest with names of categories found by the rows; unchanged if none are found.
 
     They are found by order if the rows have all columns of the model, in its order, and as many columns of text or
@@ -32,11 +32,11 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
     if not isinstance(table, FrameTable):
         named = () if named is None else find_labels(named, table.names, table.headed, table.where)
         table = FrameTable(table.head(), table.names)
-    others = [(place, str(name)) for place, name in enumerate(table.names) if named is None or name not in named]
-    texts = {name: known for place, name in others if (known := table.texts(place)) is not None}
+    others = [(column, str(name)) for column, name in enumerate(table.names) if named is None or name not in named]
+    texts = {name: texts_of_column for column, name in others if (texts_of_column := table.texts(column)) is not None}
     names = [name for _, name in others]
-    whole = _all_in_order(forest, names) and len(texts) == len(forest.categories)
-    chosen = (_in_order if whole else _by_content)(forest, names, texts)
+    by_order = _all_in_order(forest, names) and len(texts) == len(forest.categories)
+    chosen = (_in_order if by_order else _by_content)(forest, names, texts)
     if not chosen:
         return forest
     features = []
@@ -78,8 +78,8 @@ def _by_content(
         if not isinstance(feature.number, Category):
             continue
         name = feature.name if feature.named or len(names) != forest.columns else names[feature.column]
-        values, whole = texts.get(name, ([], False))
-        alike = {names for names in forest.categories if whole and set(names) == set(values)}
+        values, complete = texts.get(name, ([], False))
+        alike = {names for names in forest.categories if complete and set(names) == set(values)}
         if len(alike) != 1:
             return {}
         chosen[index] = alike.pop()

@@ -116,10 +116,10 @@ def connected(scheduler: str) -> Any:
 
 def _answers(scheduler: str) -> None:
     """Raises ToolError if nothing listens at the address; Dask's client would print long warnings first."""
-    place = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
+    address = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
     try:
-        if place.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not place.hostname:
+        if address.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not address.hostname:
             raise OSError("not an address such as tcp://host:8786")
-        socket.create_connection((place.hostname, place.port or 8786), timeout=WAIT).close()
+        socket.create_connection((address.hostname, address.port or 8786), timeout=WAIT).close()
     except (OSError, ValueError) as error:
         raise ToolError(f"no Dask scheduler answers ({error})", where=scheduler, do="check the address") from None

@@ -23,7 +23,7 @@ _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Places:
+class ColumnMatch:
     """The columns that features read. columns: for each feature the column of the rows, counted from 0 without the
     label. names: of all columns, in the model's order, if only the rows have names; otherwise empty."""
 
@@ -31,7 +31,7 @@ class Places:
     names: tuple[str, ...] = ()
 
 
-def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Places:
+def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> ColumnMatch:
     """Returns the columns that features read, without the label.
 
     labels: the columns' names, or their number if they have none. Numbers that count the columns from 0 or 1, as in a
@@ -44,15 +44,15 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Pla
     names = unique_names(labels, where)
     wanted = [feature.name for feature in forest.features]
     if all(feature.named for feature in forest.features):
-        places_of_names = _found_names(wanted, names)
-        if not _counts(names) or any(place is not None for place in places_of_names):
-            return _by_name(wanted, places_of_names, names, where)
+        positions = _found_names(wanted, names)
+        if not _counts(names) or any(position is not None for position in positions):
+            return _by_name(wanted, positions, names, where)
         return _by_position(forest, len(names), where)
-    places = _by_position(forest, len(names), where)
+    match = _by_position(forest, len(names), where)
     if _counts(names):
-        return places
+        return match
     _refuse_other_order(forest, names, where)
-    return replace(places, names=names)
+    return replace(match, names=names)
 
 
 def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
@@ -114,18 +114,18 @@ def some_names(names: Sequence[str], wanted: str = "") -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def _by_position(forest: Forest, count: int, where: str) -> Places:
+def _by_position(forest: Forest, count: int, where: str) -> ColumnMatch:
     if count != forest.columns:
         raise RowsError(
             f"has {count} columns beside the label",
             where=where,
             do=f"the model takes {forest.columns}; name the label column, if there is one",
         )
-    return Places(tuple(feature.column for feature in forest.features))
+    return ColumnMatch(tuple(feature.column for feature in forest.features))
 
 
-def _by_name(wanted: Sequence[str], places: Sequence[int | None], names: Sequence[str], where: str) -> Places:
-    missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
+def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequence[str], where: str) -> ColumnMatch:
+    missing = [name for name, position in zip(wanted, positions, strict=True) if position is None]
     if missing:
         raise RowsError(
             f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
@@ -135,22 +135,22 @@ def _by_name(wanted: Sequence[str], places: Sequence[int | None], names: Sequenc
     if len(set(wanted)) < len(wanted):
         twice = next(name for index, name in enumerate(wanted) if name in wanted[:index])
         raise RowsError(f"two of the model's columns are called {twice!r}", where=where, do="give rows without names")
-    return Places(tuple(place for place in places if place is not None))
+    return ColumnMatch(tuple(position for position in positions if position is not None))
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
     """Returns the position of each wanted name, or None: of the same name, or of the only other name that differs just
     in spaces and underscores (as LightGBM saves names)."""
-    exact = {name: place for place, name in enumerate(names)}
+    exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):
         loose.setdefault(re.sub(r"\s", "_", name), []).append(exact[name])
 
-    def place(name: str) -> int | None:
+    def position(name: str) -> int | None:
         alike = loose.get(re.sub(r"\s", "_", name), [])
         return exact.get(name, alike[0] if len(alike) == 1 else None)
 
-    return [place(name) for name in wanted]
+    return [position(name) for name in wanted]
 
 
 def _counts(names: Sequence[str]) -> bool:

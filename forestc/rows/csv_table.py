@@ -97,12 +97,12 @@ class CsvTable:
     def _options(self, types: Mapping[str, pa.DataType | None] | None) -> dict[str, Any]:
         """Returns pyarrow's options. types: of the columns to read (None: inferred); without types, all columns are
         read."""
-        known = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
-        wanted = {} if types is None else {"column_types": known, "include_columns": list(types)}
+        typed = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
+        selection = {} if types is None else {"column_types": typed, "include_columns": list(types)}
         return {
             "read_options": pyarrow.csv.ReadOptions(block_size=self.block, autogenerate_column_names=not self.headed),
             # Columns of text keep the texts of missing values: these may be names of categories.
-            "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted),
+            "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **selection),
         }
 
     @contextmanager

@@ -48,8 +48,8 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         return _dense(forest, rows)
     if forest.carried and isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == forest.columns:
         rows = rows[:, list(forest.carried)]
-    held = rows.dtype if isinstance(rows, np.ndarray) else None
-    if not labeled or (held is not None and held.kind in "biuf"):
+    dtype = rows.dtype if isinstance(rows, np.ndarray) else None
+    if not labeled or (dtype is not None and dtype.kind in "biuf"):
         with suppress(TypeError, ValueError):  # Columns that no condition reads may hold text.
             return np.asarray(rows, dtype=np.float64)
     try:
@@ -58,14 +58,14 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         raise RowsError(f"the rows are no table ({error})", do="give rows of one length") from None
     if values.ndim != 2 or values.shape[1] not in (forest.width, forest.columns):
         return np.zeros(values.shape)  # The caller will refuse this shape.
-    held_alone = values.shape[1] == forest.width
+    only_read_columns = values.shape[1] == forest.width
     result = np.zeros((len(values), forest.width))
-    for feature, place in zip(forest.features, forest.places, strict=True):
+    for feature, index in zip(forest.features, forest.places, strict=True):
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
-            result[:, place] = [
+            result[:, index] = [
                 np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
-                for value in values[:, place if held_alone else feature.column]
+                for value in values[:, index if only_read_columns else feature.column]
             ]
         except (TypeError, ValueError) as error:
             raise RowsError(

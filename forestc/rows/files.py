@@ -49,14 +49,14 @@ BATCH_VALUES = 1 << 24  # limits the values of a batch: 128 MB as float64
 class TableRows:
     """Rows of a file with named or numbered columns.
 
-    wanted: the table's column for each column of the rows (`Forest.width`), or None if no condition reads it.
+    read_columns: the table's column for each column of the rows (`Forest.width`), or None if no condition reads it.
     truth, targets: the columns with labels, and their targets (`forestc.rows.labels`).
     labels: category names by column of the rows, for columns that may hold text.
     names: as in ArrayRows.
     """
 
     table: CsvTable | ArrowFiles
-    wanted: tuple[str | None, ...]
+    read_columns: tuple[str | None, ...]
     truth: tuple[str, ...]
     targets: Targets
     labels: Mapping[int, tuple[str, ...]]
@@ -66,9 +66,9 @@ class TableRows:
         """Yields the rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
         start = 0
         for table in self._tables():
-            X = np.zeros((table.num_rows, len(self.wanted)))
+            X = np.zeros((table.num_rows, len(self.read_columns)))
             text: dict[bool, str] = {}
-            for column, name in enumerate(self.wanted):
+            for column, name in enumerate(self.read_columns):
                 if name is None:
                     continue
                 values, labels = table.column(name), self.labels.get(column, ())
@@ -109,9 +109,9 @@ class TableRows:
         return parts
 
     def _tables(self) -> Iterator[pa.RecordBatch]:
-        columns = dict.fromkeys([*(name for name in self.wanted if name is not None), *self.truth])
-        texts = {*self.truth, *(name for place in self.labels if (name := self.wanted[place]) is not None)}
-        size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.wanted))))
+        columns = dict.fromkeys([*(name for name in self.read_columns if name is not None), *self.truth])
+        texts = {*self.truth, *(name for column in self.labels if (name := self.read_columns[column]) is not None)}
+        size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.read_columns))))
         with readable(self.table.where):
             for table in self.table.batches(list(columns), texts):
                 for at in range(0, table.num_rows, size):
@@ -154,12 +154,12 @@ def _floats(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     numbers = [np.full(len(chunk), np.nan) for chunk in chunks]
     for chunk, filled in zip(chunks, numbers, strict=True):
-        own = slice(chunk.offset, chunk.offset + len(chunk))
+        within = slice(chunk.offset, chunk.offset + len(chunk))
         if chunk.null_count < len(chunk):
             present, values = chunk.buffers()
             bits = None if present is None else np.frombuffer(present, np.uint8)
-            known = True if bits is None else np.unpackbits(bits, bitorder="little")[own].astype(np.bool_)
-            np.copyto(filled, np.frombuffer(values, np.float64)[own], where=known)
+            present_mask = True if bits is None else np.unpackbits(bits, bitorder="little")[within].astype(np.bool_)
+            np.copyto(filled, np.frombuffer(values, np.float64)[within], where=present_mask)
     return np.concatenate(numbers) if numbers else np.empty(0)
 
 
@@ -182,10 +182,10 @@ def _codes(
     )
     absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
     codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
-    known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
-    if nulls and not (known[~absent] >= 0).any() and not any(map(is_number, labels)):
+    by_code = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
+    if nulls and not (by_code[~absent] >= 0).any() and not any(map(is_number, labels)):
         _refuse_numbers(text.filter(pa.array(~absent)), name, where, labels)
-    return np.where(absent, np.nan, known)
+    return np.where(absent, np.nan, by_code)
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
@@ -215,8 +215,8 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     if isinstance(table, FrameTable):
         if named is not None:
             table, truth = table.without(named)
-        data, places = frame_numbers(forest, table)
-        return replace(_array_rows(data, truth, forest, WHERE), names=places.names)
+        data, match = frame_numbers(forest, table)
+        return replace(_array_rows(data, truth, forest, WHERE), names=match.names)
     if not isinstance(table, ArrayTable):
         opened = _table_rows(table, forest, named)
         opened.check_labels()
@@ -225,8 +225,8 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
         return _array_rows(numeric(forest, table.rows), table.truth, forest, table.where)
     if forest.carried and (shape := np.shape(table.rows)) != (*shape[:1], forest.columns):
         raise _other_width(shape, forest, table.where)
-    whole = table.rows if isinstance(table.rows, np.ndarray) and forest.carried else None
-    return replace(_array_rows(numeric(forest, table.rows), truth, forest, table.where), whole=whole)
+    all_columns = table.rows if isinstance(table.rows, np.ndarray) and forest.carried else None
+    return replace(_array_rows(numeric(forest, table.rows), truth, forest, table.where), all_columns=all_columns)
 
 
 def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Sequence[str] | None) -> TableRows:
@@ -238,14 +238,14 @@ def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Seque
         refuse_number(len(truth), targets, table.where)
     others = [name for name in table.names if name not in truth]
     refuse_features(truth, forest, table.where)
-    places = find_columns(forest, others if table.headed else len(others), table.where)
-    wanted: list[str | None] = [None] * forest.width
+    match = find_columns(forest, others if table.headed else len(others), table.where)
+    read_columns: list[str | None] = [None] * forest.width
     labels = {}
-    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
-        wanted[own] = others[place]
+    for feature, index, column in zip(forest.features, forest.places, match.columns, strict=True):
+        read_columns[index] = others[column]
         if feature.labels:
-            labels[own] = feature.labels
-    return TableRows(table, tuple(wanted), truth, targets, labels, places.names)
+            labels[index] = feature.labels
+    return TableRows(table, tuple(read_columns), truth, targets, labels, match.names)
 
 
 def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where: str) -> ArrayRows:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forestc.errors import RowsError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Float
-from forestc.rows.columns import Places, find_columns, some_names, unique_names
+from forestc.rows.columns import ColumnMatch, find_columns, some_names, unique_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,15 +42,15 @@ class FrameTable:
         unique_names(self.names, WHERE)
         for label in labels:
             if label not in self.names:
-                known = some_names([str(name) for name in self.names])
-                raise RowsError(f"there is no column {label!r}", where=WHERE, do=f"it has: {known}")
-        kept = [place for place, name in enumerate(self.names) if name not in labels]
+                names_in_table = some_names([str(name) for name in self.names])
+                raise RowsError(f"there is no column {label!r}", where=WHERE, do=f"it has: {names_in_table}")
+        rest_indices = [index for index, name in enumerate(self.names) if name not in labels]
         truth = np.empty((len(self.frame), len(labels)), dtype=object)
-        for place, label in enumerate(labels):
-            own = self.frame.column(self.names.index(label)).to_pylist() if self.arrow else list(self.frame[label])
-            truth[:, place] = own
-        rest = self.frame.select(kept) if self.arrow else self.frame.drop(columns=list(labels))
-        return FrameTable(rest, tuple(self.names[place] for place in kept)), truth
+        for index, label in enumerate(labels):
+            column = self.frame.column(self.names.index(label)).to_pylist() if self.arrow else list(self.frame[label])
+            truth[:, index] = column
+        rest = self.frame.select(rest_indices) if self.arrow else self.frame.drop(columns=list(labels))
+        return FrameTable(rest, tuple(self.names[index] for index in rest_indices)), truth
 
     def whole(self) -> pa.Table:
         """Returns the table as an Arrow table."""
@@ -59,37 +59,37 @@ class FrameTable:
         frame = self.frame
         return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
 
-    def values(self, place: int) -> NDArray[np.generic]:
+    def values(self, index: int) -> NDArray[np.generic]:
         """Returns a column as an array of numbers, or of objects with None or NaN for missing values."""
         if self.arrow:
-            return np.asarray(self.frame.column(place).to_numpy(zero_copy_only=False))
-        column = self._column(place)
+            return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
+        column = self._column(index)
         dtype = getattr(column, "dtype", None)
-        own = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)  # True for a type of pandas' own
-        return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if own else column)
+        pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)  # True for a type of pandas' own
+        return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
-    def categories(self, place: int) -> list[Any] | None:
+    def categories(self, index: int) -> list[Any] | None:
         """Returns the categories that a pandas column declares; None for other columns."""
-        stated = None if self.arrow else getattr(getattr(self._column(place), "dtype", None), "categories", None)
+        stated = None if self.arrow else getattr(getattr(self._column(index), "dtype", None), "categories", None)
         return None if stated is None else list(stated)
 
-    def texts(self, place: int) -> tuple[list[str], bool] | None:
+    def texts(self, index: int) -> tuple[list[str], bool] | None:
         """Returns the categories of a column and True, or some of its texts and False; None for numbers."""
         if not self.arrow:
-            stated = self.categories(place) if hasattr(self.frame, "iloc") else None
+            stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
                 return [str(value) for value in stated], True
-            texts = {value for value in islice(self._column(place), PREVIEW) if isinstance(value, str)}
+            texts = {value for value in islice(self._column(index), PREVIEW) if isinstance(value, str)}
             return (sorted(texts), False) if texts else None
-        column = self.frame.column(place).slice(0, PREVIEW)
+        column = self.frame.column(index).slice(0, PREVIEW)
         if hasattr(column.type, "index_type"):  # a dictionary column
             return sorted({str(value) for chunk in column.chunks for value in chunk.dictionary.to_pylist()}), True
         if str(column.type) not in ("string", "large_string"):
             return None
         return sorted({str(value) for value in column.unique().to_pylist() if value is not None}), False
 
-    def _column(self, place: int) -> Any:
-        return self.frame.iloc[:, place] if hasattr(self.frame, "iloc") else self.frame[self.names[place]]
+    def _column(self, index: int) -> Any:
+        return self.frame.iloc[:, index] if hasattr(self.frame, "iloc") else self.frame[self.names[index]]
 
 
 def frame_table(rows: object) -> FrameTable | None:
@@ -101,7 +101,7 @@ def frame_table(rows: object) -> FrameTable | None:
     return None if names is None else FrameTable(rows, tuple(names))
 
 
-def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], Places]:
+def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], ColumnMatch]:
     """Returns the rows as float64 (rows, columns), and the columns that features read.
 
     Texts become the codes of their categories, other texts of such a column -1; truth values become 1 and 0. A pandas
@@ -109,15 +109,15 @@ def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64
     LightGBM take either codes or numbers, depending on the training, while scikit-learn always takes the numbers.
     Raises RowsError.
     """
-    places = find_columns(forest, table.names, WHERE)
+    match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
-    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
-        _refuse_unclear_categories(forest, feature, table.categories(place) or [])
-        result[:, own], holds = _numbers(feature, table.values(place))
+    for feature, index, column in zip(forest.features, forest.places, match.columns, strict=True):
+        _refuse_unclear_categories(forest, feature, table.categories(column) or [])
+        result[:, index], holds = _numbers(feature, table.values(column))
         text |= dict.fromkeys(holds, feature.name) if feature.labels else {}
     refuse_mixed_categories(text, WHERE)
-    return result, places
+    return result, match
 
 
 def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
@@ -138,9 +138,9 @@ def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: lis
     by_value = isinstance(feature.number, Float) and forest.provenance.source == "scikit-learn"
     if categories and (feature.labels or not (codes or by_value)):
         shown = ", ".join(map(str, categories[:5]))
-        known = ", ".join(feature.labels[:5]) if feature.labels else "their own codes from 0 up"
+        accepted = ", ".join(feature.labels[:5]) if feature.labels else "their own codes from 0 up"
         raise RowsError(
-            f"column {feature.name!r} holds the categories {shown}, which are not {known}",
+            f"column {feature.name!r} holds the categories {shown}, which are not {accepted}",
             where=WHERE,
             do="give the model's own categories, or the codes it was trained on as plain numbers",
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.rows.batches import FitAndHeldOut, Rows
-from forestc.rows.categories import place_categories
+from forestc.rows.categories import with_categories
 from forestc.rows.columns import adopt_names, some_names
 from forestc.rows.files import rows_from
 from forestc.rows.labels import label_columns
@@ -24,7 +24,7 @@ def rows_for_model(
     this. rows: a path, an array or a frame; None: ranges replace them. Raises ForestcError."""
     if rows is None:
         return ranges_from(ranges, forest)
-    forest = place_categories(forest, rows, label)
+    forest = with_categories(forest, rows, label)
     opened = rows_from(rows, forest, label)
     names: tuple[str, ...] = getattr(opened, "names", ())
     if not names:

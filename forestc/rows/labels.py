@@ -71,14 +71,14 @@ def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> st
 def label_position(label: str, columns: int, where: str) -> int:
     """Returns a column's position from 0, from a text that may count from the end (-1). Raises RowsError."""
     try:
-        place = int(label)
+        position = int(label)
     except ValueError:
         raise RowsError(
             f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
         ) from None
-    if not -columns <= place < columns:
-        raise RowsError(f"there is no column {place} of {columns}", where=where)
-    return place % columns
+    if not -columns <= position < columns:
+        raise RowsError(f"there is no column {position} of {columns}", where=where)
+    return position % columns
 
 
 def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
@@ -138,14 +138,14 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             row = start + int(np.flatnonzero(~np.isfinite(values))[0])
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
-    place_of = _finder(classes)
+    index_of = _finder(classes)
     # Equal labels of one type have equal texts, so that each distinct label is looked up once.
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
-        place = {label: place_of(label) for label in set(labels)}
-        indices = [place[label] for label in labels]
+        index_by_label = {label: index_of(label) for label in set(labels)}
+        indices = [index_by_label[label] for label in labels]
     else:
-        indices = list(map(place_of, labels))
+        indices = list(map(index_of, labels))
     foreign = np.flatnonzero(np.array(indices, dtype=np.int64) < 0).tolist()
     missing = next((row for row in foreign if _is_missing(labels[row])), None)
     if missing is not None:
@@ -157,13 +157,13 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
 
 def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
     """Returns a function that finds a label's index among the classes, by text or else as a number; -1 if none."""
-    known: dict[Any, int] = {}
+    index_by_key: dict[Any, int] = {}
     for index, label in enumerate(classes):
-        known.setdefault(str(label), index)
+        index_by_key.setdefault(str(label), index)
         number = _as_number(label)
         if number is not None:
-            known.setdefault(number, index)
-    return lambda label: known.get(str(label), known.get(_as_number(label), -1))
+            index_by_key.setdefault(number, index)
+    return lambda label: index_by_key.get(str(label), index_by_key.get(_as_number(label), -1))
 
 
 def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
@@ -176,12 +176,12 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
     if len(counts) != len(targets):
         return  # a column of zeros and ones for each class
     for column, classes in zip(counts, targets, strict=True):
-        place_of = _finder(classes)
-        given = {label: (place_of(label), count) for label, count in column.items() if not _is_missing(label)}
-        foreign = [label for label, (place, _) in given.items() if place < 0]
+        index_of = _finder(classes)
+        given = {label: (index_of(label), count) for label, count in column.items() if not _is_missing(label)}
+        foreign = [label for label, (index, _) in given.items() if index < 0]
         if not classes or not foreign:
             continue
-        seen = {place for place, _ in given.values() if place >= 0}
+        seen = {index for index, _ in given.values() if index >= 0}
         rows = sum(count for _, count in given.values())
         other = sum(given[label][1] for label in foreign)
         shift = _shift(given, classes)
@@ -205,10 +205,10 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
 
 def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
     """Returns 1 or -1 if the labels are classes plus this number, and more than half as many; otherwise 0."""
-    numbers, known = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
-    if None in numbers | known or 2 * len(numbers) <= len(known) or len(numbers) < 2:
+    numbers, class_numbers = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
+    if None in numbers | class_numbers or 2 * len(numbers) <= len(class_numbers) or len(numbers) < 2:
         return 0
-    shifted = (step for step in (1, -1) if {number - step for number in numbers if number is not None} <= known)
+    shifted = (step for step in (1, -1) if {number - step for number in numbers if number is not None} <= class_numbers)
     return next(shifted, 0)
 
 

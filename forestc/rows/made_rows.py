@@ -42,8 +42,8 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
         part = np.zeros((len(inputs), model.width))
         for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
             column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)
-            known = some[random.integers(0, RANDOM, len(inputs)), model.places[index]]
-            part[:, model.places[index]] = np.where(np.isnan(column) & (not may_be), known, column)
+            other = some[random.integers(0, RANDOM, len(inputs)), model.places[index]]
+            part[:, model.places[index]] = np.where(np.isnan(column) & (not may_be), other, column)
         parts.append(part)
     rows = np.concatenate(parts)
     return ArrayRows(rows[random.permutation(len(rows))])
@@ -64,8 +64,8 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     if count > most:
         return None
     rows = np.zeros((count, model.width))
-    for place, grid in zip(model.places, np.meshgrid(*values, indexing="ij"), strict=True):
-        rows[:, place] = grid.ravel()
+    for read_column, grid in zip(model.places, np.meshgrid(*values, indexing="ij"), strict=True):
+        rows[:, read_column] = grid.ravel()
     return ArrayRows(rows)
 
 
@@ -86,8 +86,8 @@ def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> Floa
         starts = at_least(thresholds, feature.raw)
         first = next_below(thresholds[:1], feature.raw) if len(thresholds) else np.zeros(1)
         values = np.clip(np.concatenate([first, starts]), ends.smallest, ends.largest)
-    _, places = np.unique(np.searchsorted(thresholds, values, side="right"), return_index=True)
-    return np.asarray(values[places])
+    _, first_of_cell = np.unique(np.searchsorted(thresholds, values, side="right"), return_index=True)
+    return np.asarray(values[first_of_cell])
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:

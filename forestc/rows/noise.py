@@ -30,12 +30,14 @@ def with_noise(
             fixed = fixed | stays[:, column]
         if fixed.all():
             continue
-        known = np.sort(others[~np.isin(others, before[fixed])] if fixed.any() else others)
-        known = known[known == known]  # removes NaN
-        if not len(known) or known[0] == known[-1]:
+        ranked = np.sort(others[~np.isin(others, before[fixed])] if fixed.any() else others)
+        ranked = ranked[ranked == ranked]  # removes NaN
+        if not len(ranked) or ranked[0] == ranked[-1]:
             continue
-        first, past = (np.searchsorted(known, before, side=side) for side in ("left", "right"))
-        rank = first + random.random(len(before)) * (past - first) + random.normal(0.0, noise * len(known), len(before))
-        near = known[np.clip(np.floor(rank), 0, len(known) - 1).astype(np.int64)]
+        first, past = (np.searchsorted(ranked, before, side=side) for side in ("left", "right"))
+        rank = (
+            first + random.random(len(before)) * (past - first) + random.normal(0.0, noise * len(ranked), len(before))
+        )
+        near = ranked[np.clip(np.floor(rank), 0, len(ranked) - 1).astype(np.int64)]
         moved[:, column] = np.where(fixed, before, near)
     return moved

@@ -84,9 +84,9 @@ def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> Ar
         if isinstance(loaded, np.ndarray):
             data = loaded
             width = data.shape[1] if data.ndim == 2 else 0
-            places = [label_position(text, width, str(path)) for text in labels]
-            columns = np.setdiff1d(np.arange(width), places)
-            truth = data[:, places] if labels else None
+            positions = [label_position(text, width, str(path)) for text in labels]
+            columns = np.setdiff1d(np.arange(width), positions)
+            truth = data[:, positions] if labels else None
         else:
             key = "X" + labels[0][1:] if labels and f"X{labels[0][1:]}" in loaded else "X"
             lacking = [name for name in (key, *labels) if name not in loaded]

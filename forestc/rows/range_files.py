@@ -67,8 +67,8 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
     if not lines:
         raise RowsError("holds no ranges", where=where, do=FORM)
     names = [line.name for line in lines]
-    for place, line in enumerate(lines):
-        if line.name in names[:place]:
+    for index, line in enumerate(lines):
+        if line.name in names[:index]:
             raise RowsError(f"the feature {line.name!r} appears twice", where=line.where, do="remove one")
     if len(lines) != forest.columns and not all(feature.named for feature in forest.features):
         raise RowsError(
@@ -77,14 +77,14 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
             do="the model has no column names: give a range for each column, in order",
         )
     _refuse_unknown(forest, lines)
-    places = find_columns(forest, names, where)
-    forest = adopt_names(forest, places.names)
+    match = find_columns(forest, names, where)
+    forest = adopt_names(forest, match.names)
     columns = {
-        feature.column: _range_of(feature, lines[place])
-        for feature, place in zip(forest.features, places.columns, strict=True)
+        feature.column: _range_of(feature, lines[row_of_feature])
+        for feature, row_of_feature in zip(forest.features, match.columns, strict=True)
     }
-    note = f"the model has no column names: the ranges are taken in their order, {some_names(places.names)}"
-    return Ranges(columns), forest, (note,) * bool(places.names)
+    note = f"the model has no column names: the ranges are taken in their order, {some_names(match.names)}"
+    return Ranges(columns), forest, (note,) * bool(match.names)
 
 
 def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
     """Raises RowsError for a name unknown to a model with names. As many unknown names are accepted as the model has
     columns that no condition reads, because it has no names for them."""
-    known = {feature.name for feature in forest.features}
+    model_names = {feature.name for feature in forest.features}
     names = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):
         return
-    spelt = {name.replace(" ", "_"): name for name in known}
-    others = [line for line in lines if line.name not in known and line.name.replace(" ", "_") not in spelt]
-    left = sorted(known - {spelt.get(name.replace(" ", "_"), name) for name in names})
-    if len(known) + len(others) > forest.columns:
+    spelt = {name.replace(" ", "_"): name for name in model_names}
+    others = [line for line in lines if line.name not in model_names and line.name.replace(" ", "_") not in spelt]
+    left = sorted(model_names - {spelt.get(name.replace(" ", "_"), name) for name in names})
+    if len(model_names) + len(others) > forest.columns:
 
         def likeness(line: _Line) -> float:  # to the most similar name without a range
             return max((SequenceMatcher(None, line.name, name).ratio() for name in left), default=0.0)
@@ -145,19 +145,19 @@ def _read(path: Path) -> list[_Line]:
 def _json_lines(text: str, where: str) -> list[_Line]:
     def pairs(items: list[tuple[str, Any]]) -> Any:
         names = [name for name, _ in items]
-        for place, name in enumerate(names):
-            if name in names[:place]:
+        for index, name in enumerate(names):
+            if name in names[:index]:
                 raise RowsError(f"{name!r} appears twice", where=where, do="remove one")
         return dict(items)
 
     try:
-        whole = json.loads(text, object_pairs_hook=pairs)
+        record = json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
-        place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise RowsError("is not readable JSON", where=where + place, do='write {"age": [0, 120]}') from None
-    if not isinstance(whole, dict):
+        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise RowsError("is not readable JSON", where=where + line, do='write {"age": [0, 120]}') from None
+    if not isinstance(record, dict):
         raise RowsError("is not a JSON object", where=where, do='write {"age": [0, 120]}')
-    return [_Line(name, _mapping(value, name, where), where) for name, value in whole.items()]
+    return [_Line(name, _mapping(value, name, where), where) for name, value in record.items()]
 
 
 def _mapping(value: object, name: str, where: str) -> Mapping[str, Any]:

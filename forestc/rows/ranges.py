@@ -76,26 +76,25 @@ class ValueRange:
         if not self.step:
             return round_to(inside, raw)
         with np.errstate(invalid="ignore"):
-            place = (inside - self.origin) / self.step
+            steps = (inside - self.origin) / self.step
             up = random.random(len(values)) < 0.5
-            place = np.where(up, np.ceil(place), np.floor(place))
+            steps = np.where(up, np.ceil(steps), np.floor(steps))
             if math.isfinite(self.largest):
-                place = np.minimum(place, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
-            moved = round_to(self.origin + place * self.step, raw)
+                steps = np.minimum(steps, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
+            moved = round_to(self.origin + steps * self.step, raw)
         return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def holds(self, values: FloatArray, feature: Feature) -> NDArray[np.bool_]:
-        """Returns True for each value (rows,) of a feature between its ends, on a step, and not missing unless allowed.
-        """
+        """Returns True for each value (rows,) of a feature between the ends, on a step, and missing only if allowed."""
         if isinstance(feature.number, Category):
             return ~np.isnan(values) | self.takes_missing(feature)
         limits, rounded = self.rounded(feature.raw), round_to(values, feature.raw)
-        held = (rounded >= limits.smallest) & (rounded <= limits.largest)
+        inside = (rounded >= limits.smallest) & (rounded <= limits.largest)
         if self.step:
             with np.errstate(invalid="ignore"):
                 nearest = self.origin + np.round((values - self.origin) / self.step) * self.step
-            held &= (round_to(nearest, feature.raw) == rounded) | np.isinf(rounded)
-        return np.where(np.isnan(values), self.takes_missing(feature), held)
+            inside &= (round_to(nearest, feature.raw) == rounded) | np.isinf(rounded)
+        return np.where(np.isnan(values), self.takes_missing(feature), inside)
 
     def as_json(self) -> dict[str, Any]:
         """Returns the range as a dictionary, with None for an infinite end."""
@@ -137,14 +136,14 @@ def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
     count = total = 0
     first = ""
     for batch in rows.batches():
-        held = np.ones(len(batch.X), dtype=np.bool_)
-        for feature, place in zip(model.features, model.places, strict=True):
-            kept = ranges.of(feature).holds(batch.X[:, place], feature)
-            if not first and not kept.all():
-                row = int(np.argmin(kept))
-                first = f"feature {feature.name!r} is {batch.X[row, place]:g} in row {total + row}"
-            held &= kept
-        count, total = count + int((~held).sum()), total + len(held)
+        all_inside = np.ones(len(batch.X), dtype=np.bool_)
+        for feature, column in zip(model.features, model.places, strict=True):
+            inside = ranges.of(feature).holds(batch.X[:, column], feature)
+            if not first and not inside.all():
+                row = int(np.argmin(inside))
+                first = f"feature {feature.name!r} is {batch.X[row, column]:g} in row {total + row}"
+            all_inside &= inside
+        count, total = count + int((~all_inside).sum()), total + len(all_inside)
     what = f"{count:,} of {total:,} rows are outside the ranges that the design was compiled for ({first})"
     return f"{what}: nothing is promised for them" if count else ""
 

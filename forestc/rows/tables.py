@@ -57,17 +57,21 @@ def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float6
         y = np.asarray(label) if table.truth is None else table.truth[:, 0]
         return np.asarray(X, np.float64), y, tuple(f"x{k}" for k in range(X.shape[1])), table.where
     where = "the rows" if isinstance(table, FrameTable) else table.where
-    whole = table.whole()
-    names = unique_names(whole.column_names, where)
-    kept = list(range(len(names)))
+    arrow = table.whole()
+    names = unique_names(arrow.column_names, where)
+    others = list(range(len(names)))
     if column is None:
         y = np.asarray(label)
     else:
-        place = kept.pop(names.index(find_label(column, names, True, where)))
-        truth = whole.column(place)
-        y = np.array(truth.to_pylist(), dtype=object) if text else _numbers(truth, names[place], where)
-    X = np.column_stack([_numbers(whole.column(k), names[k], where) for k in kept]) if kept else np.zeros((len(y), 0))
-    return X, y, tuple(names[k] for k in kept), where
+        index = others.pop(names.index(find_label(column, names, True, where)))
+        truth = arrow.column(index)
+        y = np.array(truth.to_pylist(), dtype=object) if text else _numbers(truth, names[index], where)
+    X = (
+        np.column_stack([_numbers(arrow.column(k), names[k], where) for k in others])
+        if others
+        else np.zeros((len(y), 0))
+    )
+    return X, y, tuple(names[k] for k in others), where
 
 
 def _numbers(column: pa.ChunkedArray, name: str, where: str) -> NDArray[np.float64]:
@@ -96,8 +100,8 @@ def _labeled(X: NDArray[np.float64], y: Labels, names: tuple[str, ...], where: s
         raise RowsError(
             f"{len(classes)} different labels in {len(X)} rows", where=where, do="add --regression if they are values"
         )
-    place = {text: index for index, text in enumerate(classes)}
-    return LabeledRows(X, np.array([place[text] for text in texts.tolist()], np.int64), names, tuple(classes))
+    index_by_class = {text: index for index, text in enumerate(classes)}
+    return LabeledRows(X, np.array([index_by_class[text] for text in texts.tolist()], np.int64), names, tuple(classes))
 
 
 def _text(label: object) -> str:

@@ -100,9 +100,9 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
         parts.append(batch.X[chosen])
         if batch.truth is not None:
             truths.append(batch.truth[chosen])
-    whole = rows.whole if isinstance(rows, ArrayRows) else None
-    whole = None if whole is None or whole.shape[1] > MOST_COLUMNS else whole
-    X = np.concatenate(parts) if whole is None else whole[::step].astype(np.float64)
+    all_columns = rows.all_columns if isinstance(rows, ArrayRows) else None
+    all_columns = None if all_columns is None or all_columns.shape[1] > MOST_COLUMNS else all_columns
+    X = np.concatenate(parts) if all_columns is None else all_columns[::step].astype(np.float64)
     if len(truths) < len(parts):
         return X, None, 1 / step
     y = np.concatenate(truths)
