@@ -16,8 +16,7 @@ _FLAG = re.compile(
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
-# Matches commands to a terminal: an escape sequence with its parameters, a control character (not tab and line feed),
-# or a mark that changes the direction of text.
+# Matches terminal commands: escape sequences, control characters but tab and line feed, marks of text direction.
 _COMMANDS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
@@ -27,7 +26,7 @@ _COMMANDS = re.compile(
 
 
 def printable(text: str) -> str:
-    """Returns a text from a tool or file without commands to the terminal."""
+    """Returns a text from a tool or file without control sequences for the terminal."""
     return _COMMANDS.sub("", text)
 
 

@@ -1,1 +1,1 @@
-"""Holds the commands: a module for each, with a function of the same name."""
+"""Holds the functions that the command line calls, in a module for each command."""

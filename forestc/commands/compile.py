@@ -120,35 +120,35 @@ class Compiled:
 class Compilation:
     """A compilation in progress. Each stage reads the fields of earlier stages, and sets the fields below its own name.
 
-    wanted: the checked options. notes: messages for users. seconds: by stage.
+    request: the checked options. notes: messages for users. seconds: by stage.
     """
 
     request: Request
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    # load. given: the rows, or ranges instead; record: describes them in the manifest; c: C options, types by position
+    # Set by `load`. given: rows, or ranges instead; record: describes them in the manifest; c: the options of C
     source: Forest = field(init=False)
     given: Rows = field(init=False)
     record: dict[str, Any] = field(init=False)
     c: COptions = field(init=False)
-    # passes. rows: given, or generated around the thresholds; inputs: describes an input model in the manifest
+    # Set by `passes`. rows: given, or generated around thresholds; inputs: an input model's entry in the manifest
     planned: PlannedRun = field(init=False)
     steps: tuple[Step, ...] = field(init=False)
     forest: Forest = field(init=False)
     rows: Rows = field(init=False)
     inputs: dict[str, Any] = field(default_factory=dict)
     firmware: dict[str, Any] | None = None
-    # lower. netlist: None if only C and engines are written; lowering: with the latency for the requested clock
+    # Set by `lower`. netlist: None if only C and engines are written; lowering: with the latency for the clock
     netlist: Netlist | None = None
     lowering: LoweringOptions = field(init=False)
-    # emit. content: the manifest without the record of how the folder was made
+    # Set by `emit`. content: the manifest without the record of how the folder was made
     capacity: Capacity | None = None
     artifacts: tuple[Artifact, ...] = ()
     content: dict[str, Any] = field(init=False)
     # check
     agreed: Agreement = field(init=False)
     held_out: Agreement | None = None
-    # estimate, write and synthesize. figures: of `--json`; made: the manifest's record of how the folder was made
+    # Set by `estimate`, `write` and synthesis. figures: of `--json`; made: the manifest's record of the making
     figures: dict[str, Any] = field(default_factory=dict)
     made: dict[str, Any] = field(init=False)
 
@@ -311,8 +311,7 @@ def _run_passes(run: Compilation) -> None:
         file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
         run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
     if "c" in request.targets:
-        # The manifest records the layout, so that costs fitted again later do not change the layout of a written
-        # design.
+        # The manifest records the C layout, so that costs fitted later do not change a written design.
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
         run.firmware = layout_record(run.forest, run.c)
 

@@ -46,7 +46,7 @@ from forestc.system.records import inside
 from forestc.system.version import __version__
 from forestc.system.writing import writing
 
-# Options that do not change the results, or are added at the end.
+# Options left out of a study's command line: they do not change the results, or are added last.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
 
@@ -281,7 +281,7 @@ def _test_inputs(material: Material) -> NDArray[np.float64] | None:
 
 
 def _refuse(study: Study) -> None:
-    """Raises the error of a study without a front."""
+    """Raises ForestcError with the reason why a study has no front."""
     where = str(study.folder)
     if not study.complete:
         first = next((trial.reason for trial in study.trials if trial.reason), "unknown")

@@ -197,8 +197,7 @@ class Bench:
                 raise OptionError(what, do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
-        # At such a level, `compile` would show passes the validation rows, too. With a list of passes it holds them
-        # out.
+        # For a level without search `compile` shows passes all rows; for listed passes it holds rows out.
         else:
             taken = tuple(self.steps(options, model, fold))
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}

@@ -82,7 +82,7 @@ def _choice(study: Study, first: Trial | None) -> Recommendation | None:
 
 
 def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
-    """Returns a sort key for designs: the smallest first, and of equal ones the most accurate."""
+    """Returns a function that sorts designs: the smallest first, and of equal ones the most accurate."""
     return lambda trial: (size.cost(trial.figure(size.figure)), -_accuracy(trial))
 
 
@@ -152,7 +152,7 @@ def size_goal(goals: Sequence[Goal]) -> Goal:
 
 
 def unpruned(trials: Iterable[Trial]) -> Trial | None:
-    """Returns the complete trial of the model at -O1, with which every search begins; None if there is none."""
+    """Returns the complete trial of the model at -O1, which each search tries early; None if there is none."""
     return next((trial for trial in trials if trial.state == "complete" and trial.options.get(LEVEL) == UNPRUNED), None)
 
 

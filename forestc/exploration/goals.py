@@ -37,7 +37,7 @@ FIGURES: dict[str, Figure] = {
     "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
     "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
 }
-# maps figures' short names to keys of FIGURES; messages show the short names
+# Maps figures' short names to keys of FIGURES; messages show the short names.
 ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}
 PLURALS = {"luts": "lut", "ffs": "ff"}  # maps plurals that are accepted but never shown
 _LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)(.+)")

@@ -34,7 +34,7 @@ ALL = -1  # stands for a fold with a model trained on all rows
 
 @dataclass(frozen=True)
 class RowSplit:
-    """The row numbers of a fold. fit: rows for training and passes. judged: validation rows, which score trials."""
+    """The row numbers of a fold. fit: rows for training and passes. validation: rows to score trials."""
 
     fit: NDArray[np.int64]
     validation: NDArray[np.int64]

@@ -96,8 +96,8 @@ def _work(pipe: Connection, speaks: bool) -> None:
 
 
 class _Worker:
-    """A worker process with its first job. A thread sends the bench and that job: a pipe holds little, and the process
-    reads only after its imports. They take seconds, for which `take` must not wait."""
+    """A worker process with its first job. A thread sends the bench and that job: a pipe's buffer is small, and the
+    process reads only after seconds of imports. A direct send would block meanwhile, unseen by any time limit."""
 
     def __init__(self, bench: bytes, job: Job, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
@@ -184,7 +184,7 @@ class LocalPool:
         return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
-        """Returns the trial that a worker has ended or lost; empty if the worker reports that it is ready."""
+        """Returns a list with the trial that a worker has ended or lost; empty if the worker has just become ready."""
         try:
             message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):

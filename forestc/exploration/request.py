@@ -20,7 +20,7 @@ from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-# Fields that `as_dict` leaves out: study.json stores goals and limits apart, and the others not at all.
+# `as_dict` leaves these fields out: study.json stores goals and limits apart, and the others not at all.
 _NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
 HIDDEN = "***"  # replaces the password in an address
 FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given

@@ -1,7 +1,7 @@
 """Chooses the options of trials with Optuna's multi-objective TPE sampler, in the main process.
 
 Trial n is chosen from the results of trials up to n - LAG, even if later ones have ended. So one seed gives the same
-trials on one worker as on several.
+trials on one worker as on up to LAG workers.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Sampler:
         self._lag = max(LAG, self.request.jobs)
 
     def resume(self, recorded: Mapping[int, Trial]) -> dict[int, Trial]:
-        """Restores the state from the storage and returns the ended trials. kept: the trials in the study's folder."""
+        """Restores the state from the storage and returns the ended trials. recorded: trials in the study's folder."""
         ended: dict[int, Trial] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             if attempt.state.name == "WAITING":

@@ -18,21 +18,21 @@ from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
 from forestc.system.deadline import LateError
 
-# Shrinks costs to this share, and adds this many standard errors of accuracy: trials then on the front are near it.
+# A trial is near the front if it would be on it with costs times 0.9 and accuracy plus 1.0 standard errors.
 NEAR = (0.9, 1.0)
 CHECKPOINTS = 4  # divides the trials into parts; after each part but the last, designs near the front go up a rung
 KEPT_FOR_LAST = 1.3  # times the seconds that the recommended design took; reserved to finish the one recommended last
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
 SENT = 6  # designs sent to a rung at a time
-# designs sent to a rung in all; others on the front keep their estimates, which their rows in tables show
+# At most this many designs are sent to a rung; others on the front stay estimates, and their rows say so.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
 
 class StudySearch:
-    """The search of one study. say: shows progress. known: corrections of estimates. until: end of the current part, a
-    time of time.monotonic()."""
+    """The search of one study. say: shows progress. corrections: of estimates, by figure. until: end of the current
+    part, a time of time.monotonic()."""
 
     def __init__(self, material: Material, sampler: Sampler, pool: Pool, say: Callable[[str], None]) -> None:
         self.material, self.request, self.sampler, self.pool, self.say = material, material.request, sampler, pool, say

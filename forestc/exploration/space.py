@@ -28,7 +28,7 @@ SHRINK = "shrink"  # names the parameter that chooses the passes that make the f
 NOTHING = "none"
 # Lists the passes that may shrink a forest. prune-splits fits all leaves again, so it comes last.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# names the parameter that chooses the pass for integer leaves (`leaves` is a parameter of trainers)
+# Names the parameter that chooses the pass for integer leaves; `leaves` is a parameter of trainers.
 LEAF_PASS = "leaf-pass"
 # These passes fit integer leaves themselves, so the search chooses no other pass for leaves beside them.
 REFITTING = ("prune-splits", "regrow-trees")
@@ -36,20 +36,20 @@ LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
 LATENCIES = 6  # begins a search with the smallest
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # lists goals that make the latency a parameter of the search
-# begins with the smallest, as a search does
+# The layouts begin with the smallest, as a search does.
 LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))
-# Bits of the leaves before prune-splits, which fits them again.
+# Before prune-splits, which fits the leaves again, leaves have this many bits.
 BITS_BEFORE_FITTING = 6
-# Bits of the leaves for prune-trees in the first designs of a search.
+# In the first designs of a search, leaves for prune-trees have this many bits.
 KEPT_LEAF_BITS = 4
-# Lets passes lose any accuracy: the study itself scores each design.
+# Passes may lose any accuracy here, because the study itself scores each design.
 ANY_LOSS = math.inf
 RULE_COMPARATORS = 32  # comparators that rules may use; with more, a trial takes longer than seconds
 
 
 def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, validation: Rows) -> tuple[Parameter, ...]:
     """Returns the parameters of a compilation, each after all that it depends on. source: a model such as will be
-    compiled; None: any sum of trees that decides a class. fit, judged: the rows for passes and for scores."""
+    compiled; None: any sum of trees that decides a class. fit, validation: the rows for passes and for scores."""
     scorer = None if source is None else Scorer(source, validation)
     shrinking = tuple(
         way for way in SHRINKING if all(_takes(name, source, fit, scorer) for name in way.split("+") if name != NOTHING)

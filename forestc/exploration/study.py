@@ -38,7 +38,7 @@ from forestc.system.records import (
 )
 from forestc.system.writing import write_text, writing
 
-FORMAT = 1  # version of study.json
+FORMAT = 1  # identifies the version of study.json
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]
 RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")

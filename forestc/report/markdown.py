@@ -36,8 +36,8 @@ def compile_report(
     made: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> str:
-    """Returns the text of report.md. made: the manifest's field of that name. files: the other files, path to text. The
-    text holds no times, so the same compilation gives the same text."""
+    """Returns the text of report.md. made: the manifest's record of how the folder was made. files: the other files,
+    path to text. The text holds no times, so the same compilation gives the same text."""
     sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),

@@ -45,7 +45,7 @@ class Accuracy:
         truth = truth.astype(np.float64)
         self._error += float(((answers - truth) ** 2).sum())
         if not self._values:
-            # Sums relative to this value keep their digits, however large the labels are.
+            # Sums of differences from the first label stay precise, however large the labels are.
             self._origin = float(truth.flat[0])
         self._values += truth.size
         truth = truth - self._origin

@@ -125,7 +125,7 @@ class Some:
         return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        # The task is sent to other machines without these rows: it needs only the rule of selection.
+        # The task is sent to other machines without these rows; it needs only the rule that selects them.
         state: S = reduce_rows(self.rows, _OfSome(task, Some(ArrayRows(np.zeros((0, 0))), self.every, self.held_out)))
         return state
 

@@ -74,7 +74,7 @@ class FrameTable:
         return None if stated is None else list(stated)
 
     def texts(self, index: int) -> tuple[list[str], bool] | None:
-        """Returns the categories of a column and True, or some of its texts and False; None for numbers."""
+        """Returns (categories, True) of a categorical column, (some texts, False) of a text column, None of numbers."""
         if not self.arrow:
             stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
@@ -152,7 +152,7 @@ def is_absent(value: object) -> bool:
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """Returns the column as float64, and a set with True if it holds text and False if it holds numbers."""
+    """Returns the column as float64, and a set with True if there is text, and with False if there are numbers."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}

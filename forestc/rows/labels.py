@@ -19,7 +19,7 @@ from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
 from forestc.rows.frames import frame_table, is_absent
 
-# the classes of each target; () for a regression target
+# Targets are the classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
 
 

@@ -17,7 +17,7 @@ from forestc.rows.csv_table import CsvTable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
-# lists suffixes of files that may also fill a folder
+# Files with these suffixes may also fill a folder.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
 IN_MEMORY = "the rows"  # names rows without a file in messages

@@ -42,7 +42,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The entry of one feature. fields: its columns or keys. where: the file and line, for messages."""
+    """The range of one feature as it was read. fields: columns or keys. where: the file and line, for messages."""
 
     name: str
     fields: Mapping[str, Any]

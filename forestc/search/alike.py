@@ -21,7 +21,7 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Lists (size, largest factor of alike stand-ins, largest factor of accepted ones).
+# For each size of a stand-in: the largest factor that counts as alike, and the largest accepted factor.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
 ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed

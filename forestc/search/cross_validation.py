@@ -56,7 +56,7 @@ class CrossScorer:
         return joined([fold.scorer.baseline for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """Returns the loss of forests from their errors on the held-out rows of each fold."""
+        """Returns the loss of a design from its errors on the held-out rows of each fold."""
         loss = self.baseline.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss
@@ -65,5 +65,5 @@ class CrossScorer:
         return replace(loss, error=math.hypot(chance, first.widened))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
-        """Returns the loss of forests, one for each fold."""
+        """Returns the loss of a design, given as one forest for each fold."""
         return self.loss([fold.scorer.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])

@@ -64,7 +64,7 @@ CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is f
 STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
 FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
 FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
-# Limits the work of growing on each fold at -O2: steps of about a nanosecond, and steps for each row of each tree.
+# Growing on a fold at -O2 stops after so many steps (about a nanosecond each), and more for each row of each tree.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds
 
@@ -287,8 +287,9 @@ def searched(
     first: Sequence[PassResult] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> LevelPlan:
-    """Searches at level 2 or 3 and returns the plan. folds: the rows that score. size: to minimize. first: the results
-    of the passes of -O1, if known. Raises ForestcError, and LateError if the time ends before any trial is scored."""
+    """Searches at level 2 or 3 and returns the plan. folds: the rows that score. size: the size to minimize. first:
+    results of the passes of -O1, if known. Raises ForestcError, and LateError if the time ends before any trial is
+    scored."""
     limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
     search = LevelSearch(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
     paths = parse_passes(PATHS, PASSES)

@@ -155,7 +155,7 @@ class Passes:
 
     @cached_property
     def content(self) -> str:
-        """A hash of forestc's version, the model, its rows and the scoring rows. Results also depend on the pass."""
+        """A hash of forestc's version, the model, its rows and the scoring rows: a part of the key of each result."""
         model = self.scorer.model
         parts = hashlib.sha256(f"{__version__} {model.always_missing} {print_forest(model)}".encode())
         for rows in (self.rows, self.scorer.held_out):

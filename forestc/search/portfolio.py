@@ -256,7 +256,7 @@ class _Climb:
         return self.best < math.inf
 
     def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
-        """Adds a trial and returns True if it is good. made: its rung on the model; None if that has not run."""
+        """Adds a trial and returns True if it is good. on_model: its rung on the model; None if that has not run."""
         self.tried += 1
         name = self.family.name
         best = self.search.cheapest

@@ -107,7 +107,7 @@ def drawing(spec: Mapping[str, Any]) -> Markup:
 
 
 def checked_svg(text: str) -> Markup:
-    """Returns the SVG as markup. Raises InternalError if it has scripts or links, as names of models are in it."""
+    """Returns the SVG as markup. Raises InternalError for scripts and links, because names from models are in it."""
     for element in ElementTree.fromstring(text).iter():
         tag = element.tag.rpartition("}")[2]
         active = [name for name in element.attrib if _ACTIVE.search(name.rpartition("}")[2])]

@@ -188,8 +188,8 @@ def _shown(goal: Goal, trial: Trial) -> str:
 def _axis(
     goal: Goal, complete: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _GoalAxis:
-    """Returns an axis with all trials of `must` and the peers. On an axis of accuracy, bad trials lie at the lower
-    edge, so that they do not compress the rest."""
+    """Returns an axis with all trials of `must` and the peers. On an axis of accuracy, bad trials are drawn at the
+    lower edge, so that they do not compress the rest."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
     every = [float(trial.figure(goal.figure) or 0.0) for trial in complete] + seen
     if goal.figure == "accuracy":

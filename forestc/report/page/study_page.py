@@ -120,7 +120,7 @@ def _unfinished(study: Study) -> list[str]:
 
 
 def _figures(study: Study) -> list[str]:
-    """Returns the figures of tables: of goals and limits, then all others of the device or processor."""
+    """Returns the names of figures for tables: of goals and limits, then of the device or processor."""
     asked = [*(goal.figure for goal in study.goals), *(limit.figure for limit in study.limits)]
     more = [name for name, figure in FIGURES.items() if figure.needs and study.asked.get(figure.needs)]
     return [name for name in dict.fromkeys([*asked, *more]) if name != "accuracy"]

@@ -19,7 +19,7 @@ FEWEST = 6  # characters of a name that must remain
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
-    """Returns a drawing of this size in pixels."""
+    """Returns an SVG drawing of a size in pixels, made of its parts."""
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
     )
