@@ -274,7 +274,8 @@ _AGAIN = "run explore again"
 
 
 def open_study(folder: str | Path) -> Study:
-    """Reads a study, even if its search still runs or was killed. Raises ForestcError for a missing or damaged file."""
+    """Reads a study, also one that still runs or was killed. Raises ForestcError naming the file that is missing or
+    damaged, and the field."""
     folder = Path(folder)
     record = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
     del record["format"]
