@@ -1,4 +1,4 @@
-"""The figures that a search may optimize or limit, by their names in options."""
+"""Defines the figures for goals and limits of a search, by the names that users write."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ class CsvTable:
             yield from self._reader(types)
 
     def _number(self, name: str) -> pa.DataType:
-        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()  # a column of True and False
+        # A boolean column holds True and False.
+        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
         """Returns some first rows of all columns."""

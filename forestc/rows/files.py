@@ -83,7 +83,7 @@ class TableRows:
             raise RowsError("there are no rows", where=self.table.where, do="give at least one")
 
     def check_labels(self) -> None:
-        """Raises RowsError if labels are not the model's classes. Reads only the labels."""
+        """Raises RowsError if the labels seem to name other classes than the model's. Reads only the labels."""
         if not any(self.targets) or len(self.truth) != len(self.targets):
             return
         counts: list[Counter[object]] = [Counter() for _ in self.truth]

@@ -174,7 +174,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
     classes; or if the labels are the classes plus or minus 1 and more than half as many.
     """
     if len(counts) != len(targets):
-        return  # a column of zeros and ones for each class
+        return  # There is a column of zeros and ones for each class.
     for column, classes in zip(counts, targets, strict=True):
         index_of = _finder(classes)
         given = {label: (index_of(label), count) for label, count in column.items() if not _is_missing(label)}

@@ -122,7 +122,7 @@ def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
     left = sorted(model_names - {spelt.get(name.replace(" ", "_"), name) for name in names})
     if len(model_names) + len(others) > forest.columns:
 
-        def likeness(line: _Line) -> float:  # to the most similar name without a range
+        def likeness(line: _Line) -> float:  # returns the similarity to the nearest name without a range
             return max((SequenceMatcher(None, line.name, name).ratio() for name in left), default=0.0)
 
         likely = max(others, key=likeness)
