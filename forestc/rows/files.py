@@ -189,7 +189,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all unknown texts are numbers: in a text file, codes can't be told from unknown names."""
+    """Raises RowsError if all unknown texts are numbers: a text file can't tell codes from names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(

@@ -64,7 +64,7 @@ CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is f
 STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
 FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
 FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
-# Growing on a fold at -O2 stops after so many steps (about a nanosecond each), and more for each row of each tree.
+# Growing on a fold at -O2 stops after these steps (a nanosecond each), and more for each row of each tree.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds
 
