@@ -1,4 +1,4 @@
-"""inspect: figures of a model or of a compiled folder, and of single trees."""
+"""Implements `inspect` and `print`: figures of a model or a compiled folder, single trees, and the text of a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
     forest = source.forest if isinstance(source, Design) else source
     if tree is not None:
         if not 0 <= tree < len(forest.trees):
-            raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
+            raise OptionError(
+                f"there is no tree {tree}", where="--tree", do=f"the forest has trees 0 to {len(forest.trees) - 1}"
+            )
         return node_figures(forest, tree, 0, options.depth)
     compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}
     return {**forest.figures(), **compiled, "per_feature": feature_figures(forest)}
