@@ -44,9 +44,8 @@ class ForestcError(Exception):
     usual_do = ""
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        self.what, self.where, self.do = (
-            printable(part) for part in (what, where or self.usual_where, do or self.usual_do)
-        )
+        where = where or ("" if self.usual_where in what else self.usual_where)
+        self.what, self.where, self.do = (printable(part) for part in (what, where, do or self.usual_do))
         super().__init__("; ".join(part for part in (self.what, self.where, self.do) if part))
 
     def __str__(self) -> str:

@@ -244,7 +244,7 @@ def test_missing_tools_are_named(design, monkeypatch, need):
     for cpu, wanted, said in (
         ("cortex-m4", "gcc", r"arm-none-eabi-gcc is not on the PATH; install .*apt install gcc-arm-none-eabi"),
         ("rv32imc", "gcc", r"riscv64-unknown-elf-gcc is not on the PATH; install .*apt install gcc-riscv64"),
-        ("avr", "auto", r"no compiler for avr was found; install avr-gcc \(Debian: apt install gcc-avr avr-libc\)"),
+        ("avr", "auto", r"no compiler for avr was found; the PATH; install avr-gcc \(Debian: apt install gcc-avr avr-libc\)"),
     ):
         with pytest.raises(MissingToolError, match=said):
             forestc.measure(design, cpu, compiler=wanted)

@@ -117,7 +117,7 @@ def parsed(text: str) -> InputModel:
         network = bayesian_network_text.parsed(rest[columns])
     except ModelError as error:
         where = f"the network from line {len(inputs) + 4}" + (f", its {error.where}" if error.where else "")
-        raise ModelError(error.what, where=where, do=error.do or REMEDY) from None
+        raise ModelError(error.what, where=where, do=REMEDY) from None
     return InputModel(width, inputs, network, head["rows"], head["comparators"], head["kept"], head["model"])
 
 

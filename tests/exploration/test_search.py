@@ -156,13 +156,13 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
     def fails_first(bench, job, clock):
         wrong.append(job.trial)
         if job.trial.number == wrong[0].number:
-            raise CheckError("row 3 differs")
+            raise CheckError("row 3 differs", do="report it")
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
     study = explored(work, "wrong_check", validation=work / "other.csv", trials=6)
     failed = study.trials[wrong[0].number]
-    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs", False)
+    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs; report it", False)
     assert failed.figures == wrong[0].figures  # what lower rungs measured stays
     assert study.front and all(trial.has_design for trial in study.front)
 
@@ -305,7 +305,7 @@ def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
 
     pool = object.__new__(DaskPool)
     pool._client, pool._jobs = SimpleNamespace(nthreads=dict, wait_for_workers=none_comes), {}
-    with pytest.raises(ToolError, match="no workers left; start some, then add resume=True"):
+    with pytest.raises(ToolError, match="no workers left; scheduler; start some, then add resume=True"):
         pool.free()
 
 
