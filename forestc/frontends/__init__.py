@@ -1,4 +1,4 @@
-"""Frontends: from a model file or a fitted model to a Forest, by two explicit tables (`kinds.py`, `objects.py`)."""
+"""Reads a model file or a fitted model into a Forest, by two tables of readers (`kinds.py`, `objects.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.rows.columns import carrying
 
 __all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_training"]
 
-MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
+MAX_BYTES = 4 << 30  # bytes of a model file at most, which is read into memory as a whole
 
 
 def load(source: object, *, trust_pickle: bool = False, iterations: int | str | None = None) -> Forest:
@@ -30,34 +30,34 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     up to the best one, of XGBoost, LightGBM and CatBoost; default: those that the library predicts with. Raises
     ModelError for a model that can't be read exactly, OptionError for an invalid number of iterations.
     """
-    asked = parsed(iterations)
+    requested = parsed(iterations)
     if isinstance(source, Forest):
-        refuse_cut(asked)
+        refuse_cut(requested)
         return carrying(source)
     if not isinstance(source, str | Path):
         with located(f"model of type {type(source).__name__}"):
-            return carrying(load_object(source, asked))
+            return carrying(load_object(source, requested))
     path = Path(source)
-    content = Content(_bytes(path), str(path), asked)
-    with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
+    content = Content(_bytes(path), str(path), requested)
+    with ThreadPoolExecutor(1) as pool:  # Hashing releases the GIL, so a thread can do it alongside.
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
         with located(str(path)):
             kind = kind_of(content)
             forest = carrying(read(content, kind, trust_pickle=trust_pickle))
-    if kind is TEXT:  # it holds a name and a hash
+    if kind is TEXT:  # forestc's text holds a name and a hash already.
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
 
 
 def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest:
-    """A Forest from the bytes of a model file. where: its path, for messages and for bytes that tell nothing. Raises
-    ForestcError."""
+    """Reads the bytes of a model file into a Forest. where: the file's path, for messages; its suffix tells the kind of
+    file if the bytes do not. Raises ForestcError."""
     content = Content(data, where)
     return read(content, kind_of(content), trust_pickle=trust_pickle)
 
 
 def read_training(model: object, *, trust_pickle: bool = False) -> KnownTraining:
-    """What a fitted model or a model file tells about its training. Raises ForestcError."""
+    """Returns what a fitted model or a model file tells about its training. Raises ForestcError."""
     data = _bytes(Path(model)) if isinstance(model, str | Path) else b""
     return training_of(model, data, trust_pickle=trust_pickle)
 

@@ -1,4 +1,4 @@
-"""A compiled design: the folder that `compile` writes and `check`, `simulate` and the rest read."""
+"""Reads and writes a compiled design: the folder that `compile` writes, for `check`, `simulate` and others."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from forestc.system.writing import left_by_simulator, replacing, writing
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTIZED = "quantized.forest"
-QUANTIZED_TO_3 = "quantised.forest"  # its name in folders of formats up to 3, which a compile may replace
+QUANTIZED_TO_3 = "quantised.forest"  # names QUANTIZED in folders of formats up to 3, which a compile may replace
 REPORT = "report.md"
 AGAIN = "compile again"
-MOST_BYTES = 1 << 31  # of a forest's text
+MOST_BYTES = 1 << 31  # bytes of a forest's text, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Design(FittedEstimator):
         return shown_as(self, "html")
 
     def figures(self) -> dict[str, Any]:
-        """The figures that `forestc inspect` prints for a folder."""
+        """Returns the figures that `forestc inspect` prints for a folder."""
         manifest = self.manifest
         ports = [
             f"{port['name']} ({port['direction']}, {counted(port['bits'], 'bit')})"
@@ -103,7 +103,7 @@ class Design(FittedEstimator):
 
     @property
     def has_hardware(self) -> bool:
-        """Whether anything in the folder was written from a netlist. C and engines are not."""
+        """True if a file in the folder was written from a netlist. C and engines are not."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
@@ -116,19 +116,20 @@ class Design(FittedEstimator):
 
     @property
     def engine(self) -> Capacity:
-        """The capacity of its engine. Raises ForestcError if the folder has none."""
+        """The capacity of the design's engine. Raises ForestcError if the folder has none."""
         self.path("engine")
         return Capacity.of(self.manifest["options"]["engine"])
 
     @property
     def netlist(self) -> Netlist:
-        """The netlist that the files were written from, lowered again from the quantized forest. Raises ForestcError
-        if only C was written, or if the manifest describes other ports: users pack words by its offsets."""
+        """The netlist of the written files, built again from the quantized forest. Raises ForestcError if the folder
+        has no hardware, or if the manifest describes another design: users pack words by the offsets in the manifest.
+        """
         return self._lowered[0]
 
     @property
     def witness(self) -> Witness:
-        """Where the netlist holds the results of trees and votes. Raises ForestcError as `netlist` does."""
+        """The nets that hold the results of trees and votes in the netlist. Raises ForestcError as `netlist` does."""
         return self._lowered[1]
 
     @cached_property
@@ -147,18 +148,19 @@ class Design(FittedEstimator):
         return netlist, witness
 
     def quantize(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Rows (rows, columns), an array or a data frame, as words (rows, features) for the hardware and C.
+        """Returns rows as words (rows, features) for the hardware and C. X: rows (rows, columns), an array or a data
+        frame.
 
-        The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for
-        missing values that the design does not accept.
+        The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for a
+        missing value if its feature takes none.
         """
         return encode(self.forest, X)
 
     def pack(self, words: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
+        """Returns the port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
 
         words: (rows, features), from `quantize`. Bits past the port's width are 0. Raises RowsError for words outside
-        their features' ranges, ForestcError if only C was written.
+        their features' ranges, ForestcError if the folder has no hardware.
         """
         fields = self._fields("features")
         words = np.asarray(words)
@@ -177,8 +179,9 @@ class Design(FittedEstimator):
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 
     def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The results (rows, results), in the order of the manifest's outputs, from the port `y` as little-endian bytes
-        (rows, bytes). Raises RowsError for other shapes, ForestcError if only C was written."""
+        """Returns the results (rows, results) from the port `y` as little-endian bytes (rows, bytes). The results are
+        in the order of the manifest's outputs. Raises RowsError for other shapes, ForestcError if the folder has no
+        hardware."""
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
@@ -193,7 +196,7 @@ class Design(FittedEstimator):
             raise ForestcError(written, where=str(self.folder), do="add --target verilog")
 
     def _fields(self, key: str) -> list[Field]:
-        """The fields of a port, from the manifest."""
+        """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
         self._need_hardware()
         return [
             Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"])))
@@ -201,7 +204,7 @@ class Design(FittedEstimator):
         ]
 
     def path(self, role: str) -> Path:
-        """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
+        """Returns the path of the file with a role, such as verilog or c. Raises ForestcError if there is none."""
         if role not in self.manifest["files"]:
             option = "--c-project all" if role.startswith("c_") else "--stream"
             option = f"--target {role}" if role in TARGETS else option
@@ -215,26 +218,26 @@ class Design(FittedEstimator):
         return path
 
     def changed_files(self) -> tuple[str, ...]:
-        """The files that are missing or that changed after `compile` wrote them."""
+        """Returns the files that are missing or have changed since `compile` wrote them."""
         digests = self.digests()
-        return tuple(path for path, wanted in self.manifest["sha256"]["files"].items() if digests[path] != wanted)
+        return tuple(path for path, recorded in self.manifest["sha256"]["files"].items() if digests[path] != recorded)
 
     def digests(self) -> dict[str, str | None]:
-        """The present SHA-256 of each file, None for a file that can't be read."""
+        """Returns the present SHA-256 of each file; None for a file that can't be read."""
         return {path: _digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
 
     def check_record(self) -> dict[str, Any] | None:
-        """The content of check.json, of the last `check`; None without one. Raises ForestcError, naming the field, if
-        forestc did not write it."""
+        """Returns the content of check.json from the last `check`; None if there is none. Raises ForestcError, naming
+        the field, if forestc did not write the file."""
         return read_check(self.folder)
 
     def results(self) -> list[Result]:
-        """What `synth`, `measure` and `report --place` found of the design, from measured.json. Raises ForestcError,
-        naming the field, if forestc did not write it."""
+        """Returns the results of `synth`, `measure` and `report --place` for the design, from measured.json. Raises
+        ForestcError, naming the field, if forestc did not write the file."""
         return read_results(self.folder)
 
     def is_of_this_content(self, result: Result) -> bool:
-        """Whether the design and all its files are unchanged since a result."""
+        """Returns True if the design and all its files are unchanged since the result was measured."""
         return result.hash == self.manifest["hash"] and result.files == self.digests()
 
     def record(self, command: Command, figures: Mapping[str, Any], *, stream: bool = False) -> str:
@@ -242,10 +245,8 @@ class Design(FittedEstimator):
         return add_result(self.folder, command, figures, (self.manifest["hash"], self.digests()), stream=stream)
 
     def last_check(self) -> dict[str, Any] | None:
-        """The result of the last `check`, from check.json; None without one. Raises ForestcError as `check_record`.
-
-        of_this_content: whether the design and all its files are unchanged since then.
-        """
+        """Returns the figures of the last `check`, from check.json; None if there is none. The figure `of_this_content`
+        is True if the design and all its files are unchanged since then. Raises ForestcError as `check_record` does."""
         record = self.check_record()
         if record is None:
             return None
@@ -324,23 +325,25 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_agrees(design: Design) -> None:
-    """Raises DamagedError for a manifest of another forest. What it says of hardware is compared with the netlist."""
+    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields that describe
+    hardware."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
     described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
-    for name, value, wanted in (
+    for name, value, expected in (
         ("name", written["name"], forest.name),
         ("columns", written["columns"], forest.columns),
         ("features", described, features),
     ):
-        if value != wanted:
+        if value != expected:
             raise DamagedError(f"{name} is not that of {QUANTIZED}")
     if design.model.columns != forest.columns or len(design.model.classes) != len(forest.classes):
         raise DamagedError(f"{MODEL} is not the model of {QUANTIZED}")
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """What changed since `compile`: fields of the manifest, the forests, and the list of files its options imply."""
+    """Returns what changed since `compile`: fields of the manifest, entries for files that the options imply, and
+    forests."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
@@ -360,7 +363,7 @@ def _digest_of(folder: Path, name: str) -> str | None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises ForestcError for a folder that `write_folder` could not write; called before the work starts."""
+    """Raises ForestcError if `write_folder` could not write the folder. Commands call it before the work starts."""
     where, folder = str(folder), folder.absolute()
     if folder.exists() and not folder.is_dir():
         raise ForestcError("is a file", where=where, do="give a folder")
@@ -372,8 +375,8 @@ def check_writable(folder: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Writes all files or none. An existing folder is replaced only if forestc wrote everything in it. Raises
-    ForestcError."""
+    """Writes all files or none. Replaces an existing folder only if forestc wrote everything in it. Raises ForestcError
+    if it can't write."""
     check_writable(folder)
     with writing(folder, "choose a folder you may write to"):
         folder = folder.absolute()
@@ -386,13 +389,13 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def rewrite(folder: Path, files: Mapping[str, str]) -> None:
-    """Replaces files of a folder that `write_folder` wrote. Raises ForestcError."""
+    """Replaces files of a folder that `write_folder` wrote. Raises ForestcError if it can't write."""
     with writing(folder, AGAIN), replacing(*(folder / name for name in files)) as new:
         for path, text in zip(new, files.values(), strict=True):
             path.write_text(text, encoding="utf-8", newline="\n")
 
 
-# What tells a manifest of any format.
+# Matches a manifest of any format.
 _ANY_FORMAT: Schema = {
     "type": "object",
     "required": ["format", "hash", "options", "files"],
@@ -404,17 +407,17 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """A file in the folder that its manifest does not list; "" if there is none."""
+    """Returns a file in the folder that its manifest does not list; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
-    known: set[str] = set()
+    own: set[str] = set()
     with suppress(ForestcError):
         manifest = read_record(folder / MANIFEST, _ANY_FORMAT, AGAIN, AGAIN)
-        known = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
-        known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
-        known |= {name for name in present if name.startswith(f".{MEASURED}.")}
-        known |= {name for name in present if left_by_simulator(name)}
+        own = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
+        own |= {name for name in present if name.startswith(f".{CHECK}.")}  # A killed check leaves it.
+        own |= {name for name in present if name.startswith(f".{MEASURED}.")}
+        own |= {name for name in present if left_by_simulator(name)}
     with suppress(ForestcError):
-        known |= {CHECK} if known and read_check(folder) else set()
+        own |= {CHECK} if own and read_check(folder) else set()
     with suppress(ForestcError):
-        known |= {MEASURED} if known and read_results(folder) else set()
-    return min(present - known, default="")
+        own |= {MEASURED} if own and read_results(folder) else set()
+    return min(present - own, default="")
