@@ -1,4 +1,4 @@
-"""activity: how likely comparators, leaves and labels of a compiled design are, and how often comparators change."""
+"""Implements `activity`: how often comparators of a design are 1 and change, and how likely leaves and labels are."""
 
 from __future__ import annotations
 
@@ -73,16 +73,16 @@ def activity(options: ActivityOptions) -> Shown:
 
 def _comparators(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
     figures = []
-    for place, condition in enumerate(forest.conditions):
+    for index, condition in enumerate(forest.conditions):
         feature, test = forest.features[condition.feature], condition.test
         figures.append(
             {
                 "comparator": literal_text(forest, condition),
                 "feature": feature.name,
                 "threshold": _raw(test, feature.number),
-                "probability": float(activity.conditions[place]),
-                "exact": bool(activity.exact_conditions[place]),
-                "toggle_rate": float(activity.toggles[place]),
+                "probability": float(activity.conditions[index]),
+                "exact": bool(activity.exact_conditions[index]),
+                "toggle_rate": float(activity.toggles[index]),
             }
         )
     return sorted(figures, key=lambda comparator: -comparator["toggle_rate"])
@@ -107,7 +107,7 @@ def _trees(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
 
 
 def _raw(test: Test, number: NumberType) -> float | None:
-    """The threshold as raw rows have it; None for a set, and for one that every number is below."""
+    """Returns the threshold in the units of raw rows; None for a set, or for a threshold above every number."""
     value = word_value(int(test.threshold), number) if isinstance(test, Below) else np.inf
     return value if np.isfinite(value) else None
 

@@ -1,4 +1,4 @@
-"""engine: writes the hardware of a capacity, whose trees are loaded at run time."""
+"""Implements `engine`: writes hardware for forests up to a capacity, loaded at run time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_engine(options: EngineOptions) -> Shown:
 
 
 def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
-    """What users choose an engine by."""
+    """Returns the figures by which users choose an engine."""
     figures: dict[str, Any] = {
         "walkers": capacity.walkers,
         "banks": capacity.banks,
@@ -53,9 +53,9 @@ def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
         "memory_bits": capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits,
     }
     if device is not None:
-        place = DEVICES[stands_for(device, "device", DEVICES)]
-        blocks, single = blocks_of(capacity, place)
-        figures |= {"device": place.name, "blocks": blocks, "blocks_single_port": single}
+        entry = DEVICES[stands_for(device, "device", DEVICES)]
+        blocks, single = blocks_of(capacity, entry)
+        figures |= {"device": entry.name, "blocks": blocks, "blocks_single_port": single}
     return figures
 
 

@@ -1,4 +1,4 @@
-"""image: turns a forest into the content of an engine."""
+"""Implements `image`: turns a forest into the content of an engine's memory."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def make_image(options: ImageOptions) -> Shown:
         "nodes_of_a_walker": capacity.nodes,
         "hash": model_hash(forest).hex(),
         **figures,
-        "columns": {str(feature.column): word_note(forest, place) for place, feature in enumerate(forest.features)},
+        "columns": {str(feature.column): word_note(forest, index) for index, feature in enumerate(forest.features)},
     }
     return Shown(figures, titled(f"image of {forest.name}"))
 
 
 def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:
-    """The quantized forest, and how far it agrees with the model on the rows."""
+    """Returns the quantized forest, and figures of its agreement with the model on the rows."""
     options.progress("passes")
     model = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(model, Design):

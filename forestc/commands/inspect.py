@@ -1,4 +1,4 @@
-"""inspect: figures of a model or of a compiled folder, and of single trees."""
+"""Implements `inspect` and `print`: figures of a model or a compiled folder, single trees, and the text of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""model-inputs: learns an input model for a model, or for a compiled folder, and tells what it holds."""
+"""Implements `model-inputs`: learns an input model for a model or a compiled folder."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
 from forestc.system.writing import write_text, writing
 
-HELD_OUT = 5  # every fifth row judges a model learnt from the others
-LEAST_ROWS = 50  # from which that is done
-JUDGED_SHARE = 0.25  # of the seconds, for the model that is judged
+HELD_OUT = 5  # holds out every fifth row to score a model that is learnt from the others
+LEAST_ROWS = 50  # rows; with fewer, no rows are held out
+SCORED_SHARE = 0.25  # share of the seconds for learning the model that is scored
 
 
 @takes(LearnInputsOptions)
@@ -42,14 +42,14 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     search: dict[str, Any] = {name: getattr(options, name) for name in names}
     if count >= LEAST_ROWS:
         fit, others = FitAndHeldOut.every(opened, HELD_OUT)
-        judged = learned(forest, fit, seconds=seconds * JUDGED_SHARE, **search)
+        scored = learned(forest, fit, seconds=seconds * SCORED_SHARE, **search)
         fitted, fresh = _some(forest, fit), _some(forest, others)
         held_out = {
             "rows": len(fresh),
-            "model": float(judged.log_likelihood(fresh).mean()),
-            "independent": independent_log_likelihood(judged, fitted, fresh),
+            "model": float(scored.log_likelihood(fresh).mean()),
+            "independent": independent_log_likelihood(scored, fitted, fresh),
         }
-        seconds *= 1 - JUDGED_SHARE
+        seconds *= 1 - SCORED_SHARE
     model = learned(forest, opened, seconds=seconds, least_count=least_count, **search)
     network = model.network
     rows_off, bits_off = model.contradictions()
@@ -76,20 +76,20 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
 
 @takes(LearnInputsOptions)
 def how_long(options: LearnInputsOptions) -> str:
-    """How long `model_inputs` searches, in words."""
+    """Returns how long `model_inputs` searches, in words."""
     if options.samples is not None:
         return f"searching for a network in {options.samples} runs (--samples)"
     return f"searching for a network for {options.seconds:g} s (--time)"
 
 
 def write_inputs(model: InputModel, path: str | Path) -> None:
-    """Writes the text form, completely or not at all. Raises ForestcError for a file that can't be written."""
+    """Writes the text form of an input model in one step. Raises ForestcError if the file can't be written."""
     with writing(path):
         write_text(Path(path), printed(model))
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
-    """The quantized forest, its rows, and notes on how they were read."""
+    """Returns the quantized forest, its rows, and notes on how they were read."""
     rows, label = options.rows, options.label
     source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(source, Design):
@@ -100,7 +100,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
 
 
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
-    """The first 20,000 rows; of rows that leave columns out, what the forest reads, (rows, features)."""
+    """Returns the first 20,000 rows, with only the columns that the forest reads if it leaves some out."""
     parts, most = [], 20_000
     read = list(forest.places) if forest.carried else slice(None)
     for batch in rows.batches():

@@ -1,4 +1,4 @@
-"""simulate: a design's netlist, clock by clock, on rows; waveforms on request."""
+"""Implements `simulate`: runs a design's netlist clock by clock on rows, and writes waveforms on request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def simulate(options: SimulateOptions) -> Shown:
     some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
     design = design_of(options.design)
-    _ = design.netlist  # a design without one is refused here
+    _ = design.netlist  # A design without a netlist raises here.
     rows = rows_or_drawn(options.rows, options, design)
     if rows is None:
         raise OptionError("no rows are given to simulate", do="give --rows FILE or --inputs FILE")
@@ -51,12 +51,12 @@ def simulate(options: SimulateOptions) -> Shown:
             (waveform,) = stack.enter_context(replacing(vcd))
         run = clock_rows(design.netlist, words, idle, waveform, lambda done: options.progress(done, len(words)))
     toggles = None if saif is None else _write_activity(design, words, saif)
-    wanted = expected(design.forest, design.netlist, words)
+    reference = expected(design.forest, design.netlist, words)
     figures = {
         "rows": len(words),
         "cycles": run.cycles,
         "latency_cycles": run.latency,
-        "differences": int((run.outputs != wanted).any(axis=1).sum()),
+        "differences": int((run.outputs != reference).any(axis=1).sum()),
         "vcd": None if vcd is None else str(vcd),
         "saif": None if saif is None else str(saif),
         "toggles_per_row": toggles,
@@ -65,8 +65,8 @@ def simulate(options: SimulateOptions) -> Shown:
 
 
 def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> float:
-    """Writes the activity, completely or not at all. Returns the changes of all nets' bits per row: of two designs of
-    one model, the one with fewer takes less dynamic power where its nets are alike."""
+    """Writes the switching activity in one step. Returns how many bits of all nets change per row: with fewer changes,
+    a similar netlist takes less dynamic power."""
     counts = activity(design.netlist, netlist_words(design.netlist, words))
     with writing(file):
         write_text(file, activity_text(design.netlist, counts))

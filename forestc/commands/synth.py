@@ -1,4 +1,4 @@
-"""synth: area and clock rate of a compiled design on a device, by synthesis and place and route."""
+"""Implements `synth`: size and clock rate of a compiled design on a device, by synthesis and place and route."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def synth(options: SynthOptions) -> Shown:
         raise _of_engine(design.folder)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
-    design.path("verilog")  # a design without it is refused here
+    design.path("verilog")  # A design without Verilog raises here.
     circuit = Circuit.of(design)
     if not options.try_anyway:
         check_fits(circuit.netlist, options.device)
@@ -49,11 +49,11 @@ def synth(options: SynthOptions) -> Shown:
     note = design.record("synth", figures, stream=options.stream) if options.record else ""
     name = str(design.manifest["name"])
     figures |= {"notes": [*notes, *([note] if note else [])]}
-    return Shown(figures, partial(synth_tables, name, made=table))
+    return Shown(figures, partial(synth_tables, name, make_table=table))
 
 
 def _opened(folder: Path) -> Design:
-    """The design in a folder. Raises ForestcError, also for the folder of an engine."""
+    """Returns the design in a folder. Raises ForestcError, also for the folder of an engine."""
     if (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists():
         raise _of_engine(folder)
     return open_design(folder)

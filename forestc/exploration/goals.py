@@ -1,4 +1,4 @@
-"""The figures that a search may optimize or limit, by the names that users write."""
+"""The figures that a search may optimize or limit, by their names in options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """maximize: whether more is better. needs: what has to be given for the figure to be known. means: for people."""
+    """A figure of a design. maximize: True if more is better. needs: the option it needs. means: text for users."""
 
     maximize: bool
     unit: str
@@ -37,14 +37,15 @@ FIGURES: dict[str, Figure] = {
     "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
     "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
 }
-ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}  # the names that messages and pages show
-PLURALS = {"luts": "lut", "ffs": "ff"}  # read, and never shown
+# Maps figures' short names to keys of FIGURES; messages show the short names.
+ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}
+PLURALS = {"luts": "lut", "ffs": "ff"}  # maps plurals that are accepted but never shown
 _LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)(.+)")
 
 
 def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | None) -> tuple[Goal, ...]:
-    """The goals; by default size and accuracy. Raises OptionError for unknown ones, for two of one name, and for
-    figures of a device or processor that is not given."""
+    """Returns the goals; by default size and accuracy. Raises OptionError for an unknown figure, a figure named twice,
+    a single goal, or a figure of a device or processor that is not given."""
     if not device and not cpu:
         raise OptionError("nothing says what to build for", do="add --device, such as ecp5-25k, or --cpu")
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
@@ -59,7 +60,7 @@ def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | N
 
 
 def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:
-    """Limits such as `fmax>=150`. Raises OptionError."""
+    """Returns the limits read from texts such as `fmax>=150`. Raises OptionError for a text that can't be read."""
     limits = []
     for text in given:
         if isinstance(text, Limit):
@@ -79,7 +80,7 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
 
 
 def _value(name: str, text: str) -> float:
-    """The number in a limit; those of firmware are read as budgets are, such as 4KiB. NaN if it is none."""
+    """Returns the number in a limit; NaN if it is not a number. A figure of firmware may have a unit, such as 4KiB."""
     try:
         return float(text)
     except ValueError:
@@ -88,7 +89,7 @@ def _value(name: str, text: str) -> float:
 
 
 def spelled(limit: Limit) -> str:
-    """A limit as users write it."""
+    """Returns a limit as users write it, such as `lut<=500`."""
     return f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}"
 
 
