@@ -1,4 +1,4 @@
-"""A compiled design as a live component of Amaranth."""
+"""Turns a compiled design into a live component of Amaranth."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
     is not installed.
     """
     opened = design if isinstance(design, Design) else open_design(design)
-    made = amaranth.module(opened.netlist)
-    return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
+    generated = amaranth.module(opened.netlist)
+    return getattr(generated, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()

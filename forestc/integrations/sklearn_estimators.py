@@ -1,7 +1,7 @@
-"""scikit-learn estimators that train a model and predict as its compiled form does.
+"""Defines scikit-learn estimators that train a model and predict as its compiled form does.
 
-`cross_val_score` on one of them estimates the accuracy of the hardware on unseen rows: for each fold the model is
-trained, and its formats and leaves are chosen, on the other folds only.
+`cross_val_score` on one of them estimates the accuracy of the hardware on unseen rows: in each fold the model is
+trained, and its formats and leaves are chosen, without the held-out part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:
 
 
 def _has(name: str) -> Any:
-    """Makes a method available if the quantized model has it; before `fit`, if the estimator has it."""
+    """Makes a method available only if the quantized model has it; before `fit`, only if the estimator has it."""
 
     def check(self: Any) -> bool:
         return hasattr(getattr(self, "quantized_", self.estimator), name)
@@ -32,7 +32,8 @@ def _has(name: str) -> Any:
 
 
 class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
-    """estimator: the estimator to train, any that `forestc.load` reads. passes, level: as for `forestc.compile`."""
+    """The base of both estimators. estimator: any estimator that `forestc.load` reads. passes, level: as for
+    `forestc.compile`."""
 
     def __init__(self, estimator: object, *, passes: str | None = None, level: int | None = None) -> None:
         self.estimator = estimator
@@ -40,10 +41,8 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         self.level = level
 
     def fit(self, X: object, y: object, **options: Any) -> Self:
-        """Trains a clone of the estimator (options go to its `fit`), then quantizes it on the same rows.
-
-        Raises ForestcError for a model that forestc can't compile.
-        """
+        """Trains a clone of the estimator (options go to its `fit`), then quantizes it on the same rows. Raises
+        ForestcError for a model that forestc can't compile."""
         self.estimator_ = clone(self.estimator).fit(X, y, **options)
         model = load(self.estimator_)
         if model.decides != isinstance(self, ClassifierMixin):
@@ -60,7 +59,7 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         return self.quantized_.forest
 
     def predict(self, X: object) -> Any:
-        """The predictions of the compiled model; see `Design.predict`."""
+        """Returns the predictions of the compiled model; see `Design.predict`."""
         check_is_fitted(self)
         return self.quantized_.predict(X)
 
@@ -79,13 +78,13 @@ class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[m
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: object) -> Any:
-        """See `Design.predict_proba`."""
+        """Returns probabilities; see `Design.predict_proba`."""
         check_is_fitted(self)
         return self.quantized_.predict_proba(X)
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: object) -> Any:
-        """See `Design.decision_function`."""
+        """Returns scores; see `Design.decision_function`."""
         check_is_fitted(self)
         return self.quantized_.decision_function(X)
 

@@ -1,4 +1,4 @@
-"""The options of an AXI4-Stream wrapper."""
+"""Defines the options of an AXI4-Stream wrapper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from forestc.errors import OptionError
 from forestc.options.fields import option
 
 WIDEST = 1 << 16
-SIZES = (8, 16, 32, 64)  # bits of an integer of C
+SIZES = (8, 16, 32, 64)  # bits of the integer types of C
 _FROM_0 = {"type": "integer", "minimum": 0}
 
 
@@ -22,8 +22,10 @@ class StreamOptions:
         0, "--tdata", "bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
     )
     user_bits: int = option(1, "--tuser", "bits of tuser", "N", schema=_FROM_0, key="tuser")
-    registers: bool = option(False, "--axi-lite", "adds a block of AXI4-Lite registers", key="axi_lite")
-    align: int = option(0, "--align", "places words in lanes of at least 8, 16, 32 or 64 bits", "N", schema=_FROM_0)
+    registers: bool = option(False, "--axi-lite", "add a block of AXI4-Lite registers", key="axi_lite")
+    align: int = option(
+        0, "--align", "align words to lanes of at least 8, 16, 32 or 64 bits; 0: packed", "N", schema=_FROM_0
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
