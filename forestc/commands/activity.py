@@ -47,15 +47,16 @@ def activity(options: ActivityOptions) -> Shown:
     Returns
     -------
     dict
-        The figures of `forestc activity --json`. `comparators` begins with those that change most. `labels` holds
-        probabilities and standard errors of classes; it is empty for a regression or several targets. The standard
-        errors leave out the input model's own error. `trees` holds for each tree the number of leaves, of leaves of
-        probability 0 (`never`), the smallest other probability (`rarest`) and the mean number of comparisons of a row.
+        The figures of `forestc activity --json`. `comparators` begins with the comparator of most changes. `labels`
+        holds probabilities and standard errors of classes; it is empty for a regression or several targets. The
+        standard errors leave out the input model's own error. `trees` holds for each tree the number of leaves, of
+        leaves of probability 0 (`never`), the smallest other probability (`rarest`) and the mean number of comparisons
+        of a row.
 
     Raises
     ------
     OptionError
-        Unless exactly one of `inputs` and `rows` is given.
+        If both or neither of `inputs` and `rows` are given.
     RowsError
         If the input model or the rows have other columns.
     ForestcError

@@ -308,10 +308,10 @@ def compile(options: CompileOptions) -> Compiled:
         Address of a Dask cluster, on which passes go through the rows.
     level : int, optional
         0 (exact) to 3 (smallest). Default: 1.
-    tolerance : float or str, default=0.01
-        At levels 2 and 3: accuracy (R squared) that may be lost on other rows, such as 0.01 or "1%".
-    effort : int or str, default=2
-        At levels 2 and 3: effort of the search, 1 to 3, or seconds, such as "60s".
+    tolerance : float or str, optional
+        At levels 2 and 3: accuracy (R squared) that may be lost on other rows, such as 0.02 or "2%". Default: 0.01.
+    effort : int or str, optional
+        At levels 2 and 3: effort of the search, 1 to 3, or seconds, such as "60s". Default: 2.
     keep : {"decisions", "paths"}, optional
         At levels 2 and 3: also keep all decisions, or all paths, of the given rows.
     passes : str or sequence of Pass, optional

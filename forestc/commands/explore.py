@@ -68,7 +68,7 @@ def explore(options: ExploreOptions) -> Study:
         The folder of the study.
     train : str, sequence of str or callable, optional
         Used instead of `model`: names of trainers, whose options are searched too (`forestc.training.TRAINERS`); or a
-        function `fit(trial) -> model` that draws its own options by the `suggest_...` methods of its Optuna trial.
+        function `fit(trial) -> model` that draws its own options from its Optuna trial.
     label : str or array of shape (rows,), optional
         The column of the labels, or the labels themselves.
     test : str, path or pair (rows, labels), optional

@@ -24,7 +24,9 @@ from forestc.system.writing import replacing, writing
 
 @takes(ImageOptions)
 def make_image(options: ImageOptions) -> Shown:
-    """Turns a model into the image that an engine loads, and compares the two.
+    """Turns a model into the image that an engine loads.
+
+    The image is compared with the quantized forest.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     Parameters
     ----------
     source : str, path, fitted model or Design
-        A model that `load` takes, which is quantized exactly first; a compiled folder; or a Design.
+        A model that `load` takes (it is quantized exactly first), a compiled folder, or a Design.
     rows : str, path, array or data frame
         Rows to learn from.
     out : str or path, optional

@@ -60,7 +60,7 @@ def simulate(options: SimulateOptions) -> Shown:
     Raises
     ------
     OptionError
-        Unless exactly one of `rows` and `inputs` is given.
+        If both or neither of `rows` and `inputs` are given.
     RowsError
         If the rows do not match the model.
     ForestcError

@@ -186,12 +186,10 @@ class Study:
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
+    After the example of `explore`:
+
     >>> import forestc
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
-    >>> study = forestc.explore(model, X, label=y, device="lut6", trials=3, rungs="estimate", jobs=1, prove=False)
+    >>> study = forestc.open_study("study")
     >>> all(study.design(trial).is_dir() for trial in study.front)
     True
     """
@@ -364,14 +362,12 @@ def open_study(folder: str | Path) -> Study:
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
+    After the example of `explore`:
+
     >>> import forestc
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
-    >>> study = forestc.explore(model, X, label=y, device="lut6", trials=3, rungs="estimate", jobs=1, prove=False)
-    >>> forestc.open_study("study").goals == study.goals
-    True
+    >>> study = forestc.open_study("study")
+    >>> [goal.figure for goal in study.goals]
+    ['lut', 'accuracy']
     """
     folder = Path(folder)
     record = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)

@@ -40,7 +40,7 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     Returns
     -------
     Forest
-        The model with float thresholds and leaves.
+        The model as its library evaluates it.
 
     Raises
     ------

@@ -60,6 +60,8 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         ------
         ModelError
             If forestc can't read the trained model, or it is a classifier in place of a regressor or the reverse.
+        OptionError
+            If `passes` or `level` is invalid.
         """
         self.estimator_ = clone(self.estimator).fit(X, y, **options)
         model = load(self.estimator_)
@@ -101,7 +103,7 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
 class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[misc]
     """Classifier that decides as its hardware does.
 
-    `cross_val_score` estimates the hardware's accuracy on unseen rows: for each fold, the model is trained and
+    Cross-validation estimates the hardware's accuracy on unseen rows: for each fold, the model is trained and
     quantized on the other folds alone.
 
     Parameters

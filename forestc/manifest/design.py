@@ -208,7 +208,7 @@ class Design(FittedEstimator):
         Raises
         ------
         RowsError
-            If the rows do not match the model, or miss a value that the design needs.
+            If the rows do not match the model, or miss a value where the design takes none.
         """
         return encode(self.forest, X)
 

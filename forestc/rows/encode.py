@@ -42,7 +42,8 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     Raises
     ------
     RowsError
-        If the rows have another width, hold text that is no category's name, or miss a value that the model needs.
+        If the rows have another width, hold text that is no category's name, or miss a value where the model takes
+        none.
 
     Examples
     --------
