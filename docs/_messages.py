@@ -1,7 +1,7 @@
 """Collects the messages that forestc raises: what is wrong, where, and what to do.
 
-    python docs/_messages.py            # a table of all of them
-    python docs/_messages.py --lacking  # of those without a place or without a remedy
+    python docs/_messages.py            # all of them, one a line
+    python docs/_messages.py --lacking  # those without a place or a remedy
 
 A message is a call of an error class of forestc, or of a function that makes one from its own first parameter
 (`Document.fail`). The place is the argument `where`; or the text names it: an option, a pass, a file, a value.
@@ -10,12 +10,26 @@ A message is a call of an error class of forestc, or of a function that makes on
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PASSES = sorted(
+    path.stem.replace("_", "-") for path in (ROOT / "forestc/passes").iterdir() if (path / "__init__.py").exists()
+)
+# Names a place within the text: an option, a pass, a field with its value, or a value in quotes.
+NAMED = re.compile(r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|\w=\{|!r\}|" + "|".join(PASSES))
+# Names the code that adds a place to errors of a folder that have none.
+ADDED = {
+    "forestc/frontends/": "load",
+    "forestc/forest/": "load",
+    "forestc/passes/": "run_passes",
+    "forestc/algorithms/networks/": "learned",
+    "forestc/algorithms/": "run_passes",
+}
 TEXTS = {"what", "why", "problem", "reason"}  # parameters of functions that make an error of a text
 
 
@@ -50,6 +64,16 @@ def modules() -> dict[str, ast.Module]:
     return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
+def place_of(message: Message) -> str:
+    """Returns how users learn the place: from `where`, from the text, or from the code that passes the error on; empty
+    if they do not."""
+    if message.where:
+        return "where"
+    if NAMED.search(message.what):
+        return "text"
+    return next((added for folder, added in ADDED.items() if message.file.startswith(folder)), "")
+
+
 def base_names(node: ast.ClassDef) -> list[str]:
     """Returns the last names of the bases of a class."""
     return [ast.unparse(base).split(".")[-1] for base in node.bases]
@@ -80,12 +104,14 @@ def _of_class(node: ast.ClassDef, base: Maker) -> Maker:
         if isinstance(target, ast.Name) and target.id in ("usual_where", "usual_do")
     }
     defaults = base.defaults | {name.removeprefix("usual_"): text for name, text in given.items()}
+    base = replace(base, defaults=defaults)
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            made = _of_function(part, {"__init__": Maker(base.what, base.where, base.do, base.parameters, defaults)})
-            if made is not None:
-                return made
-    return Maker(base.what, base.where, base.do, base.parameters, defaults)
+            names = tuple(arg.arg for arg in part.args.args if arg.arg != "self")
+            calls = [call for call in ast.walk(part) if isinstance(call, ast.Call) and _called(call) == "__init__"]
+            given = _given(calls[0], base)
+            return Maker(names[0], given["where"], given["do"], names, {})
+    return base
 
 
 def makers_of(trees: dict[str, ast.Module]) -> dict[str, list[Maker]]:
@@ -126,7 +152,9 @@ def _of_function(node: ast.FunctionDef, makers: dict[str, Maker]) -> Maker | Non
         given = _given(call, maker)
         used = {part.id for part in ast.walk(ast.parse(given["what"] or "''")) if isinstance(part, ast.Name)}
         for own in TEXTS & used & set(names):
-            return Maker(own, given["where"], given["do"], names, defaults)
+            usual = {name: maker.defaults.get(part, "") for part in ("where", "do") if (name := given[part]) in names}
+            empty = {name: text for name, text in usual.items() if defaults.get(name, "''") == "''"}
+            return Maker(own, given["where"], given["do"], names, defaults | empty)
     return None
 
 
@@ -151,10 +179,14 @@ def messages() -> Iterator[Message]:
     trees = modules()
     makers = makers_of(trees)
     for file, tree in trees.items():
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for node in ast.walk(tree):
             name = _called(node)
             if isinstance(node, ast.Call) and name in makers:
-                near = [maker for maker in makers[name] if maker.file == file] or makers[name]
+                near = [maker for maker in makers[name] if maker.file == file]
+                if not near and name in defined:  # another function of this name
+                    continue
+                near = near or makers[name]
                 parts = [_given(node, maker) for maker in near]
                 worst = min(parts, key=lambda part: (bool(part["where"]), bool(part["do"])))
                 yield Message(file, node.lineno, name, worst["what"], worst["where"], worst["do"])
@@ -163,10 +195,10 @@ def messages() -> Iterator[Message]:
 def main(arguments: list[str]) -> int:
     """Prints the messages; returns the exit status."""
     for message in messages():
-        if "--lacking" not in arguments or not (message.where and message.do):
-            sys.stdout.write(
-                f"{message.file}:{message.line}: {message.kind} | {message.what} | {message.where} | {message.do}\n"
-            )
+        place = place_of(message)
+        if "--lacking" not in arguments or not (place and message.do):
+            parts = (f"{message.file}:{message.line}", message.kind, message.what, message.where or place, message.do)
+            sys.stdout.write(" | ".join(parts) + "\n")
     return 0
 
 

@@ -31,13 +31,13 @@ SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each 
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
-def few(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
+def sample_vectors(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
     """Returns a small set of vectors: the first rows, inputs near thresholds and random words."""
     return tuple(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
 
 
 def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> str:
-    """Returns the text of the test bench's vector file. given: the vectors of `few`."""
+    """Returns the text of the test bench's vector file. given: the vectors of `sample_vectors`."""
     quota = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
@@ -51,7 +51,7 @@ def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
 
 
 def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
-    """Returns feature words (rows, features) for an engine's test bench. given: the vectors of `few`."""
+    """Returns feature words (rows, features) for an engine's test bench. given: the vectors of `sample_vectors`."""
     return np.concatenate([some.words[:BENCH_RANDOM] for some in given])
 
 
@@ -66,9 +66,9 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 
 
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
-    """Returns rows with expected answers for the C header's self-test: one row for each class that the inputs of `few`
-    reach, then random ones of them. For raw inputs, values are first moved into the range of their C types."""
-    some = few(forest, rows)
+    """Returns rows with expected answers for the C header's self-test: one row for each class that the sample reaches,
+    then random rows of it. For raw inputs, values are first moved into the range of their C types."""
+    some = sample_vectors(forest, rows)
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])
     if options.raw:
@@ -90,13 +90,15 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
 
 def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> None:
     """Compares the simulated netlist with the evaluator on some vectors, before anything is written; `check` uses more.
-    given: the vectors of `few`. Raises CheckError if they differ."""
+    given: the vectors of `sample_vectors`. Raises CheckError if they differ."""
     # One call for all vectors: its cost grows with the cells more than with the vectors.
     words = np.concatenate([some.words for some in given])
     if not np.array_equal(
         simulated(partial(simulate_plainly, netlist), netlist, words), expected(forest, netlist, words)
     ):
-        raise CheckError("the netlist does not equal the quantized forest", do="report this bug")
+        raise CheckError(
+            "the netlist does not equal the quantized forest", where="simulation of the netlist", do="report this bug"
+        )
 
 
 @dataclass(frozen=True)

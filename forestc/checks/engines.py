@@ -37,7 +37,7 @@ from forestc.netlist.ir import Netlist
 from forestc.rows.encode import encode
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
-from forestc.toolchain.kept import kept
+from forestc.toolchain.program_cache import cached_program
 from forestc.toolchain.run import find, run_tool
 from forestc.toolchain.yosys import run_yosys
 from hdl_templates import render
@@ -64,7 +64,7 @@ MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; 
 class Difference:
     """The result of comparing an engine with the evaluator on a batch of vectors.
 
-    count: vectors with different results. first: index of the first of them in the batch. got, wanted: the engine's
+    count: vectors with different results. first: index of the first of them in the batch. got, expected: the engine's
     results for it, and the expected ones. given: its raw input; empty if the vector's words are the input. left_out:
     number of rows that the C types of the inputs can't hold. why: the first of these rows, with the value at fault.
     """
@@ -72,7 +72,7 @@ class Difference:
     count: int
     first: int = -1
     got: tuple[int, ...] = ()
-    wanted: tuple[int, ...] = ()
+    expected: tuple[int, ...] = ()
     given: tuple[float, ...] = ()
     left_out: int = 0
     why: str = ""
@@ -113,7 +113,9 @@ def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
     """Reads a program's output as numbers of NumPy type `kind`: (rows, columns). Raises ToolError if a row is cut."""
     if len(out) % (np.dtype(kind).itemsize * columns):
-        raise ToolError("the program that runs the design ended within a row of results", do="check again")
+        raise ToolError(
+            "the program that runs the design ended within a row of results", where="standard output", do="check again"
+        )
     return np.frombuffer(out, dtype=kind).reshape(-1, columns)
 
 
@@ -368,7 +370,7 @@ class CEngine(Engine):
             run_tool(command, folder, seconds=1800, writes=["program"])
             return folder / "program"
 
-        kept([version(compiler), *command, header.read_bytes(), main], folder / "program", make)
+        cached_program([version(compiler), *command, header.read_bytes(), main], folder / "program", make)
         self.folder = folder
         self.tool = f"{version(compiler)}{', sanitized' if sanitizers(compiler) else ''}"
 
@@ -431,7 +433,7 @@ def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str,
             if name is not None and "\0" in name:
                 continue
             table = np.zeros((1, forest.width), dtype=object)
-            table[0, forest.places[index]] = name
+            table[0, forest.row_columns[index]] = name
             codes.append((function, "0" if name is None else c_string(name), int(encode(forest, table)[0, index])))
     return codes
 

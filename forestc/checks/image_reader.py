@@ -36,7 +36,7 @@ class ImageRefusedError(ForestcError):
     """Raised for an image that the engine refuses. error: the number that the engine shows in `status[7:4]`."""
 
     def __init__(self, error: int) -> None:
-        super().__init__(f"the image is refused: {REFUSED[error]}", do="write it again")
+        super().__init__(f"the image is refused: {REFUSED[error]}", where="the engine's loader", do="write it again")
         self.error = error
 
 
@@ -170,7 +170,8 @@ class SlotRead:
 
 @dataclass(frozen=True)
 class ImageRead:
-    """An image that an engine accepts. nodes: of each walker. judged: the output compared with the threshold."""
+    """An image that an engine accepts.
+    nodes: the nodes of each walker. threshold_output: the output that is compared with the threshold."""
 
     shape: EngineShape
     slots: tuple[SlotRead, ...]
@@ -179,7 +180,7 @@ class ImageRead:
     decision: int
     last_wins: bool
     last_output: int
-    judged: int
+    threshold_output: int
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
@@ -194,7 +195,11 @@ class ImageRead:
                 gives, added = turn >= slot.steps, np.zeros(rows, dtype=np.int64)
                 for walker, nodes in enumerate(self.nodes):
                     if (at[walker] >= len(nodes)).any():
-                        raise ForestcError("a walk leaves the image", where=f"walker {walker}, slot {number}")
+                        raise ForestcError(
+                            "a walk leaves the image",
+                            where=f"walker {walker}, slot {number}",
+                            do="write the image again",
+                        )
                     node = nodes[at[walker]]
                     column = NUMBERS.bits(node, 3 + shape.address, shape.column)
                     inside = (column < words.shape[1]) & (node & 3 != LEAF)
@@ -204,7 +209,11 @@ class ImageRead:
                     added += _signed(pattern, shape.value)
                 if gives:
                     if not slot.initial and output not in scores:
-                        raise ForestcError(f"the sum of output {output} does not begin", where=f"slot {number}")
+                        raise ForestcError(
+                            f"the sum of output {output} does not begin",
+                            where=f"slot {number}",
+                            do="write the image again",
+                        )
                     before = np.full(rows, self.bias[output]) if slot.initial else scores[output]
                     scores[output] = _signed((before + added) & ((1 << shape.score) - 1), shape.score)
         return self._decided(scores, rows)
@@ -212,10 +221,12 @@ class ImageRead:
     def _decided(self, scores: dict[int, Ints], rows: int) -> Ints:
         used = range(self.last_output + 1)
         if absent := [output for output in used if output not in scores]:
-            raise ForestcError(f"no slot adds to output {absent[0]}")
+            raise ForestcError(
+                f"no slot adds to output {absent[0]}", where="the image's leaves", do="write the image again"
+            )
         label = np.zeros(rows, dtype=np.int64)
         if self.decision == THRESHOLD:
-            label = (scores[self.judged] >= self.threshold).astype(np.int64)
+            label = (scores[self.threshold_output] >= self.threshold).astype(np.int64)
         elif self.decision == ARGMAX:
             best = scores[0]
             for output in used[1:]:
@@ -301,11 +312,11 @@ def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 def _decision(words: _NodeWords, shape: EngineShape) -> tuple[int, bool, int, int]:
     word = int(words.words[words.at])
-    kind, last, judged = word & 3, word >> 8 & 255, word >> 16 & 255
-    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or judged > last or word >> 24:
+    kind, last, threshold_output = word & 3, word >> 8 & 255, word >> 16 & 255
+    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or threshold_output > last or word >> 24:
         raise ImageRefusedError(6)
     words.next()
-    return kind, bool(word >> 2 & 1), last, judged
+    return kind, bool(word >> 2 & 1), last, threshold_output
 
 
 def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
@@ -323,7 +334,7 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
     """Converts a quantized forest's words (rows, features) to an engine's (rows, columns), which count from 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
-    for index, (feature, column) in enumerate(zip(forest.features, forest.places, strict=True)):
+    for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)
         own = words[:, index] - span.low
         if span.missing is not None and not isinstance(feature.number, Category):
@@ -344,4 +355,4 @@ def image_bytes(lines: str) -> bytes:
                 break
         return np.array(words, dtype="<u4").tobytes()
     except (ValueError, OverflowError):
-        raise ForestcError("images.txt is damaged", do="compile again") from None
+        raise ForestcError("images.txt is damaged", where="images.txt", do="compile again") from None

@@ -15,7 +15,7 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import WordArray
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 ROUNDS = 4  # times that each node gets its three words: below, on and above its threshold
 MOST = 240_000  # words tried in total, at most
@@ -47,7 +47,7 @@ def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
 def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]:
     """Yields for each tree the words (n, features) nearest to a tie: for each leaf up to two, one on either side.
     Yields nothing if `margins` returns None. base: words to start from."""
-    walked = walked_trees(forest)
+    walked = concatenated_trees(forest)
     best = [np.full((2, tree.size), FAR) for tree in forest.trees]
     words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]
     nodes = sum(len(tree.inner) for tree in forest.trees)

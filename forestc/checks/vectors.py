@@ -107,7 +107,7 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
                 values = column.astype(np.float64)
         if span.missing is not None:
             values = np.where(column == span.missing, np.nan, values)
-        raw[:, forest.places[index]] = values
+        raw[:, forest.row_columns[index]] = values
     return Vectors(encode(forest, raw), raw, origin)
 
 
@@ -120,7 +120,7 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     tiny = float(np.finfo(np.float32).smallest_subnormal)
     special = [0.0, -0.0, np.inf, -np.inf, tiny, -tiny, 1.5 * tiny, tiny / 2, 5e-324, -5e-324, 1e-40, 3.4028236e38]
     special += [1e300, -1e300, 2.0**31, -(2.0**31), 2.0**63, -0.5, 0.5, -1.0, 255.0, 256.0]
-    for feature, own in zip(forest.features, forest.places, strict=True):
+    for feature, own in zip(forest.features, forest.row_columns, strict=True):
         column = rows[:, own]
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = column.astype(np.float32)
@@ -160,7 +160,7 @@ def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], s
     if not len(wrong):
         return ""
     row, column = wrong[0].tolist()
-    name = forest.features[forest.places.index(column)].name
+    name = forest.features[forest.row_columns.index(column)].name
     where = "" if start is None else f"row {start + row + 1}, "
     return f"{where}{name!r} = {rows[row, column]:.17g} is no {types[column].c}"
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.checks.bench import few
+from forestc.checks.bench import sample_vectors
 from forestc.checks.engine_files import image_in
 from forestc.checks.engines import Difference, Engine, bench_difference, copied, difference
 from forestc.checks.image_reader import read_image, row_words
@@ -158,10 +158,12 @@ def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> Non
     """Compares an image with its quantized forest on words near thresholds and random words, before it is written.
     Raises CheckError if they differ."""
     reader = read_image(image.bytes, described(capacity))
-    words = np.concatenate([some.words for some in few(forest, ArrayRows(np.empty((0, forest.width))))])
+    words = np.concatenate([some.words for some in sample_vectors(forest, ArrayRows(np.empty((0, forest.width))))])
     got = reader.walked(row_words(forest, reader.shape, words))
     if not np.array_equal(got, results_of(capacity, evaluate_words(forest, words))):
-        raise CheckError("the image does not equal the quantized forest", do="report this bug")
+        raise CheckError(
+            "the image does not equal the quantized forest", where="the engine's image", do="report this bug"
+        )
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:

@@ -319,7 +319,7 @@ def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
         given = f"row {list(difference.given)}" if difference.given else f"words {words}"
         shown = f" gives {list(difference.got)}" if difference.got else ""
         result.first = (
-            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.wanted)}"
+            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.expected)}"
         )
     result.differences = (result.differences or 0) + difference.count
     result.vectors += len(chunk.words) - difference.left_out

@@ -20,7 +20,7 @@ from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier, plain
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
-from forestc.checks.bench import bench_vectors, bench_words, few, raw_rows, selftest_answers, simulate_some
+from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.source import input_model_of
 from forestc.compilation.level_search import PlannedRun, planned_run
@@ -199,9 +199,9 @@ class Compilation:
         return print_forest(self.forest)
 
     @cached_property
-    def few(self) -> tuple[Vectors, ...]:
+    def sample_vectors(self) -> tuple[Vectors, ...]:
         """The vectors of the test benches."""
-        return tuple(few(self.forest, self.rows))
+        return tuple(sample_vectors(self.forest, self.rows))
 
 
 def quantize(
@@ -451,7 +451,7 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
     if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
     if isinstance(rows, Ranges):
-        for feature, column in zip(source.features, source.places, strict=True):
+        for feature, column in zip(source.features, source.row_columns, strict=True):
             kind, given = types[column], rows.of(feature)
             if kind.whole and not (kind.ends[0] <= given.smallest and given.largest <= kind.ends[1] and given.whole):
                 raise RowsError(
@@ -529,14 +529,14 @@ def _emit(run: Compilation) -> None:
         forest,
         netlist,
         design_hash(run.printed, options),
-        cache(lambda: bench_vectors(forest, source.netlist, run.few)),
+        cache(lambda: bench_vectors(forest, source.netlist, run.sample_vectors)),
         lambda: raw_rows(forest, source.netlist),
         run.c,
         stream or StreamOptions(),
         request.project,
         partial(selftest_answers, forest, run.c, run.rows),
         run.capacity,
-        lambda: bench_words(run.few),
+        lambda: bench_words(run.sample_vectors),
     )
     run.artifacts = written(source, options)
     roles = {artifact.role: artifact.path for artifact in run.artifacts}
@@ -552,7 +552,7 @@ def _compare(run: Compilation) -> None:
     if run.planned.held_out is not None:
         run.held_out = agreement(run.source, run.forest, run.planned.held_out)
     if run.netlist is not None:
-        simulate_some(run.forest, run.netlist, run.few)
+        simulate_some(run.forest, run.netlist, run.sample_vectors)
     run.notes += run.agreed.notes
 
 

@@ -10,7 +10,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
-from forestc.engine.sizing import WantedEngine, blocks_of, capacity_for
+from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
 from forestc.errors import OptionError
 from forestc.options.engine import EngineOptions
 from forestc.options.fields import takes
@@ -71,7 +71,7 @@ def make_engine(options: EngineOptions) -> Shown:
     >>> figures["banks"], figures["outputs"]
     (2, 3)
     """
-    wanted = WantedEngine(
+    wanted = EngineRequest(
         options.trees, options.nodes, options.features, options.classes, _walkers(options.walkers),
         options.word_bits or None, options.score_bits, options.scores, options.banks or None, options.load,
         options.user_bits, identifier(options.name),

@@ -28,7 +28,7 @@ from forestc.errors import MissingToolError, OptionError, known_names
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
-from forestc.firmware.entries import Entry, entry_names, made_entry
+from forestc.firmware.entries import Entry, entry_names, measured_entry
 from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
@@ -124,7 +124,7 @@ def measure(options: MeasureOptions) -> Shown:
     drawn = options.drawn if options.inputs is None else rows_or_drawn(None, options, design)
     header = design.path("c")
     names = options.entries or [name for name in entry_names(design, cpu) if name != "values"]
-    entries = [made_entry(design, cpu, name) for name in dict.fromkeys(names)]
+    entries = [measured_entry(design, cpu, name) for name in dict.fromkeys(names)]
     given = _inputs(design, options, drawn)
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         work = _Work(design, cpu, tool, simavr, options.optimize, Path(scratch))
@@ -375,7 +375,7 @@ class _Work:
         if not difference.count:
             return run, difference, ""
         row = (batch.raw if entry.takes.raw else batch.words)[difference.first].tolist()
-        answers = f"gives {list(difference.got)}, should give {list(difference.wanted)}"
+        answers = f"gives {list(difference.got)}, should give {list(difference.expected)}"
         return run, difference, f"{batch.origin} {difference.first}, {row} {answers}"
 
 

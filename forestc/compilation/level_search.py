@@ -68,7 +68,9 @@ class PlannedRun:
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
         results = given if results is None else results
         if results is not None and len(results) != len(self.plan.passes):
-            raise OptionError(f"{len(results)} results of {len(self.plan.passes)} passes", do="give one of each pass")
+            raise OptionError(
+                f"{len(results)} results of {len(self.plan.passes)} passes", where="results", do="give one of each pass"
+            )
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
 
 

@@ -62,7 +62,9 @@ class Request:
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
         targets = _names(options.targets)
         if "c" not in targets and options.cpu:
-            raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")
+            raise OptionError(
+                "a processor and budgets are those of C", where="--target", do="add the target c, or remove --cpu"
+            )
         _check_targets(targets, options)
         one_form = replace(
             options,
@@ -88,10 +90,14 @@ class Request:
             if not given.no_synth:
                 need_tools(given.device, given.native)
             if "verilog" not in self.targets:
-                raise OptionError("a device needs the Verilog core", do="add the target verilog")
+                raise OptionError("a device needs the Verilog core", where="--device", do="add the target verilog")
         if given.clock_mhz is not None:
             if given.device is None or (given.latency and self.has_estimate):
-                raise OptionError("a clock needs a device, and chooses the latency", do="give a device, and no latency")
+                raise OptionError(
+                    "a clock needs a device, and chooses the latency",
+                    where="--clock",
+                    do="give a device, and no latency",
+                )
             if not 0 < given.clock_mhz < math.inf:
                 raise OptionError(f"clock_mhz={given.clock_mhz:g}", do="give a number of megahertz above 0")
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
@@ -154,18 +160,18 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     if not targets:
-        raise OptionError("no target is given", do=known_names("", TARGETS))
+        raise OptionError("no target is given", where="--target", do=known_names("", TARGETS))
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if given.engine is not None and "engine" not in targets:
-        raise OptionError("an engine is given, and not wanted", do="add the target engine")
+        raise OptionError("an engine is given, and not wanted", where="--engine", do="add the target engine")
     if given.engine is not None:
         engine_of(given.engine)  # refuses a bad engine before the model is read
     if {"verilog", "vhdl"} & set(targets):
         fitted()  # refuses a damaged table of costs
     if given.stream is not None and not {"verilog", "vhdl"} & set(targets):
-        raise OptionError("a stream wrapper needs the core", do="add the target verilog or vhdl")
+        raise OptionError("a stream wrapper needs the core", where="--stream", do="add the target verilog or vhdl")
 
 
 def _label(label: object, rows: object) -> str | list[str] | None:

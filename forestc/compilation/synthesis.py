@@ -86,7 +86,9 @@ def placement(
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
     if device is None:
         raise OptionError(
-            "the folder names no device to place the design on", do=f"add --device, of {', '.join(supported)}"
+            "the folder names no device to place the design on",
+            where="--device",
+            do=f"add --device, of {', '.join(supported)}",
         )
     device = known_device(device)
     if device not in supported:
@@ -187,6 +189,7 @@ def check_fits(netlist: Netlist, device: str) -> None:
     if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
+            where="--device",
             do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesize it anyway",
         )
 

@@ -103,7 +103,9 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
         board = boards[name]
         if target := board.cpu or board.device:
             return target
-        raise OptionError(f"no {kind} of forestc's stands for {board.title} ({board.chip})", do=board.remark)
+        raise OptionError(
+            f"no {kind} of forestc's stands for {board.title} ({board.chip})", where="--device, --cpu", do=board.remark
+        )
     for other, others in BOARDS.items():
         if stranger := next((board for board in others if name in board.names), None):
             do = f"give it as {FLAGS[other]}" if stranger.cpu or stranger.device else stranger.remark

@@ -42,7 +42,7 @@ def boundary_inputs(
                 selected[position] |= condition not in seen
                 seen.add(condition)
             nodes, thresholds = nodes[selected], thresholds[selected]
-        conditions, above = forest.conditions.places[tree_index], _parents(tree)
+        conditions, above = forest.conditions.node_conditions[tree_index], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             batch = nodes[start : start + BATCH // 4]
             some = base[random.integers(0, len(base), len(batch))]
@@ -121,7 +121,9 @@ def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[
     inner = tree.inner
     if not tree.sets:
         return inner, tree.threshold[inner]
-    tests = [forest.conditions.test(condition) for condition in forest.conditions.places[index][inner].tolist()]
+    tests = [
+        forest.conditions.test(condition) for condition in forest.conditions.node_conditions[index][inner].tolist()
+    ]
     cuts = [
         list(test.cuts) if isinstance(test, InSpans) else [threshold]
         for test, threshold in zip(tests, tree.threshold[inner].tolist(), strict=True)

@@ -69,8 +69,7 @@ class Below:
 
 @dataclass(frozen=True)
 class InSpans:
-    """The test that an odd number of the ascending cuts is <= x. If the number of cuts is odd, the last span has no
-    end."""
+    """The test that an odd number of the ascending cuts is <= x. If their number is odd, the last span has no end."""
 
     cuts: tuple[Member, ...]
 
@@ -125,9 +124,9 @@ class Condition:
 @dataclass(frozen=True, eq=False)
 class ConditionTable:
     """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending. Each array but
-    `places` has one entry for each condition. threshold: 0 if a set decides. set_number: index into `sets`; NO_SET if
-    the threshold decides. places: for each tree an array (nodes,) with the index of each node's condition; -1 at a
-    leaf."""
+    `node_conditions` has one entry for each condition.
+    threshold: 0 if a set decides. set_number: index into `sets`; NO_SET if the threshold decides.
+    node_conditions: for each tree an array (nodes,) with the index of each node's condition; -1 at a leaf."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[Any]
@@ -135,7 +134,7 @@ class ConditionTable:
     sets: tuple[tuple[Member, ...], ...]
     missing_left: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
-    places: tuple[NDArray[np.int32], ...]
+    node_conditions: tuple[NDArray[np.int32], ...]
 
     def __repr__(self) -> str:
         return f"<ConditionTable: {len(self):,} conditions>"
@@ -170,12 +169,12 @@ class ConditionTable:
 
     def thresholds(self, feature: int) -> NDArray[Any]:
         """Returns the distinct thresholds and cuts on a feature, ascending; an empty array for a category."""
-        places = self.of(feature)
-        if not len(places) or self.categorical[places[0]]:
+        indices = self.of(feature)
+        if not len(indices) or self.categorical[indices[0]]:
             return np.zeros(0, dtype=self.threshold.dtype)
-        chosen = self.set_number[places]
+        chosen = self.set_number[indices]
         cuts = [np.array(self.sets[number], dtype=self.threshold.dtype) for number in set(chosen.tolist()) - {NO_SET}]
-        return np.unique(np.concatenate([self.threshold[places[chosen == NO_SET]], *cuts]))
+        return np.unique(np.concatenate([self.threshold[indices[chosen == NO_SET]], *cuts]))
 
 
 def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) -> ConditionTable:

@@ -87,7 +87,9 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
-    positions = forest.places if table.shape[1] == forest.width else [feature.column for feature in forest.features]
+    positions = (
+        forest.row_columns if table.shape[1] == forest.width else [feature.column for feature in forest.features]
+    )
     for index, (feature, column_index) in enumerate(zip(forest.features, positions, strict=True)):
         column = round_to(table[:, column_index], feature.raw)
         if not feature.missing and (absent := np.flatnonzero(np.isnan(column))).size:
@@ -117,17 +119,17 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
         node = leaf_nodes(forest, tree, words, missing)
         leaves[:, index] = tree.ids[node]
         add_tree(forest, total, tree, node)
-    return judged(forest, leaves, total)
+    return evaluation_of(forest, leaves, total)
 
 
-def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
+def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
     """Returns the Evaluation that follows from the accumulator after the last tree. total: the accumulator, (rows,
     outputs). leaves: as in Evaluation."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]
     if forest.combined:
-        answers = [_answer(forest, forest.whole, combined(forest, answers))]
+        answers = [_answer(forest, forest.as_part, combined(forest, answers))]
     scores = np.concatenate([answer.scores for answer in answers], axis=1)
     values = np.concatenate([answer.values for answer in answers], axis=1)
     if len(answers) == 1:

@@ -286,7 +286,7 @@ class Forest:
         if not self.parts:
             object.__setattr__(self, "combine", Combine())
         if not self.parts or self.single:
-            object.__setattr__(self, "parts", (self.whole,))
+            object.__setattr__(self, "parts", (self.as_part,))
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restores a pickled forest; pickles of older versions have no parts."""
@@ -318,13 +318,13 @@ class Forest:
         return len(self.carried) or self.columns
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
+    def row_columns(self) -> tuple[int, ...]:
         """For each feature the index of its column in rows of `width` columns."""
         place = {column: index for index, column in enumerate(self.carried)}
         return tuple(place[f.column] if place else f.column for f in self.features)
 
     @property
-    def whole(self) -> Part:
+    def as_part(self) -> Part:
         """The forest's own aggregate, link, decision, classes and scale as a part of all scores."""
         scale = 1.0 if self.scale is None else self.scale
         return Part(0, self.n_scores, self.aggregate, self.link, self.decision, self.classes, scale)
@@ -357,7 +357,7 @@ class Forest:
     @property
     def targets(self) -> tuple[Part, ...]:
         """The prediction targets, as ranges of the scores: each part, or the combination of all."""
-        return (self.whole,) if self.combined else self.parts
+        return (self.as_part,) if self.combined else self.parts
 
     @property
     def decides(self) -> bool:

@@ -48,7 +48,7 @@ def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str,
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
         return {"leaf": leaf_text(forest, tree, node), "cover": cover}
-    condition = forest.conditions[forest.conditions.places[index][node]]
+    condition = forest.conditions[forest.conditions.node_conditions[index][node]]
     figures = {"condition": condition_text(forest, condition), "cover": cover}
     if depth <= 0:
         return {**figures, "below": _nodes_below(tree, node)}
@@ -67,8 +67,7 @@ def _nodes_below(tree: Tree, node: int) -> int:
 
 
 def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
-    """Returns the values of a leaf as text. If a forest has a value for each class, the class with the largest comes
-    first."""
+    """Returns the values of a leaf as text. With a value for each class, it begins with the class of the largest."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
     if len(values) > 1 and len(values) == len(forest.classes) and forest.single:

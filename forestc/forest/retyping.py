@@ -43,6 +43,6 @@ def retyped(
         changed_tree(
             tree, **tree_arrays(node_conditions, threshold, sets), missing_left=tree.missing_left & takes[tree.feature]
         )
-        for tree, node_conditions in zip(forest.trees, table.places, strict=True)
+        for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True)
     ]
     return replace(forest, features=features, trees=tuple(trees))

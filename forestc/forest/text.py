@@ -84,7 +84,7 @@ def _lines(forest: Forest) -> Iterator[str]:
         labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
         made_up = " unnamed" * (not feature.named)
         yield f"feature {json.dumps(feature.name)} {feature.number} {origin_column}{labels}{made_up}"
-    aggregate, *rest = _result_lines(forest.whole, "")
+    aggregate, *rest = _result_lines(forest.as_part, "")
     yield from (aggregate, f"bias {' '.join(repr(b) for b in forest.bias.tolist())}", *rest)
     for part in () if forest.single else forest.parts:
         yield f"part {part.start} {part.stop}"

@@ -58,21 +58,21 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
     >>> forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
     <Forest 'forest', of floats: 1 trees, 9 nodes, 4 columns, 3 classes>
     """
-    requested = parsed(iterations)
+    asked = parsed(iterations)
     if isinstance(source, Forest):
-        refuse_cut(requested)
+        refuse_cut(asked)
         return carrying(source)
     if not isinstance(source, str | Path):
         with located(f"model of type {type(source).__name__}"):
-            return carrying(load_object(source, requested))
+            return carrying(load_object(source, asked))
     path = Path(source)
-    content = Content(_bytes(path), str(path), requested)
+    content = Content(_bytes(path), str(path), asked)
     with ThreadPoolExecutor(1) as pool:  # Hashing releases the GIL, so a thread can do it alongside.
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
         with located(str(path)):
             kind = kind_of(content)
             forest = carrying(read(content, kind, trust_pickle=trust_pickle))
-    if kind is TEXT:  # forestc's text holds a name and a hash already.
+    if kind is TEXT:  # it holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
 

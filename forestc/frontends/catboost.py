@@ -61,8 +61,7 @@ SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_lef
 
 
 def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """Reads a parsed JSON export into a Forest, which predicts as the estimator for its loss function. Raises
-    ForestcError."""
+    """Reads a parsed JSON export into a Forest that predicts as its loss function's estimator. Raises ForestcError."""
     return _forest(Document(document, "", where), iterations)
 
 

@@ -19,7 +19,7 @@ from forestc.forest.numbers import FloatArray
 from forestc.inputs.boxes import Box, Boxes
 from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 from forestc.rows.batches import Rows
 
 Event = dict[int, tuple[int, ...]]
@@ -88,7 +88,7 @@ def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRA
 def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
     """Returns the activity of a quantized forest counted on raw rows; toggles are counted in the order of the rows.
     Raises RowsError if there are no rows."""
-    coverage, walked, table = Coverage.of(forest), walked_trees(forest), tuple(forest.conditions)
+    coverage, walked, table = Coverage.of(forest), concatenated_trees(forest), tuple(forest.conditions)
     ones, changes = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
     chosen, count = np.zeros(len(forest.classes), dtype=np.int64), 0
     last: NDArray[np.bool_] | None = None  # (distinct conditions,): whether the last row of the batch before went left
@@ -103,7 +103,7 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
         ends = np.zeros(len(table), dtype=bool)
         for number, condition in enumerate(table):
             f = condition.feature
-            left = condition.sends_left(words[:, f], absent[:, forest.places[f]])
+            left = condition.sends_left(words[:, f], absent[:, forest.row_columns[f]])
             ones[number] += left.sum()
             changes[number] += (left[1:] != left[:-1]).sum() + (
                 last is not None and bool(last[number]) != bool(left[0])
@@ -111,7 +111,7 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
             ends[number] = left[-1]
         last, count = ends, count + len(batch.X)
     if not count:
-        raise RowsError("there are no rows", do="give at least one row")
+        raise RowsError("there are no rows", where="--rows", do="give at least one row")
     labels = chosen / count if chosen.any() else np.zeros(0)
     return ForestActivity(
         conditions=ones / count,

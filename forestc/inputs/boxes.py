@@ -116,7 +116,7 @@ class Boxes:
     def leaves(self, index: int) -> Iterator[tuple[int, Box | None]]:
         """Yields each leaf (node index) of a tree with its box; None in place of the box if no raw row reaches the
         leaf. A box holds the features of the path alone."""
-        tree, node_conditions = self.forest.trees[index], self.forest.conditions.places[index].tolist()
+        tree, node_conditions = self.forest.trees[index], self.forest.conditions.node_conditions[index].tolist()
         features = self.forest.conditions.feature.tolist()
         stack: list[tuple[int, dict[int, Values] | None]] = [(0, {})]
         while stack:

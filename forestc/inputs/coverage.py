@@ -14,7 +14,7 @@ from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import LEAF, Forest
 from forestc.inputs.boxes import Boxes
 from forestc.inputs.model import InputModel
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 VISITS = 20_000  # rows drawn to count the visits of nodes; more make the counts more exact
 
@@ -65,7 +65,7 @@ class Coverage:
         conditions, leaves, inners = self.forest.conditions, 0, 0
         group = np.searchsorted(conditions.comparators, np.arange(len(conditions)), side="right") - 1
         sides = np.zeros((len(conditions.comparators), 2), dtype=bool)
-        for tree, node_conditions, chosen in zip(self.forest.trees, conditions.places, nodes, strict=True):
+        for tree, node_conditions, chosen in zip(self.forest.trees, conditions.node_conditions, nodes, strict=True):
             inner = tree.inner
             leaves += int(chosen[tree.left == LEAF].sum())
             inners += int(chosen[inner].sum())
@@ -82,8 +82,8 @@ class Reachable:
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Decides exactly for each leaf of a quantized forest whether it is reachable. An inner node is, if a leaf
-        below it is."""
+        """Decides exactly for each leaf of a quantized forest whether it is reachable. An inner node is if a leaf below
+        is."""
         boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)
@@ -99,7 +99,7 @@ class Reachable:
 def with_visits(forest: Forest, model: Forest, inputs: InputModel) -> Forest:
     """Returns the quantized forest with new covers: the number of visits by 20,000 rows drawn from an input model.
     model: the forest before quantization. Raises RowsError if the input model has other columns."""
-    coverage, walked = Coverage.of(forest), walked_trees(forest)
+    coverage, walked = Coverage.of(forest), concatenated_trees(forest)
     for batch in inputs.drawn_for(model, VISITS, 0, (forest,)).batches():
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, batch.X), walked).leaves)
     trees = [

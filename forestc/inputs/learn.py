@@ -69,10 +69,14 @@ def learned(
     OptionError for a negative `least_count`; RowsError for rows that do not fit.
     """
     if least_count < 0:
-        raise OptionError(f"the least count {least_count} is negative", do="use 0 to keep all counts")
+        raise OptionError(
+            f"the least count {least_count} is negative", where="least_count", do="use 0 to keep all counts"
+        )
     comparators = len(forest.conditions.comparators)
     if not comparators:
-        raise ModelError("the model compares nothing", do="an input model needs a model that reads its rows")
+        raise ModelError(
+            "the model compares nothing", where="the model", do="an input model needs a model that reads its rows"
+        )
     cuts = _most_used_cuts(forest)
     progress("reading rows")
     seen, count = _observed(forest, rows, cuts)
@@ -83,8 +87,8 @@ def learned(
     tests = map(forest.conditions.test, forest.conditions.comparators.tolist())
     selected = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
     if not any(column.states for column in inputs):
-        raise ModelError("no column is known by more than one state", do="give rows of several kinds")
-    states = _states(inputs, forest.places, rows, count)
+        raise ModelError("no column is known by more than one state", where="the rows", do="give rows of several kinds")
+    states = _states(inputs, forest.row_columns, rows, count)
     search = NetworkSearch(treewidth=treewidth, time_limit=seconds, samples=samples, seed=seed)
     network = _network(inputs, states, search, progress)
     result = InputModel(
@@ -97,7 +101,7 @@ def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
     """Returns the cuts of each feature in raw units, ascending; none of a category. If there are too many, the most
     used."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
-    for tree, node_conditions in zip(forest.trees, table.places, strict=True):
+    for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
         used = np.ones(len(inner)) if tree.cover is None else tree.cover[inner] / max(1.0, float(tree.cover[0]))
         np.add.at(weights, node_conditions[inner], used)
@@ -130,7 +134,9 @@ def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> 
     count = 0
     for batch in rows.batches():
         count += len(batch.X)
-        for feature, column_index, feature_cuts, column in zip(forest.features, forest.places, cuts, seen, strict=True):
+        for feature, column_index, feature_cuts, column in zip(
+            forest.features, forest.row_columns, cuts, seen, strict=True
+        ):
             values = round_to(batch.X[:, column_index], feature.raw)
             present = values[~np.isnan(values)]
             column.missing += len(values) - len(present)
@@ -143,7 +149,7 @@ def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> 
                 column.least, column.largest = min(column.least, finite.min()), max(column.largest, finite.max())
                 column.whole &= bool((finite == np.floor(finite)).all())
     if not count:
-        raise ModelError("there are no rows", do="give at least one")
+        raise ModelError("there are no rows", where="the rows", do="give at least one")
     return seen, count
 
 

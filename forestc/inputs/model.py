@@ -76,7 +76,9 @@ class InputModel:
     def __post_init__(self) -> None:
         states = tuple(size for column in self.inputs for size in column.states)
         if states != self.network.states:
-            raise ModelError("the network is not one over the columns", do="learn the input model again")
+            raise ModelError(
+                "the network is not one over the columns", where="the input model", do="learn the input model again"
+            )
 
     def __repr__(self) -> str:
         return f"<InputModel: {self.kept:,} comparators of {len(self.inputs):,} columns, {self.rows_seen:,} rows>"
@@ -312,7 +314,7 @@ class InputModel:
         """
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
         result = np.zeros((len(drawn), model.width))
-        for feature, index, column in zip(model.features, model.places, self.of(model), strict=True):
+        for feature, index, column in zip(model.features, model.row_columns, self.of(model), strict=True):
             values = drawn[:, self.by_column[column.column]]
             if feature.column in refusing and np.isnan(values).any():
                 values = np.where(np.isnan(values), _stand_in(column), values)

@@ -24,7 +24,7 @@ from forestc.inputs.boxes import Box, Boxes, Span, Values
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows, but take time
 ROWS_A_LEAF = 2  # rows for each leaf that the drawn rows miss
@@ -56,7 +56,7 @@ def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAW
     rows = inputs.drawn_for(model, count, seed, (forest,)).X
     sampler = _BoxSampler(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
     coverage = Coverage.of(forest)
-    walked = walked_trees(forest)
+    walked = concatenated_trees(forest)
     for start in range(0, len(rows), 8192):
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, rows[start : start + 8192]), walked).leaves)
     reached = Coverage(forest, [visits.copy() for visits in coverage.leaf_visits])
@@ -126,7 +126,7 @@ class _BoxSampler:
         words = encode_numbers(self.forest, rows)
         changed: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         for feature, span in chosen.items():
-            column = self.forest.places[feature]
+            column = self.forest.row_columns[feature]
             absent = np.isnan(rows[:, column])
             if span is None:
                 wrong = ~absent

@@ -135,7 +135,9 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
     graph = model.graph
     trees = [node for node in graph.node if node.op_type in TREES]
     if len(trees) != 1:
-        raise ModelError(f"the graph has {len(trees)} tree operators", do="leave one in the graph")
+        raise ModelError(
+            f"the graph has {len(trees)} tree operators", where="the ONNX graph", do="leave one in the graph"
+        )
     tail, from_trees = [trees[0]], set(trees[0].output)
     for node in graph.node:
         if node is not trees[0] and from_trees.intersection(node.input):
@@ -160,7 +162,7 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
 
 def _results(forest: Forest, outputs: str) -> int:
     if outputs == "label" and not (forest.decides and len(forest.targets) == 1):
-        raise ModelError("the forest has no single class", do="use outputs=scores")
+        raise ModelError("the forest has no single class", where="the ONNX graph", do="use outputs=scores")
     return 1 if outputs == "label" else forest.n_scores
 
 

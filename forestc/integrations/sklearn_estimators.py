@@ -67,7 +67,7 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         model = load(self.estimator_)
         if model.decides != isinstance(self, ClassifierMixin):
             kind, right = ("classifier", "CompiledClassifier") if model.decides else ("regressor", "CompiledRegressor")
-            raise ModelError(f"{type(self).__name__} was given a {kind}", do=f"use {right}")
+            raise ModelError(f"{type(self).__name__} was given a {kind}", where="estimator", do=f"use {right}")
         self.quantized_ = QuantizedModel(model, quantize(model, X, y, self.passes, level=self.level))
         self.n_features_in_ = model.columns
         return self

@@ -46,7 +46,9 @@ def latency_for(
         fmax = estimate(pipelined(logic, latency, delays, ready)[0], device)["fmax_mhz"]
         if fmax is None:
             raise OptionError(
-                f"the clock of {device} can't be estimated", do=f"use one of {', '.join(fitted().paths_ns)}"
+                f"the clock of {device} can't be estimated",
+                where="--clock",
+                do=f"use one of {', '.join(fitted().paths_ns)}",
             )
         if fmax >= clock_mhz:
             return latency
@@ -58,6 +60,7 @@ def latency_for(
         progress(f"clock: {latency} cycles for {fmax:.0f} of {clock_mhz:g} MHz, about {max(1, left):.0f} s left")
     raise OptionError(
         f"no latency up to {MOST_STAGES} reaches {clock_mhz:g} MHz",
+        where="--clock",
         do=f"the estimate reaches {best:.0f} MHz: ask for no more",
     )
 

@@ -71,7 +71,7 @@ def feature_word(forest: Forest, index: int) -> WordType:
         case Category():
             return width_for(0, word_range(feature.number, feature.missing).top)
         case Float():
-            raise ModelError("a float feature has no word", do="run quantize-inputs first")
+            raise ModelError("a float feature has no word", where="lowering", do="run quantize-inputs first")
 
 
 class Draft:
@@ -106,7 +106,7 @@ class Draft:
         """Builds a tree as multiplexers. values: of each row of the tree's leaves; those in use must fit `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-        conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
+        conditions, table = self.forest.conditions.node_conditions[index].tolist(), self.forest.conditions
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():

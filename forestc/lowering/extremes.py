@@ -37,6 +37,7 @@ def refuse_extremes_of_parts(forest: Forest) -> None:
         if part.aggregate.kind != "sum":
             raise ModelError(
                 f"part {index} takes the {part.aggregate.kind} of its trees, which is not compiled for parts",
+                where="the model",
                 do="use a sum or mean",
             )
 

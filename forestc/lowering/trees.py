@@ -32,7 +32,7 @@ class LoweringOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
-            raise OptionError(f"latency {self.latency}", do="use 0 (combinational) to 1000 cycles")
+            raise OptionError(f"latency {self.latency}", where="--latency", do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
         if self.family not in DELAYS:
@@ -94,7 +94,9 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
     """Returns what the ports carry: label, scores or both. Raises ModelError or OptionError if that is impossible."""
     if not forest.quantized:
-        raise ModelError("only a quantized forest becomes logic", do="run quantize-inputs and round-leaves first")
+        raise ModelError(
+            "only a quantized forest becomes logic", where="lowering", do="run quantize-inputs and round-leaves first"
+        )
     outputs = options.outputs
     if outputs == "auto":
         outputs = "label" if forest.decides else "scores"

@@ -237,6 +237,7 @@ class Design(FittedEstimator):
         if words.ndim != 2 or words.shape[1] != len(fields) or words.dtype.kind not in "iu":
             raise RowsError(
                 f"words have shape {words.shape} and type {words.dtype}",
+                where="words",
                 do=f"give integers (rows, {len(fields)}), as quantize does",
             )
         for index, field in enumerate(fields):
@@ -244,7 +245,11 @@ class Design(FittedEstimator):
             if (outside := np.flatnonzero((words[:, index] < low) | (words[:, index] > high))).size:
                 row = int(outside[0])
                 where = f"row {row}, feature {field.name!r}"
-                raise RowsError(f"the word {words[row, index]} is outside {low}..{high}", where=where)
+                raise RowsError(
+                    f"the word {words[row, index]} is outside {low}..{high}",
+                    where=where,
+                    do="give words within the range of their feature",
+                )
         lanes = packed_bytes(fields, words.astype(np.int64)).astype("<u4")
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 
@@ -271,7 +276,11 @@ class Design(FittedEstimator):
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
-            raise RowsError(f"results have shape {data.shape}", do=f"give bytes (rows, {-(-width_of(fields) // 8)})")
+            raise RowsError(
+                f"results have shape {data.shape}",
+                where="results",
+                do=f"give bytes (rows, {-(-width_of(fields) // 8)})",
+            )
         lanes = np.zeros((len(data), 4 * max(1, -(-data.shape[1] // 4))), dtype=np.uint8)
         lanes[:, : data.shape[1]] = data
         return unpacked(fields, lanes.view("<u4"))
@@ -521,8 +530,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_agrees(design: Design) -> None:
-    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields that describe
-    hardware."""
+    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields of hardware."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
     described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]

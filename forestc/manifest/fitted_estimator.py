@@ -208,9 +208,9 @@ class FittedEstimator:
 
     @cached_property
     def _flat(self) -> Any:
-        from forestc.passes.quick_evaluation import walked_trees
+        from forestc.passes.quick_evaluation import concatenated_trees
 
-        return walked_trees(self.forest)
+        return concatenated_trees(self.forest)
 
     def _probabilities(self, X: object) -> Any:
         values = self._evaluated(X).values

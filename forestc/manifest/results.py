@@ -163,8 +163,7 @@ _SCHEMA: Schema = {
 
 
 def check_figures(command: Command, figures: Mapping[str, Any], path: str) -> None:
-    """Raises DamagedError, naming the field, if the figures do not fit the command. path: of the figures, for the
-    error."""
+    """Raises DamagedError, naming the field, if the figures do not fit the command. path: names them in the error."""
     needed = _NEEDED[command]
     hold(figures, {"required": list(needed), "properties": needed | _MORE[command]}, path)
     if command == "synth" and figures["fmax_mhz"] is not None and figures.get("placed") is None:

@@ -108,7 +108,7 @@ def parse_netlist(text: str) -> Netlist:
     delays = latencies(cells)
     bad = [net for _, net in outputs if net >= len(cells)]
     if bad:
-        raise ModelError(f"output of a net that does not exist: %{bad[0]}")
+        raise ModelError(f"output of a net that does not exist: %{bad[0]}", where="the outputs")
     latency = max([0, *(delays[net] for _, net in outputs)])
     name, title = _string(head["name"]), _string(head["title"])
     netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title)

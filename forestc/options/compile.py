@@ -169,7 +169,9 @@ class CompileOptions(COptions, _ModelAndHardware):
         if not isinstance(self.out, str | PathLike | None):
             given = type(self.out).__name__
             raise OptionError(
-                f"out is a {given}, not a folder", do='labels are label=: compile(model, X, "out", label=y)'
+                f"out is a {given}, not a folder",
+                where="--out",
+                do='labels are label=: compile(model, X, "out", label=y)',
             )
         if self.rows is not None and self.ranges is not None:
             raise OptionError("both --rows and --ranges are given", do="remove one of them")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.evaluate import Evaluation, add_tree, judged, start_scores
+from forestc.forest.evaluate import Evaluation, add_tree, evaluation_of, start_scores
 from forestc.forest.ir import LEAF, Forest
 
 # rows evaluated at most, and rows times trees at most: limits of time and memory
@@ -41,7 +41,7 @@ def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evalu
     ids = np.zeros((len(total), len(nodes)), dtype=np.int32)
     for index, (tree, node) in enumerate(zip(forest.trees, nodes, strict=True)):
         ids[:, index] = tree.ids[node]
-    return judged(forest, ids, total)
+    return evaluation_of(forest, ids, total)
 
 
 def constant_answer(forest: Forest) -> Evaluation | None:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forestc.algorithms.walk import WalkedTrees, leaves_reached
+from forestc.algorithms.walk import TreeArrays, leaves_reached
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import (
     Evaluation,
     add_tree,
     evaluate_words,
-    judged,
+    evaluation_of,
     leaf_nodes,
     missing_words,
     start_scores,
@@ -29,9 +29,9 @@ from forestc.rows.encode import encode
 FEW = 1_000_000  # conditions evaluated in all (rows times depths) below which NumPy is faster than compiling the kernel
 
 
-def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> Evaluation:
+def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> Evaluation:
     """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does; trees are added in the same
-    order. trees: the result of `walked_trees(forest)`, if it exists already."""
+    order. trees: the result of `concatenated_trees(forest)`, if it exists already."""
     if _few(forest, words):
         return evaluate_words(forest, words)
     nodes = nodes_reached(forest, words, trees)
@@ -40,20 +40,20 @@ def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | N
     for index, (tree, node) in enumerate(zip(forest.trees, nodes.T, strict=True)):
         ids[index] = tree.ids[node]
         add_tree(forest, total, tree, node)
-    return judged(forest, ids.T, total)
+    return evaluation_of(forest, ids.T, total)
 
 
 def _few(forest: Forest, words: NDArray[Any]) -> bool:
     return len(words) * sum(max(1, tree.depth) for tree in forest.trees) < FEW
 
 
-def nodes_reached(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> NDArray[np.int64]:
+def nodes_reached(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> NDArray[np.int64]:
     """Returns (rows, trees): the leaf node that each row reaches in each tree. trees: as for `evaluate_quickly`."""
     if _few(forest, words):
         missing = missing_words(forest)
         nodes = [leaf_nodes(forest, tree, words, missing) for tree in forest.trees]
         return np.stack(nodes, axis=1) if nodes else np.empty((len(words), 0), dtype=np.int64)
-    return leaves_reached(trees or walked_trees(forest), words)
+    return leaves_reached(trees or concatenated_trees(forest), words)
 
 
 def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
@@ -61,7 +61,7 @@ def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     return answers_of(forest, evaluate_quickly(forest, encode(forest, rows)))
 
 
-def walked_trees(forest: Forest) -> WalkedTrees:
+def concatenated_trees(forest: Forest) -> TreeArrays:
     """Returns all trees of a forest, quantized or not, as flat arrays for compiled code."""
     dtype = np.int64 if forest.on_words else np.float64
     sizes = np.array([tree.size for tree in forest.trees])
@@ -81,7 +81,7 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     children = np.stack([np.where(left == LEAF, node, root + child) for child in (right, left)], axis=1).astype(
         np.int32
     )
-    return WalkedTrees(
+    return TreeArrays(
         roots=np.cumsum(sizes) - sizes,
         feature=features,
         threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),

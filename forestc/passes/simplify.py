@@ -106,7 +106,7 @@ def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[An
 def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
     """Returns the tree without redundant conditions. conditions: all conditions of the forest."""
     tree = forest.trees[index]
-    feature, condition = tree.feature.tolist(), forest.conditions.places[index].tolist()
+    feature, condition = tree.feature.tolist(), forest.conditions.node_conditions[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
     start = {f: _all_values(forest, f) for f in set(feature) - {LEAF}}
     # Top down: finds the nodes whose condition is decided by the conditions above them.

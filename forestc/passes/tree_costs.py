@@ -26,7 +26,7 @@ def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
         return Bill(unit, nodes)
     comparators = forest.conditions.comparators
     uses = np.zeros((len(trees), len(comparators)), dtype=np.float32)
-    for index, (tree, condition_of) in enumerate(zip(trees, forest.conditions.places, strict=True)):
+    for index, (tree, condition_of) in enumerate(zip(trees, forest.conditions.node_conditions, strict=True)):
         uses[index, np.searchsorted(comparators, condition_of[tree.inner], side="right") - 1] = 1
     if unit == "comparators":
         return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)))

@@ -89,7 +89,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         return np.zeros(values.shape)  # The caller will refuse this shape.
     only_read_columns = values.shape[1] == forest.width
     result = np.zeros((len(values), forest.width))
-    for feature, index in zip(forest.features, forest.places, strict=True):
+    for feature, index in zip(forest.features, forest.row_columns, strict=True):
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
             result[:, index] = [

@@ -241,7 +241,7 @@ def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Seque
     match = find_columns(forest, others if table.headed else len(others), table.where)
     read_columns: list[str | None] = [None] * forest.width
     labels = {}
-    for feature, index, column in zip(forest.features, forest.places, match.columns, strict=True):
+    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
         read_columns[index] = others[column]
         if feature.labels:
             labels[index] = feature.labels

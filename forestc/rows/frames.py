@@ -112,7 +112,7 @@ def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64
     match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
-    for feature, index, column in zip(forest.features, forest.places, match.columns, strict=True):
+    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
         _refuse_unclear_categories(forest, feature, table.categories(column) or [])
         result[:, index], holds = _numbers(feature, table.values(column))
         text |= dict.fromkeys(holds, feature.name) if feature.labels else {}

@@ -35,15 +35,15 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
     some = np.zeros((RANDOM, model.width))
     for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
         column = ranges.of(feature).snapped(_anywhere(model, index, ranges, random), feature.raw, random)
-        some[:, model.places[index]] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
+        some[:, model.row_columns[index]] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
     base = encode(model, some)
     parts = [some]
     for inputs in boundary_inputs(model, base, 0, BOUNDARY):
         part = np.zeros((len(inputs), model.width))
         for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
             column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)
-            other = some[random.integers(0, RANDOM, len(inputs)), model.places[index]]
-            part[:, model.places[index]] = np.where(np.isnan(column) & (not may_be), other, column)
+            other = some[random.integers(0, RANDOM, len(inputs)), model.row_columns[index]]
+            part[:, model.row_columns[index]] = np.where(np.isnan(column) & (not may_be), other, column)
         parts.append(part)
     rows = np.concatenate(parts)
     return ArrayRows(rows[random.permutation(len(rows))])
@@ -64,7 +64,7 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     if count > most:
         return None
     rows = np.zeros((count, model.width))
-    for read_column, grid in zip(model.places, np.meshgrid(*values, indexing="ij"), strict=True):
+    for read_column, grid in zip(model.row_columns, np.meshgrid(*values, indexing="ij"), strict=True):
         rows[:, read_column] = grid.ravel()
     return ArrayRows(rows)
 

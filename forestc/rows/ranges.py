@@ -137,7 +137,7 @@ def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
     first = ""
     for batch in rows.batches():
         all_inside = np.ones(len(batch.X), dtype=np.bool_)
-        for feature, column in zip(model.features, model.places, strict=True):
+        for feature, column in zip(model.features, model.row_columns, strict=True):
             inside = ranges.of(feature).holds(batch.X[:, column], feature)
             if not first and not inside.all():
                 row = int(np.argmin(inside))

@@ -109,7 +109,7 @@ def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
         None,
     )
     if kind == "ziglang" and not cpu.target:
-        raise OptionError(f"ziglang does not compile for {cpu.name} here", do="use --compiler gcc")
+        raise OptionError(f"ziglang does not compile for {cpu.name} here", where="--cpu", do="use --compiler gcc")
     if kind != "ziglang" and program is not None:
         return Compiler("gcc", (program, *cpu.gcc_flags), version(program))
     if kind != "gcc" and cpu.target and zig is not None:

@@ -69,7 +69,9 @@ def place(
     except ToolError as error:
         if not _TOO_LARGE.search(error.where):
             raise
-        raise ToolError("the design does not fit", do="prune the model or choose a larger device") from None
+        raise ToolError(
+            "the design does not fit", where="nextpnr", do="prune the model or choose a larger device"
+        ) from None
     try:
         figures = json.loads(report.read_text())
         logic = figures["utilization"][logic_cell]

@@ -43,7 +43,10 @@ class _Running:
         """Starts a program and yields it; when the block is left, the program has ended or is terminated."""
         with self.lock:
             if self.ended:
-                raise ToolError(f"{Path(command[0]).name} was not started, as another program failed")
+                raise ToolError(
+                    f"{Path(command[0]).name} was not started, as another program failed",
+                    where="the programs that run in parallel",
+                )
             process = subprocess.Popen(
                 list(command),
                 cwd=cwd,
@@ -122,7 +125,9 @@ def run_tool(
     except OSError as error:  # not executable, or no program
         raise ToolError(f"{name} can't be started ({error.strerror})", where=command[0]) from None
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{name} took longer than {seconds:.0f} s", do="give it a smaller design") from None
+        raise ToolError(
+            f"{name} took longer than {seconds:.0f} s", where="the time limit", do="give it a smaller design"
+        ) from None
     missing = next((file for file in writes if not _written(cwd / file)), None)
     if process.returncode or missing is not None:
         log = printable((out + err).decode("utf-8", "replace")).splitlines()

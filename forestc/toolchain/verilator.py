@@ -15,7 +15,7 @@ from pathlib import Path
 
 from forestc.errors import MissingToolError
 from forestc.toolchain.compilers import cxx_compiler, version
-from forestc.toolchain.kept import kept
+from forestc.toolchain.program_cache import cached_program
 from forestc.toolchain.run import find, run_tool, together
 
 LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # bytes of generated C++ per compilation unit, at least and at most
@@ -93,7 +93,7 @@ def build(
     dependencies: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
     dependencies += [part for name in sources for part in (name, (folder / name).read_bytes())]
     tools = _Tools(verilator, compiler, folder.absolute())  # absolute, as programs run in folders of their own
-    return kept(dependencies, folder / "program", lambda: tools.program(sources, top, main, optimize))
+    return cached_program(dependencies, folder / "program", lambda: tools.program(sources, top, main, optimize))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class _Tools:
 
         dependencies: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]
         dependencies += [(self.verilator.root / "include" / name).read_bytes() for name in _LIBRARY]
-        return str(kept(dependencies, target, make))
+        return str(cached_program(dependencies, target, make))
 
 
 def _joined(folder: Path) -> list[str]:

@@ -67,7 +67,11 @@ class Library:
             raise
         except Exception as error:  # noqa: BLE001 - each library has its own kinds of errors
             why = " ".join(str(error).split())[:300] or type(error).__name__
-            raise ForestcError(f"{self.name} rejects the rows or options: {why}", where="training rows") from None
+            raise ForestcError(
+                f"{self.name} rejects the rows or options: {why}",
+                where="training rows",
+                do="check the rows, and the trainer's options",
+            ) from None
         return model if steps is None else on_grid(load(model), steps)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting.boost import whole_bias
+from forestc.algorithms.boosting.boost import integer_bias
 from forestc.algorithms.boosting.cuts import cuts_at, cuts_of, grid_cuts, quantile_cuts
 from forestc.algorithms.boosting.trees import Growth
 from forestc.errors import OptionError
@@ -97,7 +97,7 @@ class PricedTrainer:
 
         features, trees = read_features(trees or [constant_tree(quantized=False)], len(task.names), feature, "training")
         return sum_of_trees(
-            whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias,
+            integer_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias,
             name="priced",
             features=features,
             columns=len(task.names),

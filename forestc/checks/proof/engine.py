@@ -124,7 +124,7 @@ def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> 
     columns: the row's word of each column, 0 for columns left out."""
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
     row = np.zeros((1, image.shape.features), dtype=np.int64)
-    for index, (feature, column) in enumerate(zip(forest.features, forest.places, strict=True)):
+    for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)
         own = columns.get(column, 0)
         absent = span.missing is not None and not isinstance(feature.number, Category)
@@ -175,7 +175,7 @@ def _decision(forest: Forest, image: ImageRead) -> None:
     decision = forest.decision
     expected: dict[str, Any] = {"decision": _KINDS[decision.kind]}
     if decision.kind == "threshold":
-        expected |= {"judged": forest.n_outputs - 1, "threshold": int(decision.threshold)}
+        expected |= {"threshold_output": forest.n_outputs - 1, "threshold": int(decision.threshold)}
     if decision.kind == "argmax":
         expected |= {"last_wins": decision.ties == "last"}
         if decision.on == "values" and forest.link.kind not in ("identity", "order"):

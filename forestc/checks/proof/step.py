@@ -149,7 +149,9 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
             module: dict[str, Any] = json.loads((folder / "step.json").read_text())["modules"][top]
             return {"ports": dict(module["ports"]), "cells": dict(module["cells"])}
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise ToolError(f"yosys's netlist of the step can't be read ({error})") from None
+            raise ToolError(
+                f"yosys's netlist of the step can't be read ({error})", where="proof of the engine's step"
+            ) from None
 
 
 def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:

@@ -71,7 +71,7 @@ class Columns:
     @classmethod
     def of(cls, forest: Forest, shape: EngineShape) -> Columns:
         top, feature_spans = (1 << shape.word) - 1, dict[int, Spans]()
-        for feature, column in zip(forest.features, forest.places, strict=True):
+        for feature, column in zip(forest.features, forest.row_columns, strict=True):
             span = word_range(feature.number, feature.missing)
             values: Spans = ((0, span.high - span.low + 1),)
             if span.missing is not None:
@@ -109,7 +109,7 @@ class Columns:
         if span.missing is not None and tree.missing_left[node]:
             missing = span.missing - span.low if isinstance(feature.number, Category) else self.top
             left = joined((*left, (missing, missing + 1)))
-        return self.forest.places[int(tree.feature[node])], left
+        return self.forest.row_columns[int(tree.feature[node])], left
 
 
 @dataclass(frozen=True)

@@ -206,8 +206,7 @@ def _number(text: str, where: str) -> float:
 
 
 def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], Feature]]:
-    """Returns the trees over the columns of the rows, and the function that makes a column's Feature. Raises
-    ModelError."""
+    """Returns the trees over the columns of the rows, and a function from column to Feature. Raises ModelError."""
     decision, feature = saved.decision, saved.feature
     if (bad := np.flatnonzero((decision < 0) | (decision >= 16) | (decision & 12 == 12))).size:
         raise ModelError(

@@ -276,8 +276,7 @@ def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64
 
 
 def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the same as `_floats`, for integers. An overflow gives the largest int64, which is out of range
-    everywhere."""
+    """Returns the same as `_floats`, for integers. An overflow gives the largest int64, beyond every index and code."""
     parts = [np.fromstring(line, dtype=np.int64, sep=" ") for line in lines]
     return np.array([len(part) for part in parts], dtype=np.int64), np.concatenate([np.zeros(0, np.int64), *parts])
 

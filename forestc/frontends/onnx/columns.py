@@ -255,8 +255,7 @@ def _sorted(conditions: CutArrays) -> CutArrays:
 
 
 def _tidy(conditions: CutArrays) -> CutArrays:
-    """Returns equal conditions with the fewest cuts: pairs of equal cuts cancel, and a cut at -infinity inverts the
-    condition."""
+    """Returns equal conditions with the fewest cuts: equal cuts cancel, and a cut at -infinity is an inversion."""
     owner = np.repeat(np.arange(len(conditions)), conditions.counts)
     cuts = conditions.cuts + 0.0  # Adding 0 turns -0.0 into 0.0: the two are one cut.
     new = np.ones(len(cuts), dtype=bool)

@@ -282,8 +282,7 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns the ends of the intervals [low, high) that hold one number each; NaN stands for a high that is never
-    reached."""
+    """Returns the ends of intervals [low, high) that hold one number each; NaN for a high that no number reaches."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 

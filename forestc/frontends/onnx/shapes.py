@@ -17,8 +17,7 @@ EXACT_SUM = 1 << 24  # bounds the integers that float32 adds exactly
 
 
 def _columns_axis(node: Node, table: Tensor, axis: int) -> None:
-    """Raises ModelError unless `axis` is the axis of the columns: the last one, with only the axis of the rows before
-    it."""
+    """Raises ModelError unless `axis` is the axis of the columns: the last one, after that of the rows alone."""
     if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
         raise node.fail("works across the rows, not the columns")
 

@@ -50,8 +50,7 @@ class Content:
 
     @cached_property
     def document(self) -> Any:
-        """The parsed document of a file in JSON or UBJSON; None for any other. Raises ModelError for a damaged
-        document."""
+        """The parsed document of a file in JSON or UBJSON; None for any other. Raises ModelError if it is damaged."""
         if self.data[:1] == b"{" and self.data[1:2] and self.data[1] in _UBJSON:
             return parse_ubjson(self.data, self.where)
         return read_document(self.data, self.where) if self.head[:1] in (b"{", b"[") else None

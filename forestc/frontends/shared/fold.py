@@ -155,14 +155,13 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
             **tree_arrays(node_conditions, threshold, sets),
             missing_left=np.array([*goes_left, False])[node_conditions],
         )
-        for tree, node_conditions in zip(forest.trees, forest.conditions.places, strict=True)
+        for tree, node_conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True)
     )
     return changed(forest, features=tuple(features), columns=width, trees=trees)
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns with equal vocabularies: all columns that read one raw column of text know the names of all
-    of them."""
+    """Returns the columns with equal vocabularies: all readers of a raw column know the texts of all of them."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
     vocabularies: dict[int, dict[str, None]] = {}
@@ -200,8 +199,7 @@ def _raw_feature(
 
 
 def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> list[Condition]:
-    """Returns the distinct conditions on a feature, in the order of the forest's table, as conditions on its raw
-    column."""
+    """Returns the distinct conditions on a feature, in the order of the forest's table, for its raw column."""
     feature = forest.features[index]
     location = f"{where}, feature {feature.name!r}"
     try:

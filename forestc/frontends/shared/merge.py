@@ -59,7 +59,7 @@ def side_by_side(
         new_indices = np.array([*(new_index[f.column] for f in forest.features), LEAF], dtype=np.int32)
         targets = [features[new_index[f.column]] for f in forest.features]
         trees += [_member_tree(forest, tree, new_indices, targets, start) for tree in forest.trees]
-        parts.append(replace(forest.whole, start=start, stop=start + forest.n_outputs))
+        parts.append(replace(forest.as_part, start=start, stop=start + forest.n_outputs))
         start += forest.n_outputs
     notes = tuple(dict.fromkeys(note for forest in forests for note in forest.provenance.notes))
     first = forests[0]

@@ -79,8 +79,8 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns a classifier's forest with its labels. It decides for class 1 if the prediction exceeds 0.5, for any
-    objective."""
+    """Returns a classifier's forest with its labels. For any objective it decides for class 1 above a prediction of
+    0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {

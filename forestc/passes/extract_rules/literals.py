@@ -46,7 +46,7 @@ def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)
-    for tree, condition_of in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, condition_of in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         reached = leaf_nodes(forest, tree, words, missing)
         count = np.bincount(reached * classes + label, minlength=tree.size * classes)
         np.add.at(gain, condition_of[tree.inner], _gains(tree, count.reshape(tree.size, classes).astype(np.float64)))

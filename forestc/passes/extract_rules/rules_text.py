@@ -64,7 +64,7 @@ def rules_text(forest: Forest) -> str:
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
     """Returns the literals of a chain. All of an AND, or any of an OR, lead to the larger value."""
-    tree, condition_of = forest.trees[index], forest.conditions.places[index]
+    tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
     node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
     while tree.left[node] != LEAF:

@@ -111,7 +111,7 @@ class Drawn:
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
     """Returns a tree as boxes. merged: nodes that have become leaves. Raises ModelError if sets make too many boxes."""
-    tree, conditions = forest.trees[index], forest.conditions.places[index]
+    tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []
     stack: list[tuple[int, CellArray, CellArray]] = [(0, *cells.box)]

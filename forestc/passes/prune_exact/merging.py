@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.separation.difference_bounds import NO_BOUND, middle
-from forestc.algorithms.separation.oracle import Box, BoxEnsemble, CellArray, Decider, TreeBoxes, places, separate
+from forestc.algorithms.separation.oracle import Box, BoxEnsemble, CellArray, Decider, TreeBoxes, leaf_indices, separate
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.passes.prune_exact.cells import FeatureCells, Merged, drawn
 
@@ -83,7 +83,7 @@ class Merging:
 
     def add(self, cells: CellArray) -> None:
         """Adds inputs (inputs, features), given as cells, to the pool."""
-        leaf = [places(tree, cells) for tree in self.state.trees]
+        leaf = [leaf_indices(tree, cells) for tree in self.state.trees]
         scores = self.state.bias + sum(tree.value[at] for tree, at in zip(self.state.trees, leaf, strict=True))
         self.inputs = np.concatenate([self.inputs, cells])
         self.classes = np.concatenate([self.classes, self.decider.classes(scores)])
@@ -146,7 +146,7 @@ class Merging:
         self.drawn[index] = drawn(self.forest, self.cells, index, merged)
         tree = self.drawn[index].boxes
         self.state = self.state.with_tree(index, tree)
-        self.leaf[index] = places(tree, self.inputs)
+        self.leaf[index] = leaf_indices(tree, self.inputs)
         self.scores += tree.value[self.leaf[index]] - old
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
+from forestc.algorithms.splits.decision_keeping import RequiredDecisions, keep_decisions
 from forestc.algorithms.splits.leaf_fitting import Trees
 from forestc.algorithms.splits.mending_trees import MendingTree
 from forestc.algorithms.splits.pruning import Pruned, Splits, Start, as_given, prune, pruned_of
@@ -145,7 +145,9 @@ class SplitEnsemble:
         last, split = self.forest.decision.ties == "last", self.unit.split * ADDED_SPLIT
         for _ in range(ROUNDS):
             most_mended = int(mended * len(self.core.label))
-            terms = Wanted(self.core.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit)
+            terms = RequiredDecisions(
+                self.core.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit
+            )
             result = keep_decisions(self.trees, shape, self.splits, self.core.outcomes, pruned, terms)
             if result is None:
                 return None
@@ -230,7 +232,7 @@ def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condit
     `_leaves_in_order`, and the number of the condition."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
-        for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.places, orders, strict=True))
+        for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
         for node, first, middle, last, size in inner
     ]
     used = Counter(condition for *_, condition in splits)

@@ -23,14 +23,14 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Tree
 from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import RowsToFit
-from forestc.passes.quick_evaluation import walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees
 
 MOST_SUM = 1 << 12  # limits the sums among which a threshold is searched; the final threshold is computed exactly
 
 
 def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
     """Returns (trees, samples) the row of `Tree.values` of the leaf that each sample reaches."""
-    nodes = leaves_reached(walked_trees(forest), words)
+    nodes = leaves_reached(concatenated_trees(forest), words)
     columns = [tree.leaf[nodes[:, index]] for index, tree in enumerate(forest.trees)]
     return np.ascontiguousarray(np.stack(columns), dtype=np.int32)
 

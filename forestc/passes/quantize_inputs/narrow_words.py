@@ -60,5 +60,5 @@ def _bits_read(forest: Forest, index: int, form: Format) -> int:
     if not isinstance(form.number, Fixed | Ordered) or not len(form.words):
         return 0
     own = forest.conditions.of(index)
-    placed = zip(forest.trees, forest.conditions.places, strict=True)
+    placed = zip(forest.trees, forest.conditions.node_conditions, strict=True)
     return form.number.bits * sum(int(np.isin(condition_of[tree.inner], own).sum()) for tree, condition_of in placed)

@@ -56,7 +56,7 @@ def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float6
 
 def _uses(forest: Forest) -> Counter[Condition]:
     table = forest.conditions
-    conditions = np.concatenate([at[tree.inner] for tree, at in zip(forest.trees, table.places, strict=True)])
+    conditions = np.concatenate([at[tree.inner] for tree, at in zip(forest.trees, table.node_conditions, strict=True)])
     counts = np.bincount(conditions.astype(np.int64), minlength=1)
     return Counter({table[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from forestc.algorithms.boosting.boost import Boosted, whole_bias
+from forestc.algorithms.boosting.boost import Boosted, integer_bias
 from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
@@ -228,7 +228,7 @@ class GrowingLadder:
             for index, tree in enumerate(grown.trees)
         ]
         return sum_of_trees(
-            whole_bias(grown, growth), name=self.forest.name, features=self.forest.features,
+            integer_bias(grown, growth), name=self.forest.name, features=self.forest.features,
             columns=self.forest.columns, trees=trees or [constant_tree(quantized=True)], classes=self.forest.classes,
             scale=growth.unit, provenance=self.forest.provenance, carried=self.forest.carried,
         )  # fmt: skip

@@ -101,7 +101,7 @@ def _decision(model: Forest, step: float) -> Decision | None:
         return None
     sums = math.ceil(start) + np.arange(-3, 4)
     total = (sums * step).astype(model.aggregate.precision)[:, np.newaxis]
-    scores = finish_scores(replace(model, bias=np.zeros(1)), model.whole, total)  # the bias is part of the sums
+    scores = finish_scores(replace(model, bias=np.zeros(1)), model.as_part, total)  # the bias is part of the sums
     above = decide(model.decision, scores, scores) == 1
     if above.all() or not above.any():
         return None

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from forestc.errors import OptionError
-from forestc.forest.evaluate import judged
+from forestc.forest.evaluate import evaluation_of
 from forestc.forest.ir import Forest
 from forestc.passes.base import PassResult, already_quantized, need_words, required
 from forestc.passes.ladder import Rung
@@ -260,7 +260,7 @@ def _measured(
             scores = np.tile(result.bias, (len(words), 1))
             for tree, leaf in zip(result.trees, reached, strict=True):
                 scores[:, list(tree.outputs)] += tree.values[leaf]
-            answer = judged(result, truth.leaves, scores)
+            answer = evaluation_of(result, truth.leaves, scores)
             trial.change.add(truth, answer)
             if values:
                 trial.values.add(truth.values, answer.values)

@@ -381,7 +381,7 @@ def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
     counts = [_scores_as_values(part) for part in forest.parts]
 
     def round_part(alone: Forest, bits: int) -> RoundedLeaves:
-        count = _scores_as_values(alone.whole)
+        count = _scores_as_values(alone.as_part)
         return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
 
     rounded = round_parts(forest, bits, round_part)

@@ -19,7 +19,7 @@ def feature_table(forest: Forest, measured: Measured | None) -> PageTable:
         feature = forest.features[index]
         number, word = feature.number, word_range(feature.number, feature.missing)
         cuts = sorted({word_value(value, number) for value in forest.conditions.thresholds(index).tolist()})
-        histogram = None if measured is None else measured.histograms.get(forest.places[index])
+        histogram = None if measured is None else measured.histograms.get(forest.row_columns[index])
         values = f"{word_value(word.low, number):.5g} to {word_value(word.high, number):.5g}"
         picture = spark(histogram, cuts) if cuts or histogram is not None else Markup("")
         rows.append(

@@ -19,7 +19,7 @@ MOST_BYTES = 512 << 20  # bytes of all files in the cache; beyond, the least rec
 SEAL = 32  # bytes of the hash that follows a program in the cache
 
 
-def kept(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
+def cached_program(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
     """Returns the path of a compiled file: a cached copy, written to `target`, or the result of `make`, which is then
     cached. dependencies: all that the file depends on: sources, options, tool versions. If the cache's folder can't be
     written to, the file is not cached; that is no error."""
