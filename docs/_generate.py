@@ -196,7 +196,7 @@ def _call(name: str, thing: Any) -> str:
         keyword_only |= each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
         stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         texts.append(stars + each.name + ("" if each.default is each.empty else f"={_shown(each.default)}"))
-    lines = textwrap.wrap(", ".join(texts), 96, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(", ".join(texts), 84, break_long_words=False, break_on_hyphens=False)
     inner = "".join(f"\n    {line}" for line in lines) + "\n" if len(lines) > 1 else "".join(lines)
     return f"```text\n{name}({inner})\n```"
 
@@ -273,7 +273,7 @@ def _entries_table(section: str, entries: Sequence[Entry], flags: Mapping[str, S
             row.insert(2, ", ".join(_code(flag) for name in entry.names for flag in flags.get(name, ())))
         rows.append(row)
     if flags:
-        head.insert(2, "on the command line")
+        head.insert(2, "flag")
     return table(head, rows)
 
 
