@@ -115,7 +115,11 @@ def _simulate(call: Call) -> None:
 
     figures = _shown(call, simulate, row_progress)
     if figures["differences"]:
-        raise CheckError(f"{figures['differences']} rows differ from the quantized forest", do="report this bug")
+        raise CheckError(
+            f"{figures['differences']} rows differ from the quantized forest",
+            where="the rows given",
+            do="report this bug",
+        )
 
 
 def _synth(call: Call) -> None:
@@ -138,6 +142,7 @@ def _measure(call: Call) -> None:
     if figures["over_budget"]:
         raise CheckError(
             f"over the budget of the design: {figures['over_budget']}",
+            where="forestc measure",
             do="compile with a smaller budget, by the share that is missing, or with -O2 or -O3",
         )
 

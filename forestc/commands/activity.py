@@ -76,10 +76,12 @@ def activity(options: ActivityOptions) -> Shown:
     """
     inputs, rows = options.inputs, options.rows
     if inputs is None and rows is None:
-        raise OptionError("no rows are given to count on", do="give --inputs FILE or --rows FILE")
+        raise OptionError("no rows are given to count on", where="--rows", do="give --inputs FILE or --rows FILE")
     if inputs is not None and rows is not None:
         raise OptionError(
-            "rows and inputs are both given", do="remove inputs to count on the rows, or rows to ask the model"
+            "rows and inputs are both given",
+            where="--rows, --inputs",
+            do="remove inputs to count on the rows, or rows to ask the model",
         )
     design = design_of(options.design)
     options.progress("asking the input model" if rows is None else "counting on the rows")

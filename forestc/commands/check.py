@@ -173,7 +173,9 @@ def _given(design: Design, options: CheckOptions) -> _Given:
         rows = made_rows(design.model, ranges, (design.forest,))
         given = _Given(rows, fingerprint(rows, rows) | {"made": True})
     elif options.inputs is None and not options.prove:
-        raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
+        raise OptionError(
+            "no rows are given to check on", where="--rows", do="give --rows FILE, --inputs FILE, or --prove"
+        )
     if ranges is not None and (beyond := outside(ranges, design.model, given.rows)):
         given = replace(given, notes=(beyond,))
     if options.inputs is None:
@@ -277,7 +279,7 @@ class _Build:
             engine = ENGINES[name](self.design, folder)
         except MissingToolError as error:
             if self.strict:
-                raise CheckError(f"the engine {name} can't run: {error.what}", do=error.do) from None
+                raise CheckError(f"the engine {name} can't run: {error.what}", where="--engines", do=error.do) from None
             result.why = f"{error.what}; {error.do}"
             return None
         result.differences = 0

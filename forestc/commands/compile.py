@@ -463,7 +463,7 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
     for batch in rows.batches():
         first = unfit(source, batch.X, types, start)
         if first:
-            raise RowsError(first, do="give rows that fit, or another type in --c-types")
+            raise RowsError(first, where="--rows", do="give rows that fit, or another type in --c-types")
         start += len(batch.X)
 
 

@@ -159,7 +159,7 @@ def explore(options: ExploreOptions) -> Study:
     start = time.monotonic()
     sampling.optuna()
     if options.take is not None:
-        raise OptionError("take is an option of the command line", do="call forestc.commands.take.take")
+        raise OptionError("take is an option of the command line", where="take", do="call forestc.commands.take.take")
     folder, progress, request = Path(options.out), options.progress, request_of(options)
     with _held(folder, resume=options.resume):
         content: str | None = None
@@ -228,7 +228,9 @@ def _search(
     progress("reading the rows")
     material = material_of(request, folder)
     if content not in (None, material.content):
-        raise OptionError("the study was judged on other rows", do="resume with those, or begin another study")
+        raise OptionError(
+            "the study was judged on other rows", where="--rows", do="resume with those, or begin another study"
+        )
     notes = notes_of(material)
     for note in notes:
         progress(note)

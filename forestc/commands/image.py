@@ -84,7 +84,7 @@ def make_image(options: ImageOptions) -> Shown:
     7
     """
     if options.engine is None:
-        raise OptionError("no engine is given", do="add --engine DIR")
+        raise OptionError("no engine is given", where="--engine", do="add --engine DIR")
     capacity, progress = engine_of(options.engine), options.progress
     forest, figures = _forest(options)
     image = image_of(forest, capacity, progress)

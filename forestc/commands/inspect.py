@@ -63,7 +63,9 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
     forest = source.forest if isinstance(source, Design) else source
     if tree is not None:
         if not 0 <= tree < len(forest.trees):
-            raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
+            raise OptionError(
+                f"there is no tree {tree}", where="--tree", do=f"the forest has trees 0 to {len(forest.trees) - 1}"
+            )
         return node_figures(forest, tree, 0, options.depth)
     compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}
     return {**forest.figures(), **compiled, "per_feature": feature_figures(forest)}

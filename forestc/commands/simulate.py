@@ -82,7 +82,7 @@ def simulate(options: SimulateOptions) -> Shown:
     _ = design.netlist  # A design without a netlist raises here.
     rows = rows_or_drawn(options.rows, options, design)
     if rows is None:
-        raise OptionError("no rows are given to simulate", do="give --rows FILE or --inputs FILE")
+        raise OptionError("no rows are given to simulate", where="--rows", do="give --rows FILE or --inputs FILE")
     vcd, saif = (None if file is None else Path(file) for file in (options.vcd, options.saif))
     for file, what in ((vcd, "waveform"), (saif, "activity")):
         if file is not None and (not file.name or file.is_dir()):

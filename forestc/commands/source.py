@@ -20,7 +20,7 @@ def open_source(source: object, *, trust_pickle: bool, iterations: int | str | N
     if isinstance(source, str | Path) and (Path(source) / MANIFEST).is_file():
         source = open_design(source)
     if isinstance(source, Design):
-        load(source.forest, iterations=iterations)  # raises for a number of iterations
+        load(source.forest, iterations=iterations)  # raises if a number of iterations is given
         return source
     return load(source, trust_pickle=trust_pickle, iterations=iterations)
 

@@ -71,7 +71,9 @@ def synth(options: SynthOptions) -> Shown:
     options = replace(options, device=known_device(options.device))
     tool = options.device.partition(":")[0]
     if tool in PROGRAMS and options.stream:
-        raise OptionError(f"{tool}'s script times the core alone", do="leave --stream out, or give another device")
+        raise OptionError(
+            f"{tool}'s script times the core alone", where="--stream", do="leave --stream out, or give another device"
+        )
     need_tools(options.device, options.native)
     design = options.design if isinstance(options.design, Design) else _opened(Path(options.design))
     if "engine" in design.targets and not design.has_hardware:

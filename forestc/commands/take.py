@@ -48,10 +48,12 @@ def _compiled(study: Study, trial: Trial) -> Path:
     request = request_of(ExploreOptions(**{**stored_arguments(study.folder), "resume": True}))
     material = material_of(request, study.folder)
     if study.asked.get("content") not in (None, material.content):
-        raise OptionError("the study was judged on other rows", do="give it those again, at the same path")
+        raise OptionError(
+            "the study was judged on other rows", where="--rows", do="give it those again, at the same path"
+        )
     try:
         return Bench(material, COMMANDS).design(trial)
-    except OptionError as error:  # an option that no longer exists
+    except OptionError as error:  # An option of the trial no longer exists.
         raise OptionError(
             f"this version can't compile trial {trial.number}: {error.what}", where=str(study.folder),
             do="take another, or --resume the study",

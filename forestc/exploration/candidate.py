@@ -99,8 +99,7 @@ class Bench:
 
     @property
     def first(self) -> int:
-        """The fold of the compiled design. If models are trained and cross-validated it is `ALL`: the model sees all
-        rows, and passes see the rows of the first fold."""
+        """The fold of the compiled design; `ALL` if models are trained and cross-validated (passes see the first)."""
         return ALL if self.material.crossed and self.material.forest is None else 0
 
     # --- the estimate
@@ -178,7 +177,7 @@ class Bench:
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
         """Returns an option that records the passes of a level, after its search on the fold's rows; empty if `compile`
-        would run the same passes by itself. Raises OptionError if the seconds end before any candidate is scored."""
+        would run the same. Raises OptionError if the seconds end before any candidate is scored."""
         level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
@@ -194,7 +193,7 @@ class Bench:
                 taken = searched(level, model, passes.rows, folds, size, terms, first).passes
             except LateError:
                 what = f"-O{level} judged nothing in {seconds:.0f} s, its share of the time"
-                raise OptionError(what, do="give more --seconds") from None
+                raise OptionError(what, where="--seconds", do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
         # For a level without search `compile` shows passes all rows; for listed passes it holds rows out.
@@ -214,7 +213,7 @@ class Bench:
             layouts = firmware_estimates(forest, "words", "", request.cpu, options.get("c_layout", "auto"))
             requested = options.get("c_layout")
             if requested is not None and requested not in layouts:
-                raise OptionError(f"--c-layout {requested} does not hold the forest")
+                raise OptionError(f"--c-layout {requested} does not hold the forest", do="give another layout, or auto")
             costs = {
                 name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
                 for name, cost in layouts.items()

@@ -149,7 +149,9 @@ class Material:
         if len(forest.classes) == len(self.classes) and list(forest.classes) == list(range(len(self.classes))):
             return name_classes(forest, self.classes)
         trained, expected = (", ".join(map(str, some[:8])) for some in (forest.classes, self.classes))
-        raise ModelError(f"the trained model has other classes ({trained}) than the rows ({expected})")
+        raise ModelError(
+            f"the trained model has other classes ({trained}) than the rows ({expected})", where="the rows that train"
+        )
 
 
 def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
@@ -173,7 +175,11 @@ def material_of(request: ExploreRequest, folder: Path) -> Material:
     if request.validation is not None and share_of(request.validation) is None:
         other = read_table(*labeled_rows(request.validation, request.label), regression=request.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
-            raise RowsError("the validation rows have other columns or classes", where=str(request.validation))
+            raise RowsError(
+                "the validation rows have other columns or classes",
+                where=str(request.validation),
+                do="give rows with the columns and classes of --rows",
+            )
         class_index = np.array([table.classes.index(name) for name in other.classes] or [0])
         folds = (_after(len(X), len(X) + len(other.X)),)
         X = np.concatenate([X, other.X])
@@ -225,7 +231,7 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
     rows, truth = labeled_rows(test, label)
     X, y, labeled = _arrays(rows_from(rows, model, truth), model)
     if not labeled:
-        raise OptionError("the test rows have no labels", do="give --label, or a pair (rows, labels)")
+        raise OptionError("the test rows have no labels", where="--test", do="give --label, or a pair (rows, labels)")
     return ArrayRows(X, y)
 
 

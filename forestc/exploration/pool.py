@@ -147,7 +147,9 @@ class LocalPool:
             self._bench = pickle.dumps(bench)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
-                f"the workers can't be given what was asked ({error})", do="define the function in a module of its own"
+                f"the workers can't be given what was asked ({error})",
+                where="--scheduler",
+                do="define the function in a module of its own",
             ) from None
         self._limits = material.request.trial_seconds, material.request.trial_mb
         self._folder = material.folder
@@ -279,7 +281,9 @@ class DaskPool:
             try:
                 self._client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
             except TimeoutError:
-                raise ToolError("the cluster has no workers left", do="start some, then add --resume") from None
+                raise ToolError(
+                    "the cluster has no workers left", where="--scheduler", do="start some, then add --resume"
+                ) from None
         return int(threads) - len(self._jobs)
 
     def give(self, job: Job) -> None:
@@ -321,4 +325,4 @@ def pool_of(bench: Bench) -> Pool:
     try:
         return DaskPool(bench, request.scheduler) if request.scheduler else LocalPool(bench, request.jobs)
     except OSError as error:
-        raise ToolError(f"no workers can be started ({error})", do="give fewer --jobs") from None
+        raise ToolError(f"no workers can be started ({error})", where="this machine", do="give fewer --jobs") from None

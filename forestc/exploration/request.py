@@ -43,18 +43,22 @@ class ExploreRequest(ExploreOptions):
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
-            raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
+            raise OptionError(
+                "a model or a trainer is needed", where="MODEL, --train", do="give MODEL, or --train NAME, and not both"
+            )
         for given, what, do in (
             (self.classes, "classes are named", "leave --classes out: labels have names"),
             (self.iterations is not None, "iterations are a model's", "leave --iterations out"),
             (self.missing != "auto", "missing values are asked for", "leave --missing out"),
         ):
             if given and self.model is None:
-                raise OptionError(f"{what}, and no model is given", do=do)
+                raise OptionError(f"{what}, and no model is given", where="MODEL", do=do)
         if self.rows is None:
-            raise OptionError("no rows are given", do="add --rows FILE")
+            raise OptionError("no rows are given", where="--rows", do="add --rows FILE")
         if not self.device and not self.cpu:
-            raise OptionError("nothing says what to build for", do=f"add --device, of {_devices()}, or --cpu")
+            raise OptionError(
+                "nothing says what to build for", where="--device, --cpu", do=f"add --device, of {_devices()}, or --cpu"
+            )
         if self.device:
             known_device(self.device)
             if not estimated(self.device):
@@ -66,6 +70,7 @@ class ExploreRequest(ExploreOptions):
                 timed_devices = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
                     f"nothing here tells the clock rate on {self.device}",
+                    where="--goal",
                     do="limit or minimize latency instead, and let your vendor's tool time the front; or give a device "
                     f"whose clock rate is known: {', '.join(timed_devices)}",
                 )
@@ -81,9 +86,15 @@ class ExploreRequest(ExploreOptions):
         for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise OptionError(f"{name}={value}", do=f"give a whole number from {least} on")
+                raise OptionError(
+                    f"{name}={value}", where="the search's options", do=f"give a whole number from {least} on"
+                )
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
-            raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
+            raise OptionError(
+                "a trial may take no time or memory",
+                where="--trial-seconds, --trial-mb",
+                do="give seconds and megabytes above 0",
+            )
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
 
@@ -137,13 +148,17 @@ class ExploreRequest(ExploreOptions):
             names = ", ".join(map(spelled, limits)) or "none"
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
         if self.storage is not None and f":{HIDDEN}@" in self.storage:
-            raise OptionError("the study does not keep the storage's password", do="give --storage ADDRESS again")
+            raise OptionError(
+                "the study does not keep the storage's password", where="--storage", do="give --storage ADDRESS again"
+            )
         mine = self.as_dict()
         compared = "model train label device cpu seed regression classes iterations missing"
         for name in compared.split():
             if name in before and before[name] != mine[name]:
                 raise OptionError(
-                    f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"
+                    f"the study has another {name}: {before[name]}",
+                    where="study.json",
+                    do="resume with that, or begin another study",
                 )
 
 

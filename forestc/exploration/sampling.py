@@ -246,8 +246,8 @@ def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit
     attempt = optuna().trial.Trial(study, identity)
     for limit in limits:
         value = trial.figure(limit.figure)
-        lacks = UNKNOWN  # a share of the limit; 0 or less if the limit holds
+        violation = UNKNOWN  # the violation, as a share of the limit; 0 or less if the limit holds
         if value is not None:
-            lacks = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
-        attempt.set_constraint(spelled(limit), lacks)
+            violation = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
+        attempt.set_constraint(spelled(limit), violation)
     study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)

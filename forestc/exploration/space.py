@@ -30,7 +30,7 @@ NOTHING = "none"
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
 # Names the parameter that chooses the pass for integer leaves; `leaves` is a parameter of trainers.
 LEAF_PASS = "leaf-pass"
-# These passes fit integer leaves themselves, so the search chooses no other pass for leaves beside them.
+# These passes fit integer leaves themselves, so the pass for leaves before them has no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
@@ -38,7 +38,7 @@ LATENCIES = 6  # begins a search with the smallest
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # lists goals that make the latency a parameter of the search
 # The layouts begin with the smallest, as a search does.
 LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))
-# Before prune-splits, which fits the leaves again, leaves have this many bits.
+# Before a pass that fits the leaves again, leaves have this many bits.
 BITS_BEFORE_FITTING = 6
 # In the first designs of a search, leaves for prune-trees have this many bits.
 KEPT_LEAF_BITS = 4

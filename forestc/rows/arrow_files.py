@@ -15,12 +15,13 @@ import pyarrow as pa
 from forestc.errors import RowsError
 from forestc.rows.frames import PREVIEW
 
+WHOLE = "check that the file is whole, and that its ending names its format"
 BATCH_ROWS = 16384  # rows of a batch at most
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
-def readable(where: Path | str, what: str = "can't be read", do: str = "") -> Iterator[None]:
+def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) -> Iterator[None]:
     """Turns errors of libraries on damaged files into RowsError."""
     try:
         yield

@@ -105,7 +105,7 @@ def count_rows(rows: Rows) -> int:
 
 
 @dataclass(frozen=True)
-class Some:
+class RowSelection:
     """A selection of rows: rows n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others. every: n."""
 
     rows: Rows
@@ -126,16 +126,18 @@ class Some:
 
     def reduce(self, task: Reduction[S]) -> S:
         # The task is sent to other machines without these rows; it needs only the rule that selects them.
-        state: S = reduce_rows(self.rows, _OfSome(task, Some(ArrayRows(np.zeros((0, 0))), self.every, self.held_out)))
+        state: S = reduce_rows(
+            self.rows, _SelectionReduction(task, RowSelection(ArrayRows(np.zeros((0, 0))), self.every, self.held_out))
+        )
         return state
 
 
 @dataclass(frozen=True)
-class _OfSome:
+class _SelectionReduction:
     """A reduction over a selection of the rows."""
 
     task: Any
-    some: Some
+    some: RowSelection
 
     def start(self) -> Any:
         return self.task.start()
@@ -159,7 +161,7 @@ class FitAndHeldOut(NamedTuple):
     @staticmethod
     def every(rows: Rows, count: int) -> FitAndHeldOut:
         """Holds out rows n, 2n, 3n, ... (counted from 1). count: n."""
-        return FitAndHeldOut(Some(rows, count, False), Some(rows, count, True))
+        return FitAndHeldOut(RowSelection(rows, count, False), RowSelection(rows, count, True))
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
     """Returns the list of each categorical feature by the order of columns; empty if a column has other texts."""
     pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
-        return {}  # a column of other texts
+        return {}  # The column has other texts.
     return {
         index: pairs[names[feature.column]]
         for index, feature in enumerate(forest.features)

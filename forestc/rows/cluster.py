@@ -51,10 +51,13 @@ class ClusterRows:
         except ForestcError:
             raise
         except OSError as error:
-            raise ToolError(f"a worker can't read the rows ({error})", do="give a path that all workers see") from None
+            raise ToolError(
+                f"a worker can't read the rows ({error})", where="--scheduler", do="give a path that all workers see"
+            ) from None
         except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster fails
             raise ToolError(
                 f"the cluster failed ({type(error).__name__}: {str(error)[:200]})",
+                where="--scheduler",
                 do="start it again, then compile again",
             ) from None
         return state

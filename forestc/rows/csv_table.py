@@ -77,7 +77,8 @@ class CsvTable:
             yield from self._reader(types)
 
     def _number(self, name: str) -> pa.DataType:
-        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()  # a column of True and False
+        # A boolean column holds True and False.
+        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
         """Returns some first rows of all columns."""
@@ -153,7 +154,7 @@ def _first_line(path: Path) -> str:
         lines = (line for line in iter(lambda: file.readline(MOST_LINE_BYTES), b"") if line.strip())
         line = re.split(r"[\r\n]", next(lines, b"").decode("utf-8-sig").lstrip("\r\n"))[0]
     if not line.strip():
-        raise RowsError("the file is empty", where=str(path))
+        raise RowsError("the file is empty", where=str(path), do="give a header and rows")
     return line
 
 

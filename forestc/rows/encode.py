@@ -84,7 +84,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
     try:
         values = np.asarray(rows, dtype=object)  # Text that looks like a number may be a name.
     except ValueError as error:  # The lists have different lengths.
-        raise RowsError(f"the rows are no table ({error})", do="give rows of one length") from None
+        raise RowsError(f"the rows are no table ({error})", where="the rows", do="give rows of one length") from None
     if values.ndim != 2 or values.shape[1] not in (forest.width, forest.columns):
         return np.zeros(values.shape)  # The caller will refuse this shape.
     only_read_columns = values.shape[1] == forest.width

@@ -83,7 +83,7 @@ class TableRows:
             raise RowsError("there are no rows", where=self.table.where, do="give at least one")
 
     def check_labels(self) -> None:
-        """Raises RowsError if labels are not the model's classes. Reads only the labels."""
+        """Raises RowsError if the labels seem to name other classes than the model's. Reads only the labels."""
         if not any(self.targets) or len(self.truth) != len(self.targets):
             return
         counts: list[Counter[object]] = [Counter() for _ in self.truth]
@@ -189,7 +189,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all unknown texts are numbers: in a text file, codes can't be told from unknown names."""
+    """Raises RowsError if all unknown texts are numbers: a text file can't tell codes from names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(

@@ -43,5 +43,7 @@ def _hash_of(path: Path) -> str:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
     except OSError as error:
-        raise RowsError(f"can't be read ({error.strerror})", where=str(path)) from None
+        raise RowsError(
+            f"can't be read ({error.strerror})", where=str(path), do="check the path and its permissions"
+        ) from None
     return hashlib.sha256("".join(f"{_hash_of(file)} {name}\n" for name, file in files).encode()).hexdigest()

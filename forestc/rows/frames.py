@@ -65,7 +65,8 @@ class FrameTable:
             return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
         column = self._column(index)
         dtype = getattr(column, "dtype", None)
-        pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)  # True for a type of pandas' own
+        # True for a type of pandas, not of NumPy
+        pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)
         return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
     def categories(self, index: int) -> list[Any] | None:
@@ -82,7 +83,7 @@ class FrameTable:
             texts = {value for value in islice(self._column(index), PREVIEW) if isinstance(value, str)}
             return (sorted(texts), False) if texts else None
         column = self.frame.column(index).slice(0, PREVIEW)
-        if hasattr(column.type, "index_type"):  # a dictionary column
+        if hasattr(column.type, "index_type"):  # The column is a dictionary.
             return sorted({str(value) for chunk in column.chunks for value in chunk.dictionary.to_pylist()}), True
         if str(column.type) not in ("string", "large_string"):
             return None

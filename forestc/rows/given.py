@@ -45,11 +45,17 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
         return FitAndHeldOut.every(rows, round(1 / share))
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
-            raise OptionError(f"held_out is a tuple of {len(held_out)}", do="give rows, or a pair (rows, labels)")
+            raise OptionError(
+                f"held_out is a tuple of {len(held_out)}", where="--held-out", do="give rows, or a pair (rows, labels)"
+            )
         return FitAndHeldOut(rows, rows_from(held_out[0], source, held_out[1]))
     column = label_columns(label, held_out)
     if label is not None and column is None and isinstance(held_out, str | Path):
-        raise OptionError("held_out is a file, and label holds labels", do="name the column, or give (rows, labels)")
+        raise OptionError(
+            "held_out is a file, and label holds labels",
+            where="--held-out",
+            do="name the column, or give (rows, labels)",
+        )
     return FitAndHeldOut(rows, rows_from(held_out, source, None if column is None else label))
 
 

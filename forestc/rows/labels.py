@@ -55,7 +55,9 @@ def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, 
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
     columns = tuple(find_label(name, names, headed, where) for name in label)
     if len(set(columns)) < len(columns):
-        raise RowsError(f"a column of labels is named twice: {', '.join(label)}", where=where)
+        raise RowsError(
+            f"a column of labels is named twice: {', '.join(label)}", where=where, do="name each column once"
+        )
     return columns
 
 
@@ -77,7 +79,9 @@ def label_position(label: str, columns: int, where: str) -> int:
             f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
         ) from None
     if not -columns <= position < columns:
-        raise RowsError(f"there is no column {position} of {columns}", where=where)
+        raise RowsError(
+            f"there is no column {position} of {columns}", where=where, do="give the number of a column, from 0 on"
+        )
     return position % columns
 
 
@@ -91,7 +95,7 @@ def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
         what = f"a table of shape {table.shape}" if table.ndim else "a single value"
         raise RowsError(f"the labels are not a list, but {what}", where=where, do="give one label per row")
     if len(table) != rows:
-        raise RowsError(f"{len(table)} labels for {rows} rows", where=where)
+        raise RowsError(f"{len(table)} labels for {rows} rows", where=where, do="give one label for each row")
     return [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
 
 
@@ -174,7 +178,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
     classes; or if the labels are the classes plus or minus 1 and more than half as many.
     """
     if len(counts) != len(targets):
-        return  # a column of zeros and ones for each class
+        return  # There is a column of zeros and ones for each class.
     for column, classes in zip(counts, targets, strict=True):
         index_of = _finder(classes)
         given = {label: (index_of(label), count) for label, count in column.items() if not _is_missing(label)}

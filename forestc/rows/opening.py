@@ -65,7 +65,9 @@ def format_of(path: Path) -> str:
         if path.is_dir() and any(path.glob(f"*{suffix}")):
             return form
     if path.is_dir():
-        raise RowsError("the folder holds no .parquet, .arrow or .feather file", where=str(path))
+        raise RowsError(
+            "the folder holds no .parquet, .arrow or .feather file", where=str(path), do="give a folder of such files"
+        )
     raise OptionError(f"unknown kind of rows file {path.suffix!r}", where=str(path), do=f"known: {', '.join(_FORMATS)}")
 
 
@@ -102,5 +104,7 @@ def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> Ar
         if data.ndim == 2 and len(columns) < data.shape[1]:
             data = data[:, columns]
         if data.dtype.kind not in "biuf":
-            raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
+            raise RowsError(
+                f"the array holds {data.dtype}, not numbers", where=str(path), do="give an array of numbers"
+            )
         return ArrayTable(np.asarray(data, dtype=np.float64), truth, str(path))

@@ -63,7 +63,9 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
         where = PYTHON
         lines = [_Line(str(name), _mapping(value, str(name), where), where) for name, value in given.items()]
     else:
-        raise RowsError(f"ranges are a path or a mapping, not {type(given).__name__}", do='give {"age": (0, 120)}')
+        raise RowsError(
+            f"ranges are a path or a mapping, not {type(given).__name__}", where="--ranges", do='give {"age": (0, 120)}'
+        )
     if not lines:
         raise RowsError("holds no ranges", where=where, do=FORM)
     names = [line.name for line in lines]
@@ -122,7 +124,7 @@ def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
     left = sorted(model_names - {spelt.get(name.replace(" ", "_"), name) for name in names})
     if len(model_names) + len(others) > forest.columns:
 
-        def likeness(line: _Line) -> float:  # to the most similar name without a range
+        def likeness(line: _Line) -> float:  # returns the similarity to the nearest name without a range
             return max((SequenceMatcher(None, line.name, name).ratio() for name in left), default=0.0)
 
         likely = max(others, key=likeness)
@@ -138,7 +140,7 @@ def _read(path: Path) -> list[_Line]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise RowsError(f"can't be read ({why})", where=str(path)) from None
+        raise RowsError(f"can't be read ({why})", where=str(path), do="check the path and its permissions") from None
     return _json_lines(text, str(path)) if path.suffix.lower() == ".json" else _csv_lines(text, str(path))
 
 

@@ -35,7 +35,7 @@ def read_table(rows: object, label: object, *, regression: bool = False) -> Labe
     label: the label column, or the labels. regression: True if labels are values. Raises RowsError for unreadable rows,
     for columns that are not numbers, and for labels of one class or of far too many."""
     if label is None:
-        raise OptionError("training needs labels", do="add --label COLUMN")
+        raise OptionError("training needs labels", where="--label", do="add --label COLUMN")
     X, y, names, where = _read(rows, label, text=not regression)
     return _labeled(X, y, names, where, regression)
 

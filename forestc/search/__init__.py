@@ -1,1 +1,1 @@
-"""The search over passes and their settings for `-O2` and `-O3`; `explore` uses it, too."""
+"""Searches over passes and their settings for `-O2` and `-O3`; `explore` uses parts of it."""

@@ -63,6 +63,7 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
         return _folds(replace(way, how=how), source, X, y, difference.widened)
     raise ForestcError(
         f"no model of its kind can be trained to judge it by ({reasons[0] if reasons else 'its kind is unknown'})",
+        where="the model",
         do="give rows that it was not trained on: --held-out FILE",
     )
 
@@ -85,7 +86,11 @@ def _retrained(
     with seeded_numpy(seed):
         model = retrain(X[::step], y[::step], seed)
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
-        raise ForestcError("a fold has other classes than all rows: too few rows of one class")
+        raise ForestcError(
+            "a fold has other classes than all rows: too few rows of one class",
+            where="the rows",
+            do="give more rows of each class",
+        )
     return replace(model, always_missing=source.always_missing)
 
 

@@ -64,7 +64,7 @@ CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is f
 STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
 FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
 FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
-# Growing on a fold at -O2 stops after so many steps (about a nanosecond each), and more for each row of each tree.
+# Growing on a fold at -O2 stops after these steps (a nanosecond each), and more for each row of each tree.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds
 
@@ -145,7 +145,7 @@ def level_number(level: int | str | None) -> int | None:
     names = {spelling: n for n in range(len(LEVELS)) for spelling in (n, str(n), f"O{n}", f"-O{n}")}
     if level is None or (level in names and not isinstance(level, bool)):
         return None if level is None else names[level]
-    raise OptionError(f"unknown level {level}", do=f"use 0 to {len(LEVELS) - 1}")
+    raise OptionError(f"unknown level {level}", where="-O", do=f"use 0 to {len(LEVELS) - 1}")
 
 
 def check_search(level: int | None, named: object, **options: object) -> None:
@@ -157,7 +157,7 @@ def check_search(level: int | None, named: object, **options: object) -> None:
     if given and (level not in SEARCHING or named is not None):
         instead = ", or write it as an option of a pass" if given[0] == "tolerance" else ", or remove it"
         article = "an" if given[0][0] in "aeiou" else "a"
-        raise OptionError(f"{article} {given[0]} needs -O2 or -O3", do=f"add -O3{instead}")
+        raise OptionError(f"{article} {given[0]} needs -O2 or -O3", where="-O", do=f"add -O3{instead}")
 
 
 def effort_of(effort: int | str | None) -> Stop | None:

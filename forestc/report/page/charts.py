@@ -112,7 +112,9 @@ def checked_svg(text: str) -> Markup:
         tag = element.tag.rpartition("}")[2]
         active = [name for name in element.attrib if _ACTIVE.search(name.rpartition("}")[2])]
         if tag not in _TAGS or active:
-            raise InternalError(f"a chart holds <{tag} {' '.join(active)}>", do="report this bug")
+            raise InternalError(
+                f"a chart holds <{tag} {' '.join(active)}>", where="the report's page", do="report this bug"
+            )
     return Markup(text)
 
 
