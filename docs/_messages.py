@@ -184,10 +184,11 @@ def messages() -> Iterator[Message]:
             name = _called(node)
             if isinstance(node, ast.Call) and name in makers:
                 near = [maker for maker in makers[name] if maker.file == file]
-                if not near and name in defined:  # another function of this name
-                    continue
+                if not near and (name in defined or ast.unparse(node.func).startswith("self.")):
+                    continue  # another function of this name
                 near = near or makers[name]
                 parts = [_given(node, maker) for maker in near]
+                parts = [part for part in parts if part["what"]] or parts
                 worst = min(parts, key=lambda part: (bool(part["where"]), bool(part["do"])))
                 yield Message(file, node.lineno, name, worst["what"], worst["where"], worst["do"])
 
