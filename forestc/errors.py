@@ -32,11 +32,36 @@ def printable(text: str) -> str:
 
 
 class ForestcError(Exception):
-    """An error that the user can fix. The command line prints its parts; `str(error)` is for Python: the same line,
-    with keywords in the place of flags.
+    """Error that the user can fix.
 
-    what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1. usual_where, usual_do: of all
-    errors of a class that say no other.
+    The command line prints its parts. `str(error)` is the same line with Python's keywords in place of flags.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong.
+    where : str, optional
+        The place: a file, tree, node or feature. Default: `usual_where`.
+    do : str, optional
+        The remedy. Default: `usual_do`.
+
+    Attributes
+    ----------
+    what, where, do : str
+        The parts.
+    exit_status : int
+        Exit status of the command line: 1; 2 for OptionError, 3 for CheckError and InternalError, 4 for ToolError.
+    usual_where, usual_do : str
+        Place and remedy of errors of the class that give none.
+
+    Examples
+    --------
+    >>> import forestc
+    >>> try:
+    ...     forestc.load("model.json")
+    ... except forestc.ForestcError as error:
+    ...     print(error.what)
+    there is no such file
     """
 
     exit_status = 1
@@ -69,7 +94,15 @@ class OptionError(ForestcError):
 
 
 class MissingExtraError(ForestcError):
-    """An error for an optional library that is not installed. extra: the extra of forestc that installs it."""
+    """Error for an optional library that is not installed.
+
+    Parameters
+    ----------
+    library : str
+        Name of the library.
+    extra : str
+        The extra of forestc that installs it.
+    """
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(

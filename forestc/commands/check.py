@@ -50,20 +50,69 @@ shows(CheckResult, "text")(check_text)
 def check(options: CheckOptions) -> CheckResult:
     """Compares a compiled folder with its quantized forest, and the forest with the model.
 
-    Engines run all given rows, rows on every threshold and one step beside it, and `random_rows` random ones. By
-    default one engine runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python
-    module) run a sample. A folder that was compiled without rows needs none here: rows are generated in its ranges, as
-    by `compile` (`forestc.rows.made_rows`).
+    Engines run all given rows, rows on every threshold and one step beside it, and random rows. By default one engine
+    runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python module) run a sample.
 
-    inputs: an input model, or its file: `count` rows are drawn from it, and rows for each leaf that those miss, so that
-    every leaf that any row can reach is reached. seed: of these rows and of the random ones. The rows drawn say nothing
-    of agreement with the model: that needs rows.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    rows : str, path, array or data frame, optional
+        Rows to check on. Not needed with `inputs` or `prove`; a folder compiled without rows is checked on rows
+        generated in its ranges.
+    inputs : str, path or InputModel, optional
+        An input model: `count` rows are drawn from it, and rows for each leaf that they miss but some row can reach.
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of random rows and of rows drawn from `inputs`.
+    label : str, list of str or array of shape (rows,) or (rows, targets), optional
+        The column of the labels, several for several targets; or the labels themselves.
+    engines : sequence of str, optional
+        Run these engines alone, on all vectors, such as ["netlist", "c", "verilator"].
+    every : bool, default=False
+        Run all engines of the design's files, on all vectors.
+    random_rows : int, default=10000
+        Number of random rows.
+    prove : bool, default=False
+        Also prove equality for every input.
+    native : bool, default=False
+        Prove with the yosys on the PATH.
+    require : bool, default=False
+        Raise an error if an engine's tool is not installed, instead of leaving the engine out.
+    record : bool, default=True
+        Write the results to check.json in the folder, for `Design.last_check`.
+    progress : callable, optional
+        Called with the name of each stage.
 
-    engines: run these, on all vectors. every: run all engines of the design's files, on all vectors. require: raise
-    CheckError if a tool is not installed, as for named engines; otherwise its engine is reported as not run. prove:
-    also prove equality for every input (`forestc.checks.proof`), which needs no rows; native: with the yosys on the
-    PATH. record: write the results, with the hashes of what was checked, to check.json in the folder;
-    `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be read.
+    Returns
+    -------
+    CheckResult
+        Differences of each engine, agreement with the model, and proofs.
+
+    Raises
+    ------
+    OptionError
+        If an engine is unknown, or nothing is given to check on.
+    RowsError
+        If the rows do not match the model.
+    CheckError
+        If the tool of a named or required engine is not installed.
+    MissingToolError
+        If a prover is not installed.
+    ForestcError
+        If the folder can't be read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> forestc.check("iris", X, label=y, engines=["netlist"])
+    <CheckResult ok: differences of netlist 0>
     """
     design = design_of(options.design)
     _refuse(design, options)

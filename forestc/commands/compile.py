@@ -92,8 +92,30 @@ class CompileFigures(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compile did: the design it wrote, and the figures of `--json`, whose keys are kept between versions. As text
-    it is the tables of the command line."""
+    """Result of `compile`. As text it is the tables of the command line.
+
+    Attributes
+    ----------
+    design : Design
+        The written folder.
+    steps : tuple of Step
+        The passes that ran, each with its promises and figures.
+    agreement : Agreement
+        How far the compiled forest agrees with the model on the rows.
+    figures : dict
+        The figures of `forestc compile --json`. Their keys stay the same between versions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> compiled.agreement.agreement, compiled.figures["distinct_conditions"]
+    (1.0, 3)
+    """
 
     design: Design
     steps: tuple[Step, ...]
@@ -101,7 +123,18 @@ class Compiled:
     figures: CompileFigures
 
     def summary(self, width: int = 80) -> str:
-        """Returns the tables of the command line as text. width: in characters."""
+        """Returns the tables of the command line as text.
+
+        Parameters
+        ----------
+        width : int, default=80
+            Width in characters.
+
+        Returns
+        -------
+        str
+            The tables.
+        """
         return as_text(compile_tables(self.figures), width)
 
     def __str__(self) -> str:
@@ -183,10 +216,54 @@ def quantize(
     tolerance: float | str | None = None,
     missing: Literal["auto", "always"] = "auto",
 ) -> Forest:
-    """Runs the passes of a level, or those named, and returns the integer forest.
+    """Runs passes on a model and returns the integer forest.
 
-    model: anything `load` takes. truth: the rows' labels. The other arguments are those of `compile`. Raises
-    ForestcError.
+    Parameters
+    ----------
+    model : str, path or fitted model
+        Anything that `load` takes.
+    rows : str, path, array or data frame, optional
+        Rows on which input formats and leaf bits are chosen. Default: formats come from the thresholds, exact.
+    truth : array-like of shape (rows,) or (rows, targets), optional
+        Labels of the rows, or the names of their columns.
+    passes : str or sequence of Pass, optional
+        Passes to run instead of the level's.
+    held_out : str, path, array, pair (rows, labels) or float, optional
+        Rows that score passes, or the share of the rows to set aside.
+    ranges : str, path or dict, optional
+        Ranges of the features, used instead of rows.
+    level : int, optional
+        0 (exact) to 3 (smallest). Default: 1.
+    tolerance : float or str, optional
+        At levels 2 and 3: the accuracy that may be lost on other rows.
+    missing : {"auto", "always"}, default="auto"
+        Accept missing values where rows have some, or wherever the model does.
+
+    Returns
+    -------
+    Forest
+        The quantized forest.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read exactly.
+    RowsError
+        If the rows do not match the model.
+    OptionError
+        If options are invalid or contradict each other.
+    CheckError
+        If a pass broke its promise.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> forestc.quantize(model, X, y)
+    <Forest 'forest', quantized: 1 trees, 7 nodes, 4 columns, 3 classes>
     """
     request = Request.of(
         CompileOptions(
@@ -201,13 +278,115 @@ def quantize(
 
 @takes(CompileOptions)
 def compile(options: CompileOptions) -> Compiled:
-    """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written; if the
-    synthesis fails or is interrupted, all else is, and the error says so.
+    """Compiles a model: writes a folder with the targets, their manifest and a report.
 
-    The parameters are the fields of `forestc.options.compile.CompileOptions`. With a device the design is also
-    synthesized, placed and routed for it, as `synth` does: see `figures["synthesis"]`. A model without column names
-    takes those of the rows, in their order; `figures["notes"]` holds this and other remarks on how the model was read.
-    Raises ForestcError.
+    If it fails, nothing is written. If only the synthesis fails or is interrupted, the rest of the folder is written,
+    and the error says so.
+
+    Parameters
+    ----------
+    model : str, path or fitted model
+        Anything that `load` takes.
+    rows : str, path, array or data frame; or None
+        Rows of shape (rows, columns): input formats and leaf bits are chosen, and accuracy is measured, on them. None:
+        formats come from the thresholds, exact.
+    out : str or path
+        The folder to write.
+    ranges : str, path or dict, optional
+        Used instead of rows: {name: (smallest, largest)} or a file. The design is exact in these ranges.
+    inputs : str, path or InputModel, optional
+        An input model: C's `branches` put the side first that more of its rows take.
+    classes : sequence of str, optional
+        Names of the model's classes as the labels write them, in the model's order.
+    missing : {"auto", "always"}, default="auto"
+        Accept missing values where rows have some, or wherever the model does.
+    held_out : str, path, array, pair (rows, labels) or float, optional
+        Rows that score passes, or the share of the rows to set aside for it.
+    label : str, list of str or array of shape (rows,) or (rows, targets), optional
+        The column of the labels, several for several targets; or the labels themselves.
+    scheduler : str, optional
+        Address of a Dask cluster, on which passes go through the rows.
+    level : int, optional
+        0 (exact) to 3 (smallest). Default: 1.
+    tolerance : float or str, optional
+        At levels 2 and 3: accuracy (R squared) that may be lost on other rows, such as 0.02 or "2%". Default: 0.01.
+    effort : int or str, optional
+        At levels 2 and 3: effort of the search, 1 to 3, or seconds, such as "60s". Default: 2.
+    keep : {"decisions", "paths"}, optional
+        At levels 2 and 3: also keep all decisions, or all paths, of the given rows.
+    passes : str or sequence of Pass, optional
+        Passes to run instead of the level's, such as "simplify,round-leaves{leaf_bits=4}".
+    scores : float, optional
+        The largest error of a probability on the rows, or of another value as a share of its range.
+    seed : int, default=0
+        Seed of passes that draw at random.
+    targets : str or sequence of str, default=("verilog", "c")
+        Output languages: verilog, vhdl, c, hls, amaranth, engine.
+    latency : int, default=0
+        Clock cycles from input to output; 0 is combinational.
+    outputs : {"auto", "label", "scores", "both"}, default="auto"
+        What the hardware returns.
+    device : str, optional
+        Also synthesize, place and route for this device, as `synth` does.
+    clock_mhz : float, optional
+        With a device: the clock rate of constraints and scripts. On devices with an estimate it also chooses the
+        latency.
+    native : bool, default=False
+        With a device: prefer tools on the PATH to those from PyPI.
+    try_anyway : bool, default=False
+        With a device: try even if the estimate says that the design does not fit.
+    no_synth : bool, default=False
+        With a device: place registers for it, but synthesize nothing.
+    c_inputs, c_quantizer, c_values, c_layout, c_project, c_types : str, optional
+        Interface, layout and project files of the C header: see `forestc.options.c.COptions`.
+    cpu : str, optional
+        The processor, or board, for which `c_layout="auto"` chooses.
+    flash, ram, instructions : int or str, optional
+        The most bytes, bytes of stack, and instructions (cycles on AVR) of a prediction in C, such as 4000 or "4KiB".
+    stream : StreamOptions, optional
+        Also write an AXI4-Stream wrapper and its cocotb test bench.
+    engine : str or path, optional
+        With the target engine: a folder that `make_engine` wrote. Default: an engine for this model.
+    name : str, optional
+        Name of the module and the header. Default: the model file's.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
+    results : sequence, optional
+        Results of the passes, if they ran before on the same model and rows. Their promises are checked again.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    Compiled
+        The design, and the figures of the command. `figures["notes"]` says how the model was read.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read exactly.
+    RowsError
+        If the rows do not match the model.
+    OptionError
+        If options are invalid or contradict each other.
+    CheckError
+        If a pass broke its promise.
+    ToolError
+        If a tool for synthesis is missing or fails.
+    ForestcError
+        If the folder can't be written, or the design does not fit the device.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> forestc.compile(model, X, "iris", label=y, c_layout="nodes").design
+    <Design 'forest' in 'iris': c, verilog>
     """
     run = Compilation(Request.of(options))
     check_writable(run.folder)

@@ -53,28 +53,108 @@ COMMANDS = Commands(compile, check, synth, measure)
 
 @takes(ExploreOptions)
 def explore(options: ExploreOptions) -> Study:
-    """Searches for small designs that are good enough, and writes a study: a folder with every trial and the front.
+    """Searches for small designs that are accurate enough, and writes a study.
 
-    model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
-    (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
-    its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
-    tolerance: recommends the smallest design that loses at most this accuracy against the model, a standard error
-    counted as lost; without it the smallest within a standard error of the model's accuracy on the same rows, or of the
-    best where models are trained.
-    classes: names of the model's classes as in the labels, in its order, where they differ.
-    validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
-    and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
+    A study is a folder with every trial and the front: the designs that no other beats in every goal. Ctrl-C ends the
+    search at once, with the front so far: of the synthesized designs, if there are any.
 
-    device, cpu: as for `compile`. goals: figures, such as "lut,accuracy". limits: such as "fmax>=150". trials: designs
-    tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
-    the highest there is. storage: an address that Optuna opens; default: a journal in the folder. jobs: processes here,
-    by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial here; a
-    cluster's workers have limits of their own. seconds: after which the call ends, with a front of what was found;
-    the last quarter is for compiling and checking it. What is found then depends on the speed of the machine. resume:
-    goes on with the study in the folder, which is what was asked before. Raises ForestcError, also if no design keeps
-    the limits; the trials are then in the folder nevertheless.
+    Parameters
+    ----------
+    model : str, path or fitted model, optional
+        A model; the options of its passes are searched.
+    rows : str, path, array or data frame
+        Rows for the passes and for training.
+    out : str or path, default="study"
+        The folder of the study.
+    train : str, sequence of str or callable, optional
+        Used instead of `model`: names of trainers, whose options are searched too (`forestc.training.TRAINERS`); or a
+        function `fit(trial) -> model` that draws its own options from its Optuna trial.
+    label : str or array of shape (rows,), optional
+        The column of the labels, or the labels themselves.
+    test : str, path or pair (rows, labels), optional
+        Rows that measure the front, read once at the end.
+    validation : str, path or pair (rows, labels), optional
+        Rows that score candidates. Default: every fifth row; below 2,000 rows each fifth in turn.
+    regression : bool, default=False
+        With `train`: the labels are values, not classes.
+    device, cpu : str, optional
+        The device of the hardware; the processor, or board, of C.
+    goals : str or sequence of str, optional
+        Figures to optimize: accuracy, lut, ff, latency, fmax, flash, ram, instructions. Default: size and accuracy.
+    limits : sequence of str, optional
+        Limits that every design must keep, such as ["fmax>=150"].
+    tolerance : float or str, optional
+        Recommend the smallest design that loses at most this accuracy against the model; a standard error counts as
+        lost. Default: the smallest within a standard error of the model's accuracy, with `train` of the best accuracy.
+    trials : int, default=200
+        Number of designs to try.
+    seconds : float, optional
+        End after this time, with the front so far. The last quarter compiles and checks the front. The result then
+        depends on the speed of the machine.
+    seed : int, default=0
+        Seed of everything that is drawn at random.
+    jobs : int, optional
+        Number of worker processes. Default: one for each core.
+    scheduler : str, optional
+        Address of a Dask cluster that runs the trials instead.
+    storage : str, optional
+        Database of Optuna, such as "sqlite:///study.db". Default: a journal in the folder.
+    rungs : {"estimate", "synthesis", "placed", "measured"}, optional
+        How closely designs are measured at most; "measured" runs firmware. Default: as closely as possible.
+    trial_seconds : float, default=600.0
+        Time limit of a trial at one rung, in a worker process.
+    trial_mb : int, optional
+        Memory limit of a trial in MB, in a worker process.
+    native : bool, default=False
+        Prefer tools on the PATH to those from PyPI.
+    prove : bool, default=True
+        Prove the designs of the front.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
+    classes : sequence of str, optional
+        Names of the model's classes as the labels write them, in the model's order.
+    missing : {"auto", "always"}, default="auto"
+        Accept missing values where rows have some, or wherever the model does.
+    take : int, optional
+        An option of the command line alone.
+    resume : bool, default=False
+        Go on with the study in the folder, with the options that it began with.
+    progress : callable, optional
+        Called with the name of each stage.
 
-    Ctrl-C ends the search at once, with the front of what was found: of the designs that were synthesized, if any were.
+    Returns
+    -------
+    Study
+        The trials, and the front.
+
+    Raises
+    ------
+    OptionError
+        If options are invalid, or differ from those of a resumed study.
+    MissingExtraError
+        If Optuna is not installed.
+    RowsError
+        If the rows do not match the model.
+    ForestcError
+        If no design keeps the limits; the trials stay in the folder. Or if the folder can't be used.
+
+    References
+    ----------
+    Ozaki, Tanigaki, Watanabe, Nomura and Onishi: Multiobjective Tree-Structured Parzen Estimator. Journal of Artificial
+    Intelligence Research, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> study = forestc.explore(model, X, label=y, device="lut6", trials=3, rungs="estimate", jobs=1, prove=False)
+    >>> len(study.trials)
+    3
     """
     start = time.monotonic()
     sampling.optuna()

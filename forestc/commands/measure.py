@@ -49,22 +49,72 @@ RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # vectors beside the rows, about: r
 
 @takes(MeasureOptions)
 def measure(options: MeasureOptions) -> Shown:
-    """The figures of `forestc measure --json`: a design's C header compiled for a processor and run in an emulator.
+    """Measures the C header of a compiled design on a microcontroller: compiles it and runs it in an emulator.
 
-    Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
-    else. All answers are compared with the quantized forest's: on the rows, on vectors on and beside its thresholds,
-    and on random ones. Instructions are those of the rows (`mean`, `max`), without rows those of the vectors;
-    `max_of_all` is the largest number of both. drawn: rows of an input model, beside the others, or inputs: the model
-    itself, whose rows also stand in for rows where none are given; `expected` is their
-    mean number of instructions (cycles on AVR), else None.
+    Each function is linked by itself, with the parts of the compiler's library that it calls. All answers are compared
+    with the quantized forest: on the rows, on vectors on and beside its thresholds, and on random vectors.
 
-    cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc, avr (ATmega2560), or a
-    board's name (`forestc.costs.boards`).
-    rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
-    scores and row that the header has. compiler: auto, ziglang or gcc. optimize: s, 2 or 3. most: number of rows to
-    run, spread over all; 0 for all. record: add the figures to measured.json in the folder (`Design.results`). Raises
-    OptionError for unknown names, MissingToolError for tools that are missing, CheckError if the firmware fails in the
-    emulator.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    cpu : str
+        cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc, avr (ATmega2560), or a board's name
+        (`forestc.costs.boards`).
+    rows : str, path, array or data frame, optional
+        Rows to run. Default: rows drawn from `inputs`, or generated vectors alone.
+    inputs : str, path or InputModel, optional
+        An input model: the mean over rows drawn from it is `expected`.
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of the drawn rows.
+    label : str or list of str, optional
+        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
+    entries : sequence of str, optional
+        Functions to measure: predict, scores, values, row (raw floats). Default: all that the header has, but values.
+    compiler : {"auto", "gcc", "ziglang"}, default="auto"
+        gcc on the PATH, ziglang from PyPI, or gcc if it is installed, otherwise ziglang.
+    optimize : {"s", "2", "3"}, default="s"
+        Optimization level of the compiler.
+    most : int, default=1000
+        Number of rows to run, evenly spaced; 0 runs all.
+    drawn : array or data frame, optional
+        Used instead of `inputs`: rows drawn from an input model.
+    record : bool, default=True
+        Add the figures to measured.json in the folder, for `Design.results`.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc measure --json`: `flash`, `ram` and `stack` in bytes; `instructions` with the `mean` and
+        `max` over the rows (over the vectors if there are no rows) and `max_of_all` over both; `expected`, the mean
+        over drawn rows.
+
+    Raises
+    ------
+    OptionError
+        If a name is unknown.
+    MissingToolError
+        If a compiler or the emulator's library is not installed.
+    CheckError
+        If the firmware fails in the emulator.
+    ForestcError
+        If the folder can't be read or holds no C.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y, targets="c")
+    >>> figures = forestc.measure("iris", "cortex-m0plus", X, compiler="ziglang")
+    >>> figures["flash"] < 200, figures["differences"]
+    (True, 0)
     """
     options = replace(options, cpu=stands_for(options.cpu, "cpu", CPUS))
     _refuse(options)

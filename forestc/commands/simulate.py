@@ -25,12 +25,58 @@ from hw_sim import activity, clock_rows
 
 @takes(SimulateOptions)
 def simulate(options: SimulateOptions) -> Shown:
-    """Simulates a compiled design's netlist with one row per clock, and compares the results with the evaluator.
+    """Simulates the netlist of a compiled design, one row per clock.
 
-    design: a Design or its folder. inputs: in place of rows, an input model from which `count` rows are drawn with
-    `seed`. vcd: a file for the waveform. saif: a file for the switching activity of the core's
-    nets, with rows in their order and no idle cycles. gaps: insert idle cycles with invalid inputs between
-    some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
+    The results are compared with the quantized forest.
+
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    rows : str, path, array or data frame, optional
+        Rows to simulate.
+    inputs : str, path or InputModel, optional
+        Used instead of rows: an input model from which rows are drawn.
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of the drawn rows.
+    vcd : str or path, optional
+        A file for the waveform.
+    saif : str or path, optional
+        A file for the switching activity of the core's nets, with the rows in their order and no idle cycles.
+    label : str or list of str, optional
+        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
+    gaps : bool, default=False
+        Insert idle cycles with invalid inputs between some rows.
+    progress : callable, optional
+        Called with the numbers of simulated rows and of all rows.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc simulate --json`, such as `cycles` and `differences`.
+
+    Raises
+    ------
+    OptionError
+        If both or neither of `rows` and `inputs` are given.
+    RowsError
+        If the rows do not match the model.
+    ForestcError
+        If the folder can't be read or holds no hardware, or a file can't be written.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y, latency=2)
+    >>> figures = forestc.simulate("iris", X)
+    >>> figures["cycles"], figures["differences"]
+    (152, 0)
     """
     design = design_of(options.design)
     _ = design.netlist  # A design without a netlist raises here.

@@ -22,15 +22,33 @@ from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_wor
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A forest's results on rows. `targets` is 1 unless the forest has several prediction targets.
+    """Results of a forest on rows.
 
-    leaves: (rows, trees) int32, the source library's numbers of the leaves reached.
-    scores: (rows, outputs): integers once quantized, else in the source's precision. With parts: as in
-    `Combine`, (rows, classes) or (rows, 1).
-    values: the shape of scores, float64 (or the source's precision): scores after the link.
-    decision: (rows,) the source's own class labels, or for regression the value; (rows, targets) for several
-    targets, (rows, outputs) for a regression of several outputs.
-    index: (rows,) or (rows, targets) int64, the class's index in `classes`; -1 for regression.
+    `targets` is 1 unless the forest has several prediction targets.
+
+    Attributes
+    ----------
+    leaves : int32 array of shape (rows, trees)
+        The source library's numbers of the leaves that the rows reach.
+    scores : array of shape (rows, outputs)
+        Integers if the forest is quantized, otherwise floats in the source's precision. If the forest combines parts
+        (see `Combine`), the shape is (rows, classes) or (rows, 1).
+    values : float array of the shape of scores
+        The scores after the link, such as probabilities.
+    decision : array of shape (rows,) or (rows, targets)
+        The source's own class labels. For a regression the values: (rows,), or (rows, outputs) if it has several.
+    index : int64 array of shape (rows,) or (rows, targets)
+        The indices of the classes in the forest's `classes`; -1 for a regression.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    >>> forestc.evaluate(forest, X)
+    <Evaluation: 150 rows, 1 trees, 3 scores>
     """
 
     leaves: NDArray[np.int32]
@@ -40,7 +58,18 @@ class Evaluation:
     index: NDArray[np.int64]
 
     def every(self, step: int) -> Evaluation:
-        """Returns the evaluation of every `step`-th row, starting with the first."""
+        """Returns the evaluation of every `step`-th row.
+
+        Parameters
+        ----------
+        step : int
+            Distance of the rows. The first row stays.
+
+        Returns
+        -------
+        Evaluation
+            The results of these rows.
+        """
         return Evaluation(
             self.leaves[::step], self.scores[::step], self.values[::step], self.decision[::step], self.index[::step]
         )

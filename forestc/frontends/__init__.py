@@ -22,13 +22,41 @@ MAX_BYTES = 4 << 30  # bytes of a model file at most, which is read into memory 
 
 
 def load(source: object, *, trust_pickle: bool = False, iterations: int | str | None = None) -> Forest:
-    """A Forest from a model file's path or a fitted model.
+    """Reads a model file, or takes a fitted model, as a Forest.
 
-    Files of XGBoost (JSON and UBJSON), LightGBM (text models and dumps), CatBoost (JSON exports), ONNX, treelite, skops
-    and forestc's own text are recognized by their content, under any name; pickles are read only with `trust_pickle`,
-    because opening one runs the code it holds. iterations: reads only the first N boosting iterations, or "best", those
-    up to the best one, of XGBoost, LightGBM and CatBoost; default: those that the library predicts with. Raises
-    ModelError for a model that can't be read exactly, OptionError for an invalid number of iterations.
+    Files are recognized by their content, under any name: XGBoost (JSON, UBJSON), LightGBM (text models, dumps),
+    CatBoost (JSON exports), ONNX, treelite, skops, forestc's own text, and pickles.
+
+    Parameters
+    ----------
+    source : str, path or fitted model
+        A model file; a model object of one of these libraries or of scikit-learn; or a Forest.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read from XGBoost, LightGBM and CatBoost: the first N, or those up to the best one.
+        Default: as many as the library predicts with.
+
+    Returns
+    -------
+    Forest
+        The model as its library evaluates it.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read, or has a property that forestc can't preserve exactly.
+    OptionError
+        If `iterations` is invalid, or larger than the model's number of iterations.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    <Forest 'forest', of floats: 1 trees, 9 nodes, 4 columns, 3 classes>
     """
     asked = parsed(iterations)
     if isinstance(source, Forest):

@@ -122,7 +122,34 @@ def parsed(text: str) -> InputModel:
 
 
 def read_inputs(path: str | Path) -> InputModel:
-    """Reads an input model that `forestc model-inputs` wrote. Raises ModelError for a file that is none."""
+    """Reads an input model that `model_inputs` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    InputModel
+        The same model, bit for bit.
+
+    Raises
+    ------
+    ModelError
+        If the file can't be read, or is no input model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> learnt, _ = forestc.model_inputs(model, X, "iris.inputs", samples=1)
+    >>> forestc.read_inputs("iris.inputs")
+    <InputModel: 4 comparators of 2 columns, 150 rows>
+    """
     path = Path(path)
     try:
         if path.stat().st_size > MOST_BYTES:

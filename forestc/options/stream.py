@@ -14,9 +14,36 @@ _FROM_0 = {"type": "integer", "minimum": 0}
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """tdata_bits: of the input, a multiple of 8; 0: a row in one beat. user_bits: of tuser. registers: adds an
-    AXI4-Lite block. align: 0 packs words without gaps; 8, 16, 32 or 64 gives each word and each result the smallest C
-    integer of at least that many bits, with the layout of C and NumPy."""
+    """Options of an AXI4-Stream wrapper.
+
+    Parameters
+    ----------
+    tdata_bits : int, default=0
+        Bits of the input's tdata, a multiple of 8; 0: a whole row in one beat.
+    user_bits : int, default=1
+        Bits of tuser.
+    registers : bool, default=False
+        Add a block of AXI4-Lite registers.
+    align : {0, 8, 16, 32, 64}, default=0
+        0 packs words without gaps. Otherwise each word and each result takes the smallest C integer of at least this
+        many bits, with the layout of C and NumPy.
+
+    Raises
+    ------
+    OptionError
+        If a number is outside its range, or `tdata_bits` is no power of 2 and `align` is not 0.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y, stream=forestc.StreamOptions(tdata_bits=32))
+    >>> compiled.design.manifest["stream"]["beats"]
+    1
+    """
 
     tdata_bits: int = option(
         0, "--tdata", "bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"

@@ -25,7 +25,36 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
 
 
 def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
-    """What the forest says of raw rows, shape (rows, columns); see `encode` for what is refused."""
+    """Evaluates a forest on raw rows, by the simple evaluator that defines its meaning.
+
+    Parameters
+    ----------
+    forest : Forest
+        A float or a quantized forest.
+    rows : array-like or data frame of shape (rows, columns)
+        Rows with the columns of the model. NaN is a missing value.
+
+    Returns
+    -------
+    Evaluation
+        Leaves, scores, values and decisions of each row.
+
+    Raises
+    ------
+    RowsError
+        If the rows have another width, hold text that is no category's name, or miss a value where the model takes
+        none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    >>> forestc.evaluate(forest, X[[0, 75, 149]]).decision
+    array([0, 1, 2])
+    """
     return evaluate_words(forest, encode(forest, rows))
 
 
