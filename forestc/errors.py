@@ -150,7 +150,12 @@ def located(where: str, name: str = "") -> Iterator[None]:
 
 def in_python(text: str) -> str:
     """Returns the text with keywords of Python in place of flags: `label=COL` for `--label COL`."""
-    return _FLAG.sub(lambda flag: KEYWORDS.get(flag[1], flag[0]), text)
+
+    def keyword(flag: re.Match[str]) -> str:
+        name = KEYWORDS.get(flag[1], flag[0])
+        return name if flag.string[flag.end() : flag.end() + 1] not in ("", ";", ",") else name.removesuffix("=")
+
+    return _FLAG.sub(keyword, text)
 
 
 def known_names(given: str, known: Iterable[str]) -> str:
