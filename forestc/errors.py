@@ -153,7 +153,8 @@ def in_python(text: str) -> str:
 
     def keyword(flag: re.Match[str]) -> str:
         name = KEYWORDS.get(flag[1], flag[0])
-        return name if flag.string[flag.end() : flag.end() + 1] not in ("", ";", ",") else name.removesuffix("=")
+        alone = flag.string[: flag.start()].endswith("; ") and flag.string[flag.end() :].startswith(";")
+        return name.removesuffix("=") if alone else name
 
     return _FLAG.sub(keyword, text)
 

@@ -41,7 +41,7 @@ def test_c_alone_has_no_latency_and_no_ports(compiled):
 
 
 def test_labels_in_the_place_of_the_folder():
-    with pytest.raises(OptionError, match=r"out is a ndarray, not a folder; labels are label=: compile\(model, X"):
+    with pytest.raises(OptionError, match=r"out is a ndarray, not a folder; out; labels are label=: compile\(model, X"):
         forestc.compile(DecisionTreeClassifier().fit(X, y), X, y)
 
 

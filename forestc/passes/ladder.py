@@ -48,7 +48,7 @@ class Branch:
     grows: True if forests get larger from rung to rung.
     give_up: stop a shrinking branch after this many failing settings in a row.
     at_least: try this many settings before a branch without a good one is given up.
-    costs: the approximate cost of each setting, if it can be told in advance and rungs do not depend on earlier ones.
+    costs: the approximate cost of each setting, if it is known in advance and rungs do not depend on earlier ones.
     alone: True if later branches may succeed although this one loses too much, because their forests are larger.
     most: forests that cost this much or more are useless."""
 

@@ -102,9 +102,9 @@ class Original:
 
         def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, TreeSums]:
             booster = _xgboost(settings, self.X[::step], self.y[::step], rounds, None, sums.feature_types)
-            found = training_of(booster).sums
-            assert found is not None
-            return load(booster), found
+            booster_sums = training_of(booster).sums
+            assert booster_sums is not None
+            return load(booster), booster_sums
 
         return parameters_of(self.source, sums, self.X, self.y, self.share, short)
 

@@ -144,7 +144,7 @@ def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any
     sums = np.zeros((m + 1, n))
     state = np.zeros(m + 1, dtype=np.int8)  # 0: include next, 1: exclude next, 2: done
     taken = np.zeros(m, dtype=np.bool_)
-    found = np.zeros((most, m), dtype=np.bool_)
+    bicliques = np.zeros((most, m), dtype=np.bool_)
     bounds = np.zeros(m + 1)
     count = 0
     best = least
@@ -182,9 +182,9 @@ def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any
             taken[order[d]] = include
             if include and value > max(least, CLOSE * best) + 1e-9:
                 at = 0 if value > best else 1 + count % (most - 1)  # the best one is never overwritten
-                found[at] = taken
+                bicliques[at] = taken
                 for e in range(d + 1, m):
-                    found[at, order[e]] = False
+                    bicliques[at, order[e]] = False
                 if at:
                     count += 1
                 best = max(best, value)
@@ -195,4 +195,4 @@ def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any
         else:
             taken[order[d]] = False
             d -= 1
-    return found[(0 if best > least else 1) : 1 + min(count, most - 1)], max(best, worst), complete
+    return bicliques[(0 if best > least else 1) : 1 + min(count, most - 1)], max(best, worst), complete

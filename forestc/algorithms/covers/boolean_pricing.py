@@ -72,15 +72,15 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
         patterns, code = np.unique(bits[:, members], axis=0, return_inverse=True)
         order = _ordered(patterns)
         spans = [_span(column) for column in patterns[order].T]
-        found = [(literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None]
-        if len(found) < len(members):
+        literal_spans = [(literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None]
+        if len(literal_spans) < len(members):
             if len(members) == 1:
                 raise AssertionError("one literal is always a span")
             pending = [np.array([literal]) for literal in members.tolist()] + pending
             continue
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        for literal, span in found:
+        for literal, span in literal_spans:
             feature[literal] = len(codes)
             low[literal], high[literal], inverted[literal] = start[-1] + span[0], start[-1] + span[1], span[2]
         codes.append(start[-1] + rank[code.reshape(-1)])
