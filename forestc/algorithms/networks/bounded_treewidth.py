@@ -159,8 +159,8 @@ def network_of(best: ScoredNetwork, cells: Bytes, sizes: Ints, ess: float, bound
 
 
 def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> tuple[Bytes, Ints]:
-    """Returns the rows as bytes and the number of states of each column. Raises RowsError for rows that are not states,
-    OptionError for numbers of states that do not fit."""
+    """Returns the rows as bytes and the number of states of each column. Raises RowsError for invalid rows, OptionError
+    for invalid numbers of states."""
     table = np.asarray(bits)
     if table.ndim != 2 or not table.size:
         raise RowsError("a network is learnt from a table", where=f"shape {table.shape}", do="pass rows x columns")

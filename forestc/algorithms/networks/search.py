@@ -70,7 +70,7 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Counts one more use of an edge of the moral graph. Returns True if the edge is new and not in the chordal graph.
+    """Adds one to the uses of an edge of the moral graph. Returns True if the edge is new and not in the chordal graph.
     """
     state.times[u, v] += 1
     state.times[v, u] += 1
