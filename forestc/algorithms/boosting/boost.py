@@ -1,9 +1,8 @@
 """Gradient boosting that charges each tree, split, feature and threshold for its hardware.
 
-As in ToaD (arXiv 2510.26557), the gain of a split is lowered by a price for each feature and threshold that no tree
-uses yet, so that trees come to share conditions. Splits and trees have prices, too. Beyond ToaD, leaves can have few
-bits, trees can be symmetric (one condition for each level), and each tree can be grown again, given all others
-(backfitting).
+As in ToaD (arXiv 2510.26557), a split pays a price for a feature or threshold not yet used by any tree, so trees come
+to share conditions. Splits and trees have prices, too. Beyond ToaD, leaves can have few bits, trees can be symmetric
+(one condition for each level), and each tree can be grown again, given all others (backfitting).
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class _Ledger:
         return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
 
     def of_conditions(self, tree: GrownTree) -> float:
-        """Returns the cost of those thresholds and columns of a tree that no booked tree uses."""
+        """Returns the cost of a tree's thresholds and columns, except for parts in use by booked trees."""
         columns = {column for column, _ in tree.conditions if not self.readers[column]}
         new = sum(self._full[condition] for condition in tree.conditions if not self.uses[condition])
         return float(new + sum(self.charges.columns[column] for column in columns))

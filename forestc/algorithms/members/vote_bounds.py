@@ -19,7 +19,7 @@ from forestc.algorithms.members.vote_patterns import Patterns
 
 MOST_PAIRS = 200_000  # stops collecting pairs of conflicting rows beyond this many; the largest gains come first
 PAIRS_A_ROUND = 4000  # adds at most this many violated pairs to the linear program before it is solved again
-MOST_SETS = 5000  # sets above which only those that are tight in the linear program are returned
+MOST_SETS = 5000  # sets above which only tight ones (equality in the linear program) are returned
 SETS_A_ROUND = 40  # searches this often for larger sets before the linear program is solved again
 LEAST_SECONDS = 10.0  # seconds for a linear program over pairs, even if the time limit is near
 LEAST_VIOLATION = 1e-6  # treats a smaller violation of a cut, in lost rows, as rounding of the solver

@@ -14,7 +14,7 @@ from forestc.algorithms.networks.random_words import draw
 from forestc.system.compiled import compiled
 
 LOOK = 32  # cliques of the k-tree (bags) tried for one column at most
-NOISE = 0.2  # share by which gains vary at random, so that starts differ
+NOISE = 0.2  # share by which random noise changes gains, so starts differ
 
 
 @compiled()
