@@ -50,7 +50,7 @@ def make_model(
 
     cost, upper: (variables,) objective and upper bounds.
     row_bounds: lower and upper bounds of the constraints.
-    lines: indices and values of the nonzero entries of each constraint if `by_rows`; otherwise of each variable.
+    lines: indices and values of the nonzero entries, of each constraint if `by_rows`, otherwise of each variable.
     whole: number of integral variables, which come first.
     """
     import highspy
@@ -115,8 +115,7 @@ def most_nodes(limit: int, entries: int) -> int:
 
 
 def most_calls(nodes: int) -> int:
-    """Returns the limit of interrupt callbacks for a run of `nodes` nodes. A limit of nodes alone does not bound the
-    work at each node."""
+    """Returns the limit of interrupt callbacks for a run of `nodes` nodes."""
     return LEAST_CALLS + CALLS_A_NODE * nodes
 
 

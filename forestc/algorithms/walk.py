@@ -18,8 +18,8 @@ class TreeArrays(NamedTuple):
     left, right: child, counted from the root of its tree; -1 at a leaf.
     children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice.
     set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold.
-    odd: True if a word goes left when an odd number of the set's values are at or below it. False if it goes left when
-    the set contains it.
+    odd: True if a word goes left when an odd number of the set's values are at or below it; otherwise when the set has
+    it.
     takes_missing, missing_word: (features,) whether a word besides NaN means missing, and that word.
     """
 

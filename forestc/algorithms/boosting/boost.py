@@ -1,8 +1,8 @@
 """Gradient boosting that charges each tree, split, feature and threshold for its hardware.
 
 As in ToaD (arXiv 2510.26557), a split pays a price for a feature or threshold not yet used by any tree, so trees come
-to share conditions. Splits and trees have prices, too. Beyond ToaD, leaves can have few bits, trees can be symmetric
-(one condition for each level), and each tree can be grown again, given all others (backfitting).
+to share conditions. Beyond ToaD, leaves can have few bits, trees can be symmetric (one condition for each level), and
+each tree can be grown again, given all others (backfitting).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Loss = Literal["logistic", "softmax", "squared"]
 class Charges:
     """Costs of the parts of a forest, all in one unit.
 
-    cuts: cost of each threshold, by column; charged once, however many splits use it.
+    cuts: cost of each threshold, by column, charged once.
     columns: (columns,) cost of reading a column, charged once.
     splits: cost of each level of a symmetric tree, the root first; for other trees one number, the cost of any split.
     tree: cost of each tree.
@@ -51,7 +51,7 @@ class Boosted:
 
 @dataclass
 class _Ledger:
-    """Numbers of trees that use each condition and each column. price: loss that one unit of cost must save."""
+    """Counts of trees for each condition and each column in use. price: loss that one unit of cost must save."""
 
     charges: Charges
     price: float
@@ -65,7 +65,7 @@ class _Ledger:
             self._full[index, : len(costs)] = costs
 
     def book(self, tree: GrownTree, sign: int) -> None:
-        """Adds a tree to the numbers (sign 1) or removes it (sign -1)."""
+        """Adds a tree to the counts (sign 1) or removes it (sign -1)."""
         for condition in tree.conditions:
             self.uses[condition] += sign
         for column in {column for column, _ in tree.conditions}:
@@ -200,7 +200,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,); in whole units if `leaf_bits` is not 0."""
+    """Returns the best constant score of each output, (outputs,); in multiples of `unit` if `leaf_bits` is not 0."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":

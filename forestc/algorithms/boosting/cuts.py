@@ -43,8 +43,8 @@ class Cuts:
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """Returns at most `count` thresholds of a column without NaN: one between each two neighboring quantiles, the
-    `roundest`."""
+    """Returns at most `count` thresholds of a column without NaN: the `roundest` number between each two neighboring
+    quantiles."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)

@@ -1,7 +1,6 @@
 """Compiled functions of boosting: sums of gradients by code, and the split of largest gain less its price.
 
 A leaf with value w, gradient sum G and curvature sum H lowers the loss by -(G w + (H + l2) w**2 / 2), to second order.
-A leaf of b bits takes the nearest of 2**b levels, which are one `unit` apart and symmetric about 0.
 """
 
 from __future__ import annotations

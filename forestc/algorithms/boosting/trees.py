@@ -23,8 +23,8 @@ class Growth:
     rounds: most trees for each output.
     depth, leaves: limits of a tree; `leaves` does not apply to symmetric trees.
     rate: learning rate if `leaf_bits` is 0.
-    leaf_bits: bits of a leaf value, for 2**leaf_bits levels that are `unit` apart; 0 for free values.
-    least: curvature that each side of a split must have (rows, for squared loss), unless trees are symmetric.
+    leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free values.
+    least: curvature that each side of a split must have, unless trees are symmetric.
     price: loss per row that one unit of cost must save.
     sampled: share of the columns that each tree may read.
     sweeps: number of times that each tree is grown again in the end.
@@ -134,7 +134,7 @@ class _GrowingTree:
 
 
 def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
-    """Returns the best leaf values, (nodes,), and the loss that they save over a single leaf if the learning rate is 1.
+    """Returns the leaf values, (nodes,), and the loss that they save over a single leaf if the learning rate is 1.
     reached: the leaf of each row."""
     g = np.bincount(reached, weights=slopes.gradient, minlength=len(tree.left))
     h = np.bincount(reached, weights=slopes.curvature, minlength=len(tree.left))
@@ -174,8 +174,7 @@ class _Open:
 
 
 def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
-    """Grows a tree by always taking the best split of any leaf. A condition in use is free for other leaves, so their
-    best splits are searched again."""
+    """Grows a tree by always splitting the best leaf. A condition in use is free for other leaves."""
     split = offer.splits[0]
     prices = offer.prices + split
 

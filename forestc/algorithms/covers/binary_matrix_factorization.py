@@ -2,11 +2,10 @@
 
 The Boolean product of the factors A: (n, k) and B: (k, m), (A o B)_ij = OR_f (A_if AND B_fj), should differ from the
 matrix X in few entries. A column of the master problem is a biclique: all entries in some rows and some columns of X.
-MIP(rho) charges rho * c for a zero that c bicliques cover, but the true error charges 1. Its optimum is at least the
-least error for rho = 1, and at most the least error for rho = 1 / k (eqs. 14 to 17).
+The integer program MIP(rho) charges rho * c for a zero that c bicliques cover. Its optimum is at least the least error
+for rho = 1, and at most the least error for rho = 1 / k (eqs. 14 to 17).
 
-A local search flips single bits of A and B while the error falls (Barahona and Goncalves 2019; Kovacs, Gunluk and
-Hauser 2021, section 3.1). To leave a local optimum it regrows factors, as in simulated annealing.
+A local search flips single bits of A and B while the error falls (Barahona and Goncalves 2019), and regrows factors.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ class Factors:
 
 
 def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Factors:
-    """Returns k polished factors. Each is the heaviest biclique that `greedy_bicliques` finds over entries not yet
-    covered.
-    weight: (n, m), 0 where X is missing."""
+    """Returns k polished factors, each grown greedily over entries not yet covered. weight: (n, m), 0 where X is
+    missing."""
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     for factor in range(k):
@@ -206,9 +204,10 @@ OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generat
 
 @dataclass(frozen=True)
 class Factorization:
-    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error.
+    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error. MIP(rho) is the integer program
+    in which each covering of a zero costs rho.
 
-    error: number of entries in which A o B differs from X; missing entries do not count.
+    error: entries in which A o B differs from X, without missing ones.
     bound: lower bound on the error of any factors of rank k.
     optimal: True if error equals bound.
     model_error: least objective of MIP(rho) or MIP(1) found.
@@ -236,7 +235,7 @@ class Factorization:
 
     @property
     def model_gap(self) -> float:
-        """Relative gap of MIP(rho): 1 - model_bound / model_error, at least 0."""
+        """Relative gap, 1 - model_bound / model_error, at least 0."""
         return max(0.0, 1 - self.model_bound / self.model_error) if self.model_error > 0 else 0.0
 
 
@@ -324,7 +323,7 @@ def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Bicliques:
-    """The pricing problem of the linear relaxation of MIP(rho). index: (n, m) row of the master problem for each one of
+    """The pricing problem of column generation over bicliques. index: (n, m) row of the master problem for each one of
     X; otherwise -1."""
 
     problem: _WeightedMatrix
@@ -364,7 +363,8 @@ def _bits(column: Column) -> tuple[Bits, Bits]:
 
 
 class _BestFactors:
-    """The best factors found so far, and all bicliques found. model_value: least objective of MIP(1) found."""
+    """The best factors found so far, and all bicliques found. model_value: least objective found of the integer program
+    with rho = 1."""
 
     def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
         self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
@@ -387,7 +387,7 @@ class _BestFactors:
         self.model_value = min(self.model_value, value)
 
     def search(self, until: float) -> None:
-        """Runs the local search from k-greedy starts, until the time `until` of time.monotonic()."""
+        """Runs the local search from several starts, until a time of time.monotonic()."""
         X, weight = self.problem.X, self.problem.weight
         for restart in range(RESTARTS):
             if restart and time.monotonic() > until:
@@ -406,7 +406,7 @@ class _BestFactors:
         return cover, _Bicliques(self.problem, rho, index, np.random.default_rng(self.seed))
 
     def generated(self, rho: float, deadline: float) -> Generated:
-        """Runs column generation on the relaxation of MIP(rho), and offers its best cover as factors."""
+        """Runs column generation, and offers its best cover as factors."""
         cover, pricer = self.pricing(rho)
         selection = CoverSearch(cover, self.seed)
         generated = generate(
@@ -417,7 +417,7 @@ class _BestFactors:
         return generated
 
     def take(self, columns: Sequence[Column]) -> None:
-        """Offers the factors of these columns, both as they are and polished."""
+        """Offers the factors of these columns, as they are and polished."""
         n, m = self.problem.X.shape
         A, B = np.zeros((n, self.k), dtype=bool), np.zeros((self.k, m), dtype=bool)
         for index, column in enumerate(columns):
@@ -445,5 +445,5 @@ class _BestFactors:
             self.take([selection.columns[index] for index in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:
-        """Returns a lower bound on the true error from the relaxation of MIP(1 / k); 0 if no time is left."""
+        """Returns a lower bound on the true error by column generation with rho = 1 / k; 0 if no time is left."""
         return self.generated(1.0 / self.k, deadline).bound if time.monotonic() < deadline else 0.0

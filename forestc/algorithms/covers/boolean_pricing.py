@@ -4,9 +4,8 @@ A clause is an AND of literals. Its gain is the total weight of the rows that sa
 literals plus one. In the pricing problem of Dash, Gunluk and Wei (2018, eqs. 6 to 10), positive rows weigh their dual
 and other rows weigh less than 0. The reduced gain of a clause is then gain - price * size.
 
-A literal holds on a span of its feature's codes, or outside of it. So one pass over the rows of a clause gives the gain
-with any one literal added. The paper's integer program is not used: in 20 s, HiGHS and CP-SAT proved weaker bounds on
-heart, pima and WDBC than this branch and bound.
+A literal holds on a span of its feature's codes, or outside of it. The paper's integer program is not used: in 20 s,
+HiGHS and CP-SAT proved weaker bounds than this branch and bound.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MOST_KEPT = 64  # clauses that `beam_search` and `best_clauses` return at most
 class SpanLiterals(NamedTuple):
     """Literals as spans of integer codes.
 
-    codes: (rows, features) code of each feature; no two features share a code.
+    codes: (rows, features); no two features share a code.
     start: (features + 1,) first code of each feature.
     feature: (literals,) index of each literal's feature.
     low, high: (literals,) a literal holds if the code of its feature is in low .. high - 1.
@@ -58,12 +57,9 @@ class SpanLiterals(NamedTuple):
 
 
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
-    """Returns the literals of a table of bits: (rows, literals), True where the literal holds.
-
-    groups: (literals,) the feature of each literal, for faster pricing; by default each literal is a feature. A feature
-    may have thresholds, or values of a category, and their negations. If the literals of a group are not spans of one
-    order, each becomes a feature.
-    """
+    """Returns the literals of a table of bits: (rows, literals), True where the literal holds. groups: (literals,) the
+    feature of each literal, for faster pricing; by default each literal is a feature. If the literals of a group are
+    not spans of one order, each becomes a feature."""
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
     codes: list[Ints] = []
@@ -112,12 +108,8 @@ def _span(column: Bits) -> tuple[int, int, bool] | None:
 
 @dataclass(frozen=True)
 class Clauses:
-    """Result of a search for clauses.
-
-    clauses: sorted by reduced gain, the largest first.
-    worth: set by `best_clauses`: upper bound on gain / size of any clause, at least the price.
-    complete: True if the search was exhaustive.
-    """
+    """Result of a search for clauses. clauses: by reduced gain, the largest first. worth: upper bound on gain / size of
+    any clause, at least the price (only from `best_clauses`). complete: True if the search was exhaustive."""
 
     clauses: list[tuple[int, ...]]
     worth: float = math.inf
@@ -138,8 +130,7 @@ def best_clauses(
     steps: stops after about this many additions.
     deadline: stops at this time of time.monotonic().
 
-    A branch is skipped if an upper bound on its worth is no better than the best worth so far. One bound assumes that
-    further literals remove all negative weight. The other assumes that each literal removes it from different rows.
+    Bounds assume that further literals remove all negative weight, or that each removes it from different rows.
     """
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
@@ -150,9 +141,9 @@ def best_clauses(
 def all_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
-    """Returns all clauses with gain - price * size > -slack, without dominated ones. A clause is dominated if another
-    one covers the same positive rows or more, has no more negative weight, and is no larger. The result is incomplete
-    if there are more than `most` clauses, or after the deadline."""
+    """Returns all clauses with gain - price * size > -slack, without dominated ones. A dominated clause covers no more
+    positive rows, no less negative weight, and is no smaller than another. The result is incomplete if there are more
+    than `most` clauses, or after the deadline."""
     clauses, gain, _, complete = stoppable(
         _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )
@@ -315,7 +306,7 @@ def _followers(
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
     """Writes candidate literals to `tail`, the largest loss of positive weight first, and upper bounds on their worth
-    to `bound`. Returns their number; 0 if no two further literals are worth it."""
+    to `bound`. Returns their number, or 0 if no extension of the clause is good enough."""
     count = len(candidates)
     order = np.argsort(loss[:count])
     base = total_p - total_q - worth * (depth + 1)

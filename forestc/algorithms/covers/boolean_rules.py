@@ -1,8 +1,8 @@
 """Learns small decision rules by column generation (Dash, Gunluk and Wei, Boolean Decision Rules via Column Generation,
 2018).
 
-A rule in disjunctive normal form (DNF) is an OR of clauses, each an AND of literals. In conjunctive normal form (CNF)
-it is an AND of clauses, each an OR. A CNF is learnt as the DNF of the negated labels over the negated literals.
+A DNF rule is an OR of clauses, each an AND of literals. A CNF rule is an AND of clauses, each an OR; it is learnt as
+the DNF of the negated labels over the negated literals.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ class RuleLearning:
     """A learnt rule.
 
     clauses: tuples of literals (columns of the bits), each ascending.
-    form: "dnf" or "cnf".
     loss: Hamming loss on the training rows.
     complexity: number of clauses plus literals.
-    bound: lower bound on the loss of any rule within the limits.
-    optimal: True if the loss is proved to be the smallest.
+    bound: lower bound on the loss of any rule within the limits (constant literals apart).
+    optimal: True if the loss equals the bound.
     interrupted: True if Ctrl-C ended the search early.
     rounds: rounds of column generation.
     candidates: all clauses generated; those of the rule come first.
@@ -86,9 +85,9 @@ def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
 
 
 def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[Any], weight: Floats) -> float:
-    """Returns the Hamming loss of a rule. A DNF loses the weight of each row of class 1 that no clause covers. It also
-    loses the weight of each row of class 0, once for every clause that covers it. A CNF has the loss of the DNF over
-    negated labels and literals."""
+    """Returns the Hamming loss of a rule. For a DNF, each row of class 1 without a covering clause loses its weight,
+    and each row of class 0 loses its weight once for each covering clause. A CNF has the loss of the DNF over negated
+    labels and literals."""
     negated = form == "cnf"
     positive = np.asarray(y, dtype=bool) != negated
     count = np.zeros(len(bits), dtype=np.int64)
@@ -101,10 +100,10 @@ def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[A
 class RuleLimits:
     """Limits of a rule and of the search for it.
 
-    complexity: most clauses plus literals (C in the paper); a clause takes at least 2.
-    longest: most literals of a clause (D in the paper).
+    complexity: most clauses plus literals; a clause takes at least 2.
+    longest: most literals of a clause.
     time_limit: in seconds.
-    rounds: most rounds of column generation for a rule; if given, integer programs are limited by nodes, too.
+    rounds: most rounds of column generation; if given, integer programs are limited by nodes, too.
 
     Raises OptionError if complexity, time_limit or longest is not above 0, or the form is unknown.
     """
@@ -141,11 +140,8 @@ def learn_rules(
     bits: (rows, literals) booleans; a negated literal is a column of its own.
     y: (rows,) of 0 and 1.
     groups: (literals,) the feature of each literal, for faster pricing; see `literals_of`.
-    weight: (rows,) of at least 0, such as class weights.
-    start: clauses to begin with, such as the candidates of another run.
-
-    Without `start`, rules of complexity 4, 8, 16, ... are learnt first, and each search starts from the clauses of the
-    one before. In a short time this finds better large rules.
+    weight: (rows,) of at least 0.
+    start: clauses to begin with, such as the candidates of another run. Without them, smaller rules are learnt first.
 
     Raises RowsError if bits, labels, weights or groups have wrong values or shapes; OptionError if `start` has an
     unknown literal.
@@ -284,7 +280,6 @@ class _RuleProblem:
         return _RuleProblem(cover, literals, positive, against, identity, max(1, most), np.random.default_rng(seed))
 
     def within(self, complexity: int) -> _RuleProblem:
-        """Returns the same problem with a smaller limit of complexity."""
         cover = replace(self.cover, budget=float(complexity))
         return replace(self, cover=cover, longest=min(self.longest, complexity - 1))
 
@@ -319,8 +314,7 @@ class _RuleProblem:
         return list(distinct.values())
 
     def in_reach(self, generated: Generated, loss: float, deadline: float) -> list[Column] | None:
-        """Returns the columns of all clauses that a rule of smaller loss may use; None if they cannot all be listed. A
-        rule costs at least the dual bound plus the reduced costs of its columns, so all other clauses are excluded."""
+        """Returns the columns of all clauses that a rule of smaller loss may use; None if they cannot all be listed."""
         dual_bound = float(generated.duals.sum()) - self.cover.budget * generated.price
         slack = (loss - 1 if self.cover.integral else loss) - dual_bound + 1e-6
         until = time.monotonic() + LISTING_SHARE * (deadline - time.monotonic())

@@ -1,26 +1,24 @@
 """Column generation for penalized covers: one engine for decision rules and for binary matrix factorization.
 
-Rows are covered by columns that are far too many to list. A row that no chosen column covers costs its penalty. Column
-k costs cost_k and takes size_k of a budget:
+A row that no chosen column covers costs its penalty. Column k costs cost_k and takes size_k of a budget. There are far
+too many columns to list:
 
     minimize    sum_i penalty_i * missed_i + sum_k cost_k * w_k
     subject to  missed_i + sum_{k covers i} w_k >= 1 for every row i,   sum_k size_k * w_k <= budget,   w_k in {0, 1}
 
 This is the master problem of Dash, Gunluk and Wei (2018, eqs. 1 to 4) and MIP(rho) of Kovacs, Gunluk and Hauser (2021,
-eqs. 14 and 15). The restricted master is its linear relaxation over the columns found so far. It is solved as its dual,
-in which a new column is a new row:
+eqs. 14 and 15). The restricted master is its linear relaxation over the columns found so far, solved as its dual:
 
     maximize  sum_i dual_i - budget * price   subject to  sum_{i in k} dual_i - price * size_k <= cost_k,
               0 <= dual_i <= penalty_i, price >= 0
 
-The duals are smoothed towards the best duals so far before pricing (Wentges 1997); otherwise they jump between corners.
-The worth of a column is (sum_{i in k} dual_i - cost_k) / size_k. If no column has a larger worth, every cover,
-fractional or not, costs at least
+The worth of a column is (sum_{i in k} dual_i - cost_k) / size_k. With the largest worth of all columns, or more, every
+cover costs at least
 
     sum_i dual_i - budget * max(0, worth)
 
-The best cover may need columns that the relaxation does not use. So `refill`, a large neighborhood search, drops some
-columns of the best cover and prices new ones for the rows then uncovered.
+Before pricing, duals are smoothed towards the best duals so far (Wentges 1997). The best cover may need columns that
+the relaxation does not use, so `refill` searches for these.
 """
 
 from __future__ import annotations
@@ -96,7 +94,6 @@ MOST_IDLE = 8  # rounds that a column may be unused before it becomes inactive
 class Generated:
     """Result of `generate`.
 
-    columns: all columns found.
     chosen: column indices of the best cover found.
     value: objective of that cover.
     bound: lower bound on every cover over all columns.
@@ -264,12 +261,11 @@ def generate(
     rounds: int | None = None,
 ) -> Generated:
     """Generates columns, finds the best cover over them, and bounds the cost of every cover. Ctrl-C ends the search
-    early; the results so far are returned.
+    early.
 
     selection: a search without columns; it finds the best cover.
     start: columns to begin with; the first, the first two and so on are tried as covers.
     deadline: a time of time.monotonic().
-    rounds: the most rounds; None for no limit.
     """
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
@@ -332,12 +328,10 @@ class _Run:
             self.selection.offer(indices[:count])
 
     def index_of(self, column: Column) -> int:
-        """Returns the index of a column; adds it if it is new."""
         self.add([column])
         return self.indices[column.key]
 
     def refill(self, price: float, tries: int, share: float = REFILL_SHARE) -> None:
-        """Runs `refill` for at most this share of the remaining time."""
         start = time.monotonic()
         until = start + share * (self.last_call - start)
         refill(self.pricer, self.selection, self.index_of, price, tries=tries, until=until, random=self.random)

@@ -1,8 +1,5 @@
-"""Finds the best cover over given columns, by local search and by an integer program.
-
-`column_generation` states the problem. The local search adds, drops and swaps columns. Of covers with equal objectives,
-the smaller one wins.
-"""
+"""Finds the best cover over given columns, by local search (adding, dropping and swapping columns) and by an integer
+program. Of covers with equal objectives, the smaller one wins."""
 
 from __future__ import annotations
 
@@ -126,7 +123,6 @@ class CoverSearch:
         return proved
 
     def _fitting(self, order: Ints) -> Ints:
-        """Returns columns in this order while the budget lasts; skips those too large for the rest."""
         room, selected = self.cover.budget, []
         for index in order.tolist():
             if self.columns[index].size <= room:
@@ -200,7 +196,6 @@ def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floa
 
 
 def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int | None) -> tuple[list[int], bool]:
-    """Returns the columns that HiGHS chooses, and whether they are proved optimal."""
     import highspy
 
     cover, columns = search.cover, search.columns

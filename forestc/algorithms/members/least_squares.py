@@ -68,8 +68,7 @@ class Squares:
 
 
 def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list[Ints]:
-    """Returns new integer leaf values by least squares, one tree after the other. They stay between the smallest and
-    the largest old value.
+    """Returns new integer leaf values by least squares, one tree after the other, within the range of the old values.
 
     leaf: (trees, rows) the leaf that each row reaches.
     values: for each tree, (leaves,).

@@ -1,8 +1,8 @@
 """Selects members of an ensemble by local search: steepest ascent by single moves, with random kicks, from several
 starts.
 
-A move puts a member in or out, or counts it once more or less. The threshold is the best one after every move. In some
-starts, rows just below the threshold count in part, which leads the search across plateaus of the value.
+A move puts a member in or out, or counts it once more or less. In some starts, rows just below the threshold count in
+part, which leads the search across plateaus of the value.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class MemberChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the work of `search`. starts: number of starts. scans: each start gets at most scans x members scans of
-    all moves. work: about the most rows (times classes) x members x scans, over all starts."""
+    """Limits on the work of `search`. scans: each start gets at most scans x members scans of all moves. work: rough
+    limit of rows (times classes) x members x scans, over all starts."""
 
     starts: int = 16
     scans: int = 20
@@ -88,7 +88,6 @@ def _better(choice: MemberChoice, best: MemberChoice, few: bool) -> bool:
 
 
 def _starts(task: Objective, limits: Limits, count: int, random: np.random.Generator, begin: Ints | None) -> list[Ints]:
-    """Returns choices to start from; they may break the limits."""
     members = task.members
     chosen = [] if begin is None else [begin.astype(np.int64)]
     if limits.diversity is not None:
@@ -194,7 +193,6 @@ def _moves(
 
 
 def _again(task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
-    """Returns the move with its violation and worth computed anew."""
     after = times.copy()
     after[move.member] += move.step
     steps = np.zeros(len(times), dtype=np.int64)

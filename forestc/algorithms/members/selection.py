@@ -3,10 +3,7 @@
 M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity
 constraints", INOC 2024. The program (1)-(12) chooses members x and a threshold L: a row is decided positive if more
 than L of the chosen members vote 1. Constraints (14)-(18) ask for a least diversity `tau` of each member, (20) for a
-least mean diversity `gamma`.
-
-The gain of a row is the worth of deciding it positive, less the worth of deciding it negative. `select` runs a local
-search, then HiGHS from its result.
+least mean diversity `gamma`. The gain of a row is the worth of deciding it positive rather than negative.
 """
 
 from __future__ import annotations
@@ -116,7 +113,6 @@ def select(
     y: (rows,) 0/1, with both classes.
     tau, gamma: least diversities, 0 for none; with either, at least two members are chosen.
     time_limit: in seconds; with 0, only a local search and a combinatorial bound run.
-    seed, starts: of the local search.
 
     Raises RowsError for invalid votes or labels, OptionError for unknown weights or limits that no selection can meet.
     """
@@ -148,7 +144,6 @@ def select(
 
 
 def _tiny(patterns: Patterns) -> float:
-    """Returns the largest error of sums of gains that rounding may cause."""
     return 1e-9 * max(1.0, float(np.abs(patterns.gain).sum()))
 
 

@@ -1,9 +1,9 @@
 """Bounds the value of any selection from above, more tightly than the relaxation of the integer program does.
 
 Some sets of rows can't all be decided as their gains ask, so each set loses at least one row: a cut. Two rows conflict
-if one should be positive, the other negative, and the other has all votes of the first. Larger sets follow from Farkas'
-lemma (combinatorial Benders cuts, G. Codato and M. Fischetti, 2006). A linear program over the cuts gives a lower bound
-on the loss.
+if the first should be positive, the second negative, and the second has all votes of the first. Larger sets follow from
+Farkas' lemma (combinatorial Benders cuts, G. Codato and M. Fischetti, 2006). A linear program over the cuts bounds the
+loss from below.
 """
 
 from __future__ import annotations
@@ -109,9 +109,8 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 
 class _Systems:
-    """A search for sets of rows that no selection decides as their gains ask, by Farkas' lemma. Members are relaxed to
-    values from 0 to 1. Multipliers >= 0 prove such a set: votes weighted by them cannot reach the margins of its
-    positive rows."""
+    """A search for sets of rows that no selection decides as their gains ask. A linear program, with members relaxed to
+    values from 0 to 1, gives multipliers of the rows that prove such a set (Farkas' lemma)."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy

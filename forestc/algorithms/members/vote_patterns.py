@@ -84,7 +84,7 @@ class Classes(NamedTuple):
     weight of the rows decided correctly.
 
     leaf: (members, rows) the leaf that each row reaches.
-    begin: (members + 1,) start of each member's entries in `score`: leaf by leaf, one score for each class it feeds.
+    begin: (members + 1,) start of each member's entries in `score`: leaf by leaf, one for each class it feeds.
     fed: (members, 2) the first class that the member feeds, and one past the last.
     start: (classes,) added to all rows.
     label, weight: (rows,).
@@ -126,7 +126,6 @@ class Classes(NamedTuple):
         return np.asarray(np.argmax(sums, axis=1))
 
     def _two_best(self, sums: Floats) -> tuple[Ints, Ints]:
-        """Returns for each row the classes with the largest and the second largest sum."""
         best, without_best = self._decided(sums), sums.copy()
         without_best[np.arange(len(without_best)), best] = -np.inf
         return best, self._decided(without_best)

@@ -29,7 +29,7 @@ class BayesianNetwork:
 
     states: number of states of each variable.
     parents: parents of each variable, ascending.
-    tables: int64 counts of each variable, (product of the parents' states, states[i]); the first parent's state changes
+    tables: int64 counts of each variable, (product of the parents' states, states[i]); the first parent changes
     slowest.
     ess: equivalent sample size of the prior.
     score: BDeu score of the structure on the rows it was learnt from.
@@ -37,8 +37,7 @@ class BayesianNetwork:
     optimal: True if the score is proved to be the best.
     order: elimination order of the moral graph; if empty, `min_fill_order` finds one.
 
-    Raises ModelError for a cycle, wrong parents or counts, an order that is no permutation or has a width above 20, or
-    more than 2^22 cells.
+    Raises ModelError for a cycle, wrong parents, counts or order, a width above 20, or more than 2^22 cells.
     """
 
     states: tuple[int, ...]
@@ -125,13 +124,9 @@ def counted(
     ess: float = 1.0,
     order: Sequence[int] = (),
 ) -> BayesianNetwork:
-    """Returns the network of a given structure, with the counts of the rows and without a score.
-    bits: (rows, variables) states.
-    parents: parents of each variable, in any order.
-    order: elimination order; if empty, one is found.
-
-    Raises RowsError for rows of other variables or states, ModelError for parents that make no network.
-    """
+    """Returns the network of a given structure, with the counts of the rows and without a score. bits: (rows,
+    variables) states. order: elimination order; if empty, one is found. Raises RowsError for rows of other variables or
+    states, ModelError for parents that make no network."""
     sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, family))) for family in parents)
     check_structure(sizes, structure)
     columns = np.ascontiguousarray(checked_rows(bits, sizes).T)

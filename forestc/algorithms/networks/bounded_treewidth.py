@@ -35,10 +35,9 @@ FIRST_SEARCH = 0.3  # seconds of search before a proof at most
 class NetworkSearch:
     """Limits of a network, and options of the search for it.
 
-    max_parents: most parents of a variable.
     ess: equivalent sample size of the BDeu score.
     method: "search" anneals over arcs. "exact" also proves the optimum by branch and bound, for up to 20 columns.
-    "auto" proves it if that seems possible in time.
+    "auto" tries the proof and gives it up if it seems out of reach.
     time_limit: in seconds.
     samples: number of runs of the search, instead of a time.
 
@@ -80,8 +79,8 @@ def learn(
     bits: (rows, columns) state of each column, numbered from 0.
     states: number of states of each column; by default the largest state plus one, at least 2.
 
-    Raises RowsError for rows that are not states; OptionError if the method or max_parents does not allow so many
-    columns, or a number of states does not fit.
+    Raises RowsError for invalid rows; OptionError for invalid numbers of states, or more columns than the method or
+    max_parents allow.
     """
     cells, sizes = checked(bits, states)
     n = cells.shape[1]

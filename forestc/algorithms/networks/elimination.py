@@ -1,9 +1,8 @@
 """Tests by a heuristic whether a graph has treewidth at most k: "yes" comes with an elimination order, "no" may be
 wrong.
 
-A graph is rows of bits: bit v of row u is the edge u - v. A vertex with at most k neighbors is eliminated first if they
-are a clique, or a clique but for one of them (Bodlaender, Koster and van den Eijkhof 2005). Otherwise the vertex that
-adds fewest edges is next.
+A graph is rows of bits: bit v of row u is the edge u - v. A vertex with at most k neighbors is next if all of them, or
+all but one, are a clique (Bodlaender, Koster and van den Eijkhof 2005); otherwise the vertex that adds fewest edges is.
 """
 
 from __future__ import annotations
@@ -45,20 +44,17 @@ def _lowest(word: np.uint64) -> int:
 
 @compiled()
 def has(rows: Words, u: int, v: int) -> bool:
-    """Returns True if the graph has the edge {u, v}."""
     return bool((rows[u, v >> 6] >> np.uint64(v & 63)) & ONE)
 
 
 @compiled()
 def put(rows: Words, u: int, v: int) -> None:
-    """Adds the edge {u, v}."""
     rows[u, v >> 6] |= ONE << np.uint64(v & 63)
     rows[v, u >> 6] |= ONE << np.uint64(u & 63)
 
 
 @compiled()
 def take(rows: Words, u: int, v: int) -> None:
-    """Removes the edge {u, v}."""
     rows[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
     rows[v, u >> 6] &= ~(ONE << np.uint64(u & 63))
 

@@ -59,7 +59,7 @@ def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
 
 def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
     """Returns the number of neighbor pairs not yet joined, and the number of neighbors. With more than `MOST_WIDTH`
-    neighbors, pairs are not counted, to save time; such a variable comes last."""
+    neighbors, pairs are not counted, to save time."""
     around = graph[variable]
     if len(around) > MOST_WIDTH:
         return len(graph) ** 2, len(around)

@@ -1,9 +1,8 @@
 """Proves the best network of bounded treewidth for few variables, by branch and bound over the edges of moral graphs.
 
 The relaxation ignores the treewidth: dynamic programming over subsets finds the best network without some forbidden
-edges in its moral graph (Silander and Myllymaki 2006). If its treewidth is too large, a minimal set of edges that
-causes this is found. Each of these edges gives a branch: it is forbidden, and the edges before it are required. The
-branch of highest bound is next.
+edges in its moral graph (Silander and Myllymaki 2006). If its treewidth is too large, a minimal set of edges causes
+this. Each of these edges gives a branch in which it is forbidden, and the edges before it are required.
 """
 
 from __future__ import annotations
@@ -175,9 +174,8 @@ def _reached(graph: Ints, v: int, gone: int) -> int:
 def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
-    """Finds the edges to branch on: a minimal set of moral edges, without required ones, that makes the treewidth
-    exceed k. Returns their number; -1 if the treewidth is at most k.
-    edges: (n * n, 2) receives them, the costliest first."""
+    """Finds the edges to branch on: a minimal set of moral edges, beside required ones, that makes the treewidth exceed
+    k. Returns their number; -1 if the treewidth is at most k. edges: (n * n, 2) receives them, the costliest first."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -233,9 +231,8 @@ def blame(
 
 
 class Outlook:
-    """A forecast of whether a proof will end in time, by extrapolating its falling bound along a straight line. The
-    forecast is optimistic, because the bound falls ever more slowly. first, end: times of time.monotonic() at which
-    forecasts begin and the proof must end."""
+    """A forecast of whether a proof will end in time, by extrapolating its falling bound along a straight line. first,
+    end: times of time.monotonic() at which forecasts begin and the proof must end."""
 
     def __init__(self, first: float, end: float) -> None:
         self.first, self.end = first, end

@@ -5,9 +5,8 @@ difference of two values of sets of variables: score(i, P) = f(P + i) - f(P), wh
 
     f(S) = sum over configurations c of S of log G(n_c + ess / q_S) - log G(ess / q_S)
 
-n_c is the number of rows with configuration c, and q_S the number of configurations. Values of sets are cached, because
-there are fewer sets than families. If all columns are binary, rows are packed 64 to a word and counted by popcounts of
-ANDs.
+n_c is the number of rows with configuration c, and q_S the number of configurations. Values of sets are cached. Binary
+columns are packed 64 rows to a word and counted by popcounts of ANDs.
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScore
 
 
 def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
-    """Returns the distinct rows and how often each occurs."""
     packed_rows = np.ascontiguousarray(np.packbits(bits, axis=1) if bits.max(initial=0) <= 1 else bits)
     raw = packed_rows.view(np.dtype((np.void, packed_rows.shape[1]))).ravel()
     _, first, count = np.unique(raw, return_index=True, return_counts=True)
@@ -159,7 +157,6 @@ def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of a set of columns of any number of states."""
     configurations = 1
     for index in range(size):
         configurations *= scorer.states[members[index]]
@@ -275,7 +272,7 @@ def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tupl
     """Returns the sets of up to `most` parents that an optimal network may need, with their scores, the best first.
 
     A set is left out if a subset scores at least as well. Its supersets are left out if too many of its configurations
-    occur (after de Campos and Ji 2011): each occurring configuration costs at least the log of the child's states.
+    occur (after de Campos and Ji 2011): each costs at least the log of the child's number of states.
     """
     others = [column for column in range(len(scorer.states)) if column != child]
     first_row = -math.log(int(scorer.states[child]))

@@ -1,7 +1,7 @@
 """Grows a first network of bounded treewidth for many columns: a k-tree to which the column of most gain is added next.
 
-As in Scanagatta, Corani, de Campos and Zaffalon (2016), each column joins a clique of the k-tree and takes its parents
-from it. Only the latest cliques that hold its best partner are tried.
+Each column joins a clique of the k-tree and takes its parents from it (Scanagatta, Corani, de Campos and Zaffalon
+2016).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The junction tree (Lauritzen and Spiegelhalter 1988) has a clique for each variable: the variable and its separator, the
 neighbors eliminated later. Its table has an axis for each separator variable, the earliest slowest, and the variable's
-own axis last. A calibrated tree holds P(variable | separator). A message to the parent has an entry for each
-configuration of the separator. All arrays are flat, by position in the elimination order.
+own axis last. A calibrated tree holds P(variable | separator). All arrays are flat, by position in the elimination
+order.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ class Cliques(NamedTuple):
     parent: (n,) position of the parent, -1 for the root.
     states: (n,) number of states.
     table, message: (n + 1,) start of each table and each message.
-    projection: (n + 1,) start of each projection in `projected`, which maps cells of the parent's table to entries of
-    the message.
+    projection: (n + 1,) start in `projected`, which maps cells of the parent's table to entries of the message.
     scope: (n + 1,) start of each separator in `member` (positions) and `stride` (in the message).
     """
 
@@ -62,8 +61,7 @@ class Events(NamedTuple):
 
 @compiled()
 def collect(cliques: Cliques, logs: Floats) -> Any:
-    """Sends messages from the leaves to the root and returns them; adds them to the tables of logarithms in place. A
-    message is the logarithm of the sum over the eliminated variable."""
+    """Sends messages from the leaves to the root and returns them; adds them to the tables of logarithms in place."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
     for position in range(n):
@@ -162,8 +160,7 @@ def event_probabilities(
     cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
     """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). For each event it sums over
-    the smallest subtree with the event's variables: cliques below sum to 1, and the top starts from joint
-    probabilities."""
+    the smallest subtree with the event's variables."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
     # Arrays of the last event that reached, began or passed each clique.
@@ -290,7 +287,6 @@ class JunctionTree:
         return table
 
     def _members(self, position: int) -> list[int]:
-        """Returns the positions in a clique, in the order of its table's axes."""
         return [*self._cliques.member[slice(*self._cliques.scope[position : position + 2])].tolist(), position]
 
     def _table(self, tables: Floats, position: int) -> Floats:

@@ -1,8 +1,7 @@
 """Searches for a Bayesian network of bounded treewidth and high score, by annealing over its arcs.
 
 A state is an acyclic graph, with a chordal graph of treewidth at most k around its moral graph. A move adds, removes,
-replaces or reverses an arc. It is accepted if its gain suffices, it closes no cycle, and the treewidth stays within k.
-The last holds if all its edges lie in the chordal graph, or if the new moral graph can be eliminated within k.
+replaces or reverses an arc. It may leave the chordal graph only if the new moral graph can be eliminated within k.
 """
 
 from __future__ import annotations
@@ -169,7 +168,6 @@ def keep_best(state: AnnealingState) -> None:
 
 @compiled()
 def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
-    """Copies the parents without the one at index `gone` to `family`. Returns their number."""
     size = 0
     for index in range(count):
         if index != gone:
@@ -302,7 +300,6 @@ def search(
 
 
 def _temperature(hot: float, done: float) -> float:
-    """Returns the temperature after a share `done` of a run."""
     return float(hot * (COLD / hot) ** done)
 
 
@@ -360,7 +357,6 @@ def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer
 def _timed_run(
     runs: Runs, plan: AnnealingPlan, scorer: FamilyScorer, state: AnnealingState, seconds: float, hot: float
 ) -> int:
-    """Makes one run from the present state and returns its number of moves."""
     begin = now = time.monotonic()
     moves, steps = 0, SLICE // 20
     while now < begin + seconds and not runs.stop.is_set():

@@ -1,9 +1,8 @@
 """Tests whether two tree ensembles decide alike on every input, or finds an input on which they differ.
 
 An input is a cell for each feature: the index of the interval between two thresholds that holds its value. Leaves are
-boxes of cells with integer values, so decisions and ties are exact. For each pair of classes, `search` looks for an
-input that one ensemble decides as the first class and the other as the second. This is the separation oracle of Emine
-et al., Free Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree Ensembles, AAAI 2025.
+boxes of cells with integer values, so decisions and ties are exact. This is the separation oracle of Emine et al., Free
+Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree Ensembles, AAAI 2025.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ class TreeBoxes:
         return [int(feature) for feature in np.flatnonzero(differs)]
 
     def inside(self, box: Box) -> TreeBoxes:
-        """Returns the boxes of the tree that meet a given box."""
         meets = ((self.low < box[1]) & (self.high > box[0])).all(axis=1)
         return TreeBoxes(self.low[meets], self.high[meets], self.value[meets])
 
@@ -118,8 +116,8 @@ class Decider:
 
 @dataclass(frozen=True)
 class Separation:
-    """Result of `separate`. state: "same" if proved, "differs" with an input, "unknown" if the limit was reached.
-    cells: (features,) an input on which the ensembles differ. steps: steps of the search."""
+    """Result of `separate`. state: "unknown" if the limit was reached. cells: (features,) an input on which the
+    ensembles differ. steps: steps of the search."""
 
     state: State
     cells: CellArray | None = None

@@ -1,8 +1,8 @@
 """Searches for an input on which several sums of leaves are all at least 0, by branch and bound over boxes of cells.
 
 A box is closed if a sum is negative even when every tree gives its largest value in the box. Weighted sums of two sums
-give further bounds (Lagrangian bounds), in which equal values of the two ensembles cancel. Any other box is cut in two,
-by the cut that lowers the bounds of both halves most (strong branching).
+give further (Lagrangian) bounds. Any other box is cut in two, where that lowers the bounds of both halves most (strong
+branching).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def search(
     tree: (leaves,) index of each leaf's tree, ascending.
     value: (leaves, sums) what a leaf adds to each sum.
     start: (sums,) the sums without trees.
-    single: the number of sums that must be at least 0; they come first, then weighted sums for further bounds.
+    single: the number of sums that must be at least 0, which come first; the others give further bounds.
     first_low, first_high: the box to search.
     limit: most steps; a step looks at one leaf for one sum.
     """
@@ -133,8 +133,8 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes bounds of all sums over the leaves in `inside`. A tree with a single value left is added to `base`, and
-    its leaves are dropped. Returns the number of remaining leaves, at the start of `inside`."""
+    """Writes bounds of all sums over the leaves in `inside`. Moves trees with a single value left from `inside` to
+    `base`. Returns the number of remaining leaves."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):

@@ -1,8 +1,5 @@
-"""Makes a pruned ensemble decide every row as required.
-
-A row is violated if it is decided otherwise. First, leaves move until few rows are violated (`kept_decisions`). Then
-added trees correct the others (`mending_trees`). Last, splits are removed if that violates no row.
-"""
+"""Makes a pruned ensemble decide every row as required: leaves move, then added trees correct the remaining rows, then
+needless splits are removed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Finds integer leaves that keep the decision of every row, and removes splits without need.
 
 A row's slack is the number of units of score by which its decision holds; a row of negative slack is violated. Leaves
-move by breakout local search (Morris, AAAI 1993): for a random violated row, one of its leaves or a bias moves by the
-step that lowers the weighted violation most. If no step lowers it, violated rows gain weight.
+move by breakout local search (Morris, AAAI 1993): for a random violated row, the best step of one of its leaves or a
+bias is taken. If no step helps, violated rows gain weight.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def slacks(decided: Decided) -> Any:
 
 @compiled()
 def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, step: int) -> Any:
-    """Returns a row's slack after the score of one output grew by `step`. slack: its value before."""
+    """Returns the units of score by which a row's decision holds after the score of one output grew by `step`. slack:
+    the units before."""
     if len(scores) == 1:
         return slack + step if label == 1 else slack - step
     if output == label:
@@ -111,7 +112,7 @@ def _copy(values: Ints, target: Ints) -> None:
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
-    """Moves leaves and biases, in place, so that few rows are violated, and returns how many still are. Updates
+    """Moves leaves and biases, in place, so that few rows are decided wrongly, and returns how many still are. Updates
     `decided.scores`. visits: about the number of rows looked at before the search ends."""
     count = len(decided.label)
     slack, weight = slacks(decided), np.ones(count, np.int64)
@@ -194,15 +195,14 @@ def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: i
 
 
 def visits_for(rows: int, trees: int) -> int:
-    """Returns how many rows `mend_leaves` may look at."""
     return min(MOST_VISITS, VISITS * rows * max(1, trees))
 
 
 @compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, decided: Decided, order: Ints) -> Any:
-    """Turns subtrees into leaves, in place and in the given order of splits, if no row becomes violated. Updates
-    `decided.scores` and returns how many splits were removed. Requires that no row is violated at the start, and that
-    state.value and leaves.value are the same array."""
+    """Turns subtrees into leaves, in place and in the given order of splits, if all decisions are kept. Updates
+    `decided.scores` and returns how many splits were removed. Requires that no decision is wrong at the start, and that
+    `leaves` holds the array state.value."""
     removed = 0
     for split in order:
         if not state.alive[split]:
@@ -243,7 +243,7 @@ def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, de
 def _all_keep(
     state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: range, chosen: Ints
 ) -> Any:  # fmt: skip
-    """Returns True if no row is violated after all leaves in `slots` take the values `chosen`."""
+    """Returns True if no row is decided wrongly after all leaves in `slots` take the values `chosen`."""
     width = len(chosen)
     outputs = decided.scores.shape[1]
     scores, steps = np.empty(outputs, np.int64), np.empty(width, np.int64)

@@ -1,7 +1,7 @@
 """Finds small changes of integers ("nudges") that put sums of them on the right side, by an integer program on HiGHS.
 
-Only sums that are wrong, or would become wrong, are rows of the program; they are added round by round. Programs are
-limited in size and in steps. At a limit the result is the best nudges so far, at worst none.
+Sums enter the program round by round, as they are or become wrong. Programs are limited in size and in steps; at a
+limit the result is the best nudges so far.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Grows small trees that correct the wrong decisions of a pruned ensemble, over the ensemble's own conditions.
+"""Grows small trees that correct the wrong decisions of a pruned ensemble, over given conditions.
 
 Each row allows the score of one output to grow by an interval. A tree is grown until every leaf has a value in the
 intervals of all its rows. Splits are chosen by the fall of the squared error (Breiman et al., 1984), with a preference

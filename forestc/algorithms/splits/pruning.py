@@ -2,8 +2,7 @@
 refitted.
 
 The logistic loss may rise by `price` times the cost of the splits: multiplexers, shares of comparators and, for a whole
-tree, its operand in the sums. Subtrees are tried in order of loss per cost. Before that, the remaining splits may be
-rewired (`rewiring`).
+tree, its operand in the sums. Subtrees are tried in order of loss per cost.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Splits:
     middle: first leaf of its right subtree.
     size: inner nodes of its subtree, with itself.
     condition: index of its condition.
-    cost: cost of each condition, in any unit.
+    cost: cost of each condition.
     node: cost of a node without its comparator, for each output.
     sum: cost of a tree without its splits, for each output.
     outcomes: of the conditions, if splits may choose from a pool.
@@ -108,8 +107,8 @@ def prune(
     largest: leaves hold 0 .. largest.
     copies_per_row: number of times that a row is in the data; standard errors grow by its square root.
 
-    On separable rows, steeper odds make the loss as small as one likes, and no split would be worth its cost. So the
-    log odds of a unit of the scores are limited: the mean loss stays `LEAST_LOSS` above its minimum.
+    On separable rows, steeper odds make the loss as small as one likes. So the log odds of a unit of the scores are
+    limited: the mean loss stays `LEAST_LOSS` above its minimum.
     """
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
@@ -238,7 +237,6 @@ def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, pr
 def _ratios(
     shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Floats, begin: int, end: int
 ) -> None:  # fmt: skip
-    """Writes to `ratio` the rise of the loss if a split is removed, divided by the cost saved."""
     for split in range(begin, end):
         if state.alive[split]:
             change, _ = _best(shape, state, rows, odds, unit, split)

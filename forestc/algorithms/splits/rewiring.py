@@ -2,8 +2,7 @@
 
 This is tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3) for sums of trees. With
 the subtrees below a split fixed, a row's loss depends only on its side, so a weighted vote of the rows finds the best
-condition. A condition in use costs no further comparator; a new one costs its price. Votes for the thresholds of a
-feature are prefix sums over the codes of its values.
+condition. A condition in use costs no further comparator; a new one costs its price.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def rewire(
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
-    doubt: a change must gain this many standard errors beside its price; otherwise the best of hundreds of conditions
-    overfits few rows.
+    doubt: a change must gain this many standard errors beside its price, against overfitting.
     sample: for a split with many rows, about this many rows pick `CHOSEN` conditions, and all rows decide between
     these; 0 lets all rows always decide.
     """

@@ -1,7 +1,6 @@
 """Prunes splits of regressions: a split is removed if the squared error rises less than its hardware is worth.
 
-With the other leaves fixed, the best value of a leaf is its value plus the mean residual of its rows. Integer leaves
-are fitted in sweeps until a sweep gains little.
+Integer leaves are fitted in sweeps: the best value of a leaf is its value plus the mean residual of its rows.
 """
 
 from __future__ import annotations
@@ -111,7 +110,6 @@ def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 
 @compiled()
 def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, ratio: Floats) -> None:
-    """Writes to `ratio` the rise of the squared error if a split is removed, divided by the cost saved."""
     for split in range(len(ratio)):
         if state.alive[split]:
             chosen = np.zeros(tree_of(shape, split)[3], np.int64)

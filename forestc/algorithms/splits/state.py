@@ -41,9 +41,8 @@ class State(NamedTuple):
     leaf: (trees, rows) the leaf of each row; of merged leaves, the first.
     value: of every leaf and output.
     group: for each leaf, the first leaf merged with it.
-    alive: for each split, True if it still exists.
+    alive, flipped: for each split, whether it still exists, and whether its sides are swapped.
     condition: index of each split's condition.
-    flipped: for each split, True if its sides are swapped.
     uses: number of splits that use each condition.
     """
 
@@ -96,7 +95,6 @@ def tree_of(shape: Shape, split: int) -> Any:
 
 @compiled()
 def rows_of(rows: Sorted, tree: int, slot: int) -> Any:
-    """Returns the rows that reach leaf `slot` of a tree."""
     return rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
 
 

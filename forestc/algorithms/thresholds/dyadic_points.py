@@ -2,8 +2,7 @@
 
 Min_IntSet (Nakamura and Sakurada 2022, algorithm 1) gives the number of points. Bisection finds the fewest fraction
 bits for which so many multiples of 2^-bits stab all intervals. A shortest path over the points, from left to right,
-then chooses a set with the most trailing zero bits in total, because a comparator does not read these. Only the Pareto
-front is stored: placements with more zeros than any other that reaches as far right.
+then chooses a set with the most trailing zero bits in total, because a comparator does not read these.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ point in all their intervals can share a comparator. `stab` is Min_IntSet (Nakam
 forest classifiers and regressors by sharing branching conditions", algorithm 1). `stab_most` allows exceptions (problem
 5).
 
-If points lie at right ends, the number of intervals missed between two neighboring points is a Monge function. So the
-fewest missed intervals are convex in the number of points. A price for each point (a Lagrange multiplier) then finds
-each vertex of this function by a shortest path over the right ends.
+If points lie at right ends, the number of intervals missed between two neighboring points is a Monge function. So a
+price for each point (a Lagrange multiplier) finds good sets by a shortest path over the right ends.
 """
 
 from __future__ import annotations
@@ -144,10 +143,9 @@ def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Finds the cheapest points if each point costs `price` and each missed interval 1. Returns for each right end the
-    previous point on the cheapest path to it, or -1; the last entry belongs to the end of the path. most: prefers more
-    points among equally cheap paths, not fewer. Costs are Monge, so a queue of candidates with binary search finds
-    these points."""
+    """Finds the points of least cost if each point costs `price` and each missed interval 1. Returns for each right end
+    the previous point on the cheapest path to it, or -1; the last entry belongs to the end of the path. most: prefers
+    more points at equal cost, not fewer. Costs are Monge, so a queue of candidates with binary search suffices."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)
@@ -211,9 +209,9 @@ def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
 def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
     """Returns the indices of the fewest right ends that miss at most `exceptions` of the p intervals.
 
-    Bisection finds the highest integer price at which the longest cheapest path misses few enough intervals. Misses are
-    linear in the number of points between the shortest and the longest cheapest path at this price. A path of the
-    required length joins the beginning of the longer path to the end of the shorter one.
+    Bisection finds the highest integer price at which the largest of the cheapest sets misses few enough intervals.
+    Misses are linear in the number of points between the smallest and the largest of these sets. So the result joins
+    the beginning of the largest to the end of the smallest.
     """
     low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` too many
     while high - low > 1:

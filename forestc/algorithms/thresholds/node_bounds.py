@@ -2,10 +2,8 @@
 
 For a node reached by some rows, `x < t` splits them the same way for every t in (low, high]: low is the largest value
 on the left, high the smallest on the right (Nakamura and Sakurada 2022, section 3, with their `x <= theta` turned into
-our strict form). Bounds are narrowed batch by batch, and bounds from different rows merge.
-
-If m rows of either side may change sides (problem 4 of the paper), low is the (m + 1)-th largest value on the left and
-high the (m + 1)-th smallest on the right. `Tails` finds them by radix selection.
+our strict form). If m rows of either side may change sides (problem 4 of the paper), low is the (m + 1)-th largest
+value on the left and high the (m + 1)-th smallest on the right.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ Columns: TypeAlias = NDArray[np.float32] | Floats
 class FlatTrees(NamedTuple):
     """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
 
-    set_start: -1 for a node that sends a row left if its value is below the threshold. Any other node sends a row left
-    if its value is in members[set_start : set_end].
-    cuts: True if the row goes left instead when an odd number of these members are at or below its value.
+    set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold. A row goes
+    left if the set has its value.
+    cuts: True if a row goes left instead when an odd number of the set's values are at or below its value.
     deepest: number of conditions on the longest path.
     """
 
@@ -206,7 +204,7 @@ DIGITS = 1 << DIGIT  # equals the number of values of a digit
 class Tails:
     """A radix selection of two values for each node; arrays are (nodes, 2), first for the rows that went left.
 
-    prefix: digits found so far, of keys that ascend away from the threshold.
+    prefix: digits found so far; keys ascend away from the threshold.
     rank: rank of the searched row among the rows with this prefix; negative if there is no such row.
     bits: bits of a key.
     found: bits found so far.
