@@ -51,8 +51,8 @@ def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
 
 @compiled(inline="always")
 def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
-    """Returns the child that a row goes to, or a leaf itself. It has no branches that the processor could mispredict.
-    """
+    """Returns the child that a row goes to, or the node itself if it is a leaf. It has no branches that the processor
+    could mispredict."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:

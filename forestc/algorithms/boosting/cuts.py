@@ -87,8 +87,8 @@ def roundest(low: float, high: float) -> float:
 
 
 def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
-    """Returns for each threshold the number of bits of the column's fixed-point word that its comparator reads. column:
-    finite values, which give the range of the word."""
+    """Returns for each threshold the number of bits that its comparator reads. column: finite values, which give the
+    range of the fixed-point word."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
     fraction, exponent = np.frexp(thresholds)
@@ -100,16 +100,16 @@ def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
 
 
 def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
-    """Returns the thresholds and codes of each column of X. X: (rows, columns), NaN if missing. find: returns the
-    thresholds for the finite values of a column. Raises OptionError if a column has more than `MOST_CUTS` thresholds.
+    """Returns the thresholds and codes of each column of X: (rows, columns), NaN if missing. find: returns the
+    thresholds for the finite values of a column. Raises OptionError for more than `MOST_CUTS` thresholds of a column.
     """
     finite = [column[np.isfinite(column)] for column in X.T]
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 
 
 def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
-    """Returns the codes of X at given thresholds of each column. X: (rows, columns), NaN if missing. Raises OptionError
-    if a column has more than `MOST_CUTS` thresholds."""
+    """Returns the codes of X: (rows, columns), NaN if missing, at given thresholds of each column. Raises OptionError
+    for more than `MOST_CUTS` thresholds of a column."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)

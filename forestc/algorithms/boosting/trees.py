@@ -80,7 +80,7 @@ class Offer:
 
     columns: indices of the columns that it may read.
     prices: (all columns, cuts) of each condition.
-    splits: price of each level of a symmetric tree, the root first; for other trees one number, the price of any split.
+    splits: price of each level of a symmetric tree, the root first; for other trees one number for all splits.
     """
 
     columns: Ints

@@ -313,7 +313,7 @@ class _WeightedMatrix:
 
 
 def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
-    """Returns X without repeated rows and columns, and for each original row and column its index there."""
+    """Returns X without repeated rows and columns, and the new index of each original row and column."""
     coded = np.where(np.isnan(X), 2, X).astype(np.int8)
     rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
     both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
@@ -417,7 +417,6 @@ class _BestFactors:
         return generated
 
     def take(self, columns: Sequence[Column]) -> None:
-        """Offers the factors of these columns, as they are and polished."""
         n, m = self.problem.X.shape
         A, B = np.zeros((n, self.k), dtype=bool), np.zeros((self.k, m), dtype=bool)
         for index, column in enumerate(columns):
@@ -429,7 +428,7 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """Solves an integer program over all bicliques found for each rho of `OVERLAP_COSTS`, and offers the factors.
+        """Solves an integer program over all bicliques found with each cost of `OVERLAP_COSTS`, and offers the factors.
         """
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:

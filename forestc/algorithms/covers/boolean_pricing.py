@@ -1,10 +1,8 @@
 """Finds clauses of high worth (gain / size), by a beam search and by an exact branch and bound.
 
 A clause is an AND of literals. Its gain is the total weight of the rows that satisfy it; its size is the number of
-literals plus one. In the pricing problem of Dash, Gunluk and Wei (2018, eqs. 6 to 10), positive rows weigh their dual
-and other rows weigh less than 0. The reduced gain of a clause is then gain - price * size.
-
-A literal holds on a span of its feature's codes, or outside of it. The paper's integer program is not used: in 20 s,
+literals plus one. In the pricing problem of Dash, Gunluk and Wei (2018, eqs. 6 to 10), positive rows weigh their dual,
+other rows less than 0, and the reduced gain is gain - price * size. The paper's integer program is not used: in 20 s,
 HiGHS and CP-SAT proved weaker bounds than this branch and bound.
 """
 
@@ -129,8 +127,6 @@ def best_clauses(
 
     steps: stops after about this many additions.
     deadline: stops at this time of time.monotonic().
-
-    Bounds assume that further literals remove all negative weight, or that each removes it from different rows.
     """
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
@@ -141,9 +137,9 @@ def best_clauses(
 def all_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
-    """Returns all clauses with gain - price * size > -slack, without dominated ones. A dominated clause covers no more
-    positive rows, no less negative weight, and is no smaller than another. The result is incomplete if there are more
-    than `most` clauses, or after the deadline."""
+    """Returns all clauses with gain - price * size > -slack, without dominated ones. A clause is dominated if another
+    one covers the same positive rows or more, has no more negative weight, and is no larger. The result is incomplete
+    if there are more than `most` clauses, or after the deadline."""
     clauses, gain, _, complete = stoppable(
         _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )
@@ -231,10 +227,9 @@ def _same(clause: Ints, other: Ints, length: int) -> Any:
 
 @compiled()
 def _keep(clauses: Ints, gain: Floats, value: Floats, count: int, clause: Ints, length: int, g: float, v: float) -> Any:
-    """Adds a clause to the list of best clauses; it replaces the worst if the list is full. Returns the length of the
+    """Adds a clause to the list of best clauses, or replaces the worst if the list is full. Returns the length of the
     list.
-    g: gain.
-    v: value that ranks the clauses."""
+    g: gain of the clause. v: value that ranks it."""
     worst, most = 0, len(gain)
     for e in range(count):
         if value[e] == v and _same(clauses[e], clause, length):
@@ -335,8 +330,8 @@ def _followers(
 def _branched(
     flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
-    """Searches clauses depth-first. slack: 0 to find the clauses of highest worth; otherwise all clauses of reduced
-    gain above -slack are listed."""
+    """Searches clauses depth-first. slack: 0 to find the clauses of highest worth; otherwise lists all clauses of
+    reduced gain above -slack."""
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0

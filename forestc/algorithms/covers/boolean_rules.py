@@ -177,7 +177,6 @@ def learn_rules(
 def _learnt(
     problem: _RuleProblem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
 ) -> tuple[RuleLearning, list[Column]]:
-    """Returns the rule and all columns generated, those of the rule first."""
     seed, rounds = limits.seed, limits.rounds
     selection = CoverSearch(problem.cover, seed)
     until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
@@ -356,11 +355,10 @@ class _RuleProblem:
 
 @dataclass(frozen=True)
 class RuleSets:
-    """Rules for several classes.
+    """Rules for several classes, one for each.
 
     classes: labels, ascending.
-    rules: one for each class.
-    order: class indices by priority; a row gets the first class in this order with a rule that holds.
+    order: class indices; a row gets the first class in this order with a rule that holds.
     default: index of the class for rows where no rule holds.
     """
 
@@ -395,8 +393,7 @@ def learn_rule_sets(
     weight: Floats | None = None,
 ) -> RuleSets:
     """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
-    rules together; `learn_rules` describes the other parameters. Raises RowsError if all rows are of one class, and the
-    errors of `learn_rules`."""
+    rules together. Raises RowsError if all rows are of one class, and the errors of `learn_rules`."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)

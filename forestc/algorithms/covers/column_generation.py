@@ -321,7 +321,7 @@ class _Run:
         return len(new) + activated
 
     def offer(self, columns: Sequence[Column]) -> None:
-        """Tries the first of these columns, the first two and so on as covers, as far as the budget allows."""
+        """Offers the first of these columns, the first two and so on as covers, as far as the budget allows."""
         sizes = np.cumsum([column.size for column in columns])
         indices = [self.indices[column.key] for column in columns[: int((sizes <= self.cover.budget).sum())]]
         for count in range(1, len(indices) + 1):

@@ -39,9 +39,9 @@ class Column:
 class Cover:
     """A covering problem without its columns.
 
-    penalty: (rows,) cost of leaving each row uncovered, above 0.
+    penalty: (rows,) cost of leaving each row uncovered.
     least_size: lower bound on the size of every column.
-    integral: True if penalties and costs are whole numbers, so that bounds may be rounded up.
+    integral: True if penalties and costs are whole numbers.
     """
 
     penalty: Floats
@@ -144,7 +144,7 @@ class CoverSearch:
 @compiled()
 def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
     """Returns a cover that no add, drop or swap improves, found from `start` by the best move each time. cost:
-    (columns,) with the tie-break."""
+    (columns,) cost plus tie-break."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)
     count = np.zeros(len(penalty), dtype=np.int64)

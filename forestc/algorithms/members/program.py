@@ -1,7 +1,7 @@
 """Solves the integer program of ensemble selection with HiGHS, from a given selection and with cuts.
 
 Variables are x of the members, the threshold L, and t of the patterns, 1 if a pattern is decided as its gain asks.
-Constraints (3) and (6) of the paper are left out, because the objective already makes t as large as possible.
+Constraints (3) and (6) of the paper are redundant and left out.
 """
 
 from __future__ import annotations

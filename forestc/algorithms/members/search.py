@@ -62,7 +62,7 @@ def search(
 
     begin: a choice to start from, in addition to others.
     most_times: how often a member may count.
-    enough: upper bound on the value; a choice that reaches it may end the search.
+    enough: upper bound on the value; the search may end when a choice reaches it.
     few: prefers fewer members among equal choices; if False, more.
     """
     random = np.random.default_rng(seed)

@@ -59,7 +59,6 @@ class Selection:
     bound: upper bound on the objective of any selection.
     gap: (bound - objective) / |objective|.
     optimal: True if the objective is proved to be the largest.
-    seconds: duration of `select`.
     """
 
     members: tuple[int, ...]

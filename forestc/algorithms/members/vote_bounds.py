@@ -158,8 +158,8 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns the rows with positive multipliers if these, rounded to integers, prove exactly that one row is lost;
-        otherwise no rows."""
+        """Returns the rows with positive multipliers if these, rounded to integers, prove in exact arithmetic that one
+        of the rows is lost; otherwise no rows."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

@@ -1,7 +1,7 @@
 """Finds orders for eliminating the variables of a graph, and the cliques that elimination makes.
 
-Eliminating a variable joins all its remaining neighbors with each other. The width of an order is the largest number of
-neighbors at an elimination; the treewidth is the least width of any order.
+Eliminating a variable joins all its remaining neighbors. The width of an order is the largest number of neighbors at an
+elimination; the treewidth is the least width of any order.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ def make_space(n: int) -> Space:
 
 
 def make_families(scorer: FamilyScorer, most: int) -> Families:
-    """Returns the parent sets of up to `most` columns that a best network may have, for each child."""
     masks: list[int] = []
     scores: list[float] = []
     first = [0]
@@ -260,7 +259,6 @@ def prove(
     start: a network to beat.
     end: stops at this time of time.monotonic().
     better: called with a better network and the bound.
-    outlook: decides when to give up early.
     """
     n = len(scorer.states)
     families = make_families(scorer, most)

@@ -108,7 +108,7 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
 
 
 def _rise(prior: float, rows: int) -> Floats:
-    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows, by adding logarithms."""
+    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
 
 
@@ -225,8 +225,8 @@ def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
-    """Writes, for each column from first to past - 1, the columns that gain most as its only parent, the best first, to
-    `partners` and their gains to `gains`, both (columns, most)."""
+    """Writes to `partners`, for each column from first to past - 1, the columns that gain most as its only parent, the
+    best first. Writes their gains to `gains`. Both are (columns, most)."""
     n, most = partners.shape
     alone = np.zeros(n)
     pair = np.zeros(2, np.int64)

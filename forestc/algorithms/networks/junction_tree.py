@@ -227,8 +227,8 @@ _FEW = 64  # rows or events that one thread takes at a time
 
 class JunctionTree:
     """A calibrated junction tree of a network, possibly given evidence. Evidence and events map variables to a state or
-    a set of allowed states. Methods raise OptionError for an unknown variable or state, and for evidence of probability
-    0. The constructor raises ModelError if the tree needs more than 2^22 cells."""
+    a set of allowed states. Methods raise OptionError for unknown variables or states, and for impossible evidence. The
+    constructor raises ModelError if the tree needs more than 2^22 cells."""
 
     network: BayesianNetwork
 
@@ -380,8 +380,8 @@ def _strides(states: Ints) -> list[int]:
 
 
 def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
-    """Returns, for each cell of a clique's table, the cell of a table over some of its members. strides: of that table.
-    """
+    """Returns, for each cell of a clique's table, the cell of another table over some of its members. strides: of this
+    other table."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:
         cell = np.add.outer(cell, np.arange(states[member], dtype=np.uint32) * np.uint32(strides.get(member, 0)))

@@ -31,7 +31,6 @@ class NetworkProof(NamedTuple):
 
 
 def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:
-    """Returns a network from arrays. parents: (n, most); the first sizes[i] entries of row i count."""
     rows = zip(parents.tolist(), sizes.tolist(), strict=True)
     return ScoredNetwork(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
 

@@ -338,8 +338,8 @@ def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilySco
 
 
 def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer) -> None:
-    """Makes runs for the remaining time. The first starts from a grown network. If it is slow, it goes on; otherwise
-    longer and longer runs start without arcs."""
+    """Makes runs for the remaining time. The first starts from a grown network. If it is fast, further runs start
+    without arcs."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, lane))
     _grown(scorer, state, plan)

@@ -51,7 +51,6 @@ _VARIABLE = re.compile(
 
 
 def printed(network: BayesianNetwork) -> str:
-    """Returns the text, ending in a newline."""
     return "".join(f"{line}\n" for line in _lines(network))
 
 

@@ -1,4 +1,4 @@
-"""Solves difference constraints, lower bounds on differences of integers, by longest paths. The last variable is 0, so
+"""Solves difference constraints (lower bounds on differences of integers) by longest paths. The last variable is 0, so
 a bound on a single integer is a difference, too."""
 
 from __future__ import annotations

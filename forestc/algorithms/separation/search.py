@@ -30,7 +30,7 @@ def search(
     tree: (leaves,) index of each leaf's tree, ascending.
     value: (leaves, sums) what a leaf adds to each sum.
     start: (sums,) the sums without trees.
-    single: the number of sums that must be at least 0, which come first; the others give further bounds.
+    single: this many first sums must be at least 0; the others only give further bounds.
     first_low, first_high: the box to search.
     limit: most steps; a step looks at one leaf for one sum.
     """

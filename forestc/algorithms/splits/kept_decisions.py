@@ -79,7 +79,7 @@ def slacks(decided: Decided) -> Any:
 @compiled()
 def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, step: int) -> Any:
     """Returns the units of score by which a row's decision holds after the score of one output grew by `step`. slack:
-    the units before."""
+    the units of score before."""
     if len(scores) == 1:
         return slack + step if label == 1 else slack - step
     if output == label:
@@ -201,8 +201,8 @@ def visits_for(rows: int, trees: int) -> int:
 @compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, decided: Decided, order: Ints) -> Any:
     """Turns subtrees into leaves, in place and in the given order of splits, if all decisions are kept. Updates
-    `decided.scores` and returns how many splits were removed. Requires that no decision is wrong at the start, and that
-    `leaves` holds the array state.value."""
+    `decided.scores` and returns how many splits were removed. At the start all decisions must be right, and `leaves`
+    must hold the array state.value."""
     removed = 0
     for split in order:
         if not state.alive[split]:

@@ -1,7 +1,7 @@
 """Fits integer leaves together on rows, instead of rounding them one by one.
 
-Coordinate descent on the logistic loss moves one leaf value or bias at a time. Other leaves make up for the rounding of
-one leaf, so one or two bits for each leaf are often enough.
+Coordinate descent on the logistic loss moves one leaf value or bias at a time, so that other leaves make up for the
+rounding of one.
 """
 
 from __future__ import annotations
@@ -126,8 +126,7 @@ def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Int
 
 
 def scores_of(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Floats:
-    """Returns `integer_scores` as floats. With one output, 0.5 is added, because scores of 0 and more decide for class
-    1."""
+    """Returns `integer_scores` as floats. With one output, 0.5 is added, as the decision lies between -1 and 0."""
     return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 
 
@@ -175,8 +174,7 @@ def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
     """Returns the step that gains most, and its gain; step 0 if none gains. Steps are powers of two up to `most`, at
-    most `down` down or `up` up. Because the loss is convex, the search ends at a step that gains no more than the one
-    before."""
+    most `down` down or `up` up."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

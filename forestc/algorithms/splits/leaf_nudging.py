@@ -1,7 +1,7 @@
 """Finds small changes of integers ("nudges") that put sums of them on the right side, by an integer program on HiGHS.
 
-Sums enter the program round by round, as they are or become wrong. Programs are limited in size and in steps; at a
-limit the result is the best nudges so far.
+Only sums that are wrong, or would become wrong, enter the program, round by round. At a limit of size or steps, the
+best nudges so far are returned.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class Sums:
     count: Ints
 
     def wrong(self, nudges: Ints) -> Bits:
-        """Returns for each sum whether it is wrong after these nudges."""
         return np.asarray(self.room + (self.sign * nudges[self.integer]).sum(axis=1) < 0)
 
 

@@ -1,7 +1,6 @@
 """Computes the logistic loss of rows, and how it changes when the scores of some rows change.
 
-Each row's exponentials and their sum are stored. The change for many rows is summed as logarithms of products, one
-logarithm for `TOGETHER` rows.
+Changes are summed as logarithms of products, one logarithm for `TOGETHER` rows.
 """
 
 from __future__ import annotations

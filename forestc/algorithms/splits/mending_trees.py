@@ -1,8 +1,7 @@
 """Grows small trees that correct the wrong decisions of a pruned ensemble, over given conditions.
 
 Each row allows the score of one output to grow by an interval. A tree is grown until every leaf has a value in the
-intervals of all its rows. Splits are chosen by the fall of the squared error (Breiman et al., 1984), with a preference
-for conditions in use.
+intervals of all its rows. Splits are chosen by the fall of the squared error (Breiman et al., 1984).
 """
 
 from __future__ import annotations
@@ -120,7 +119,6 @@ def _grown(
 
 
 def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
-    """Returns the value that the tree adds to each row."""
     node = np.zeros(len(outcomes.code), dtype=np.int64)
     condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
     open_rows = np.flatnonzero(condition[node] >= 0)
@@ -133,7 +131,6 @@ def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
 
 
 def _best_split(target: Floats, holds: Bits, cost: Floats, used: Bits) -> int | None:
-    """Returns the condition that lowers the squared error most for its cost; None if none divides the rows."""
     total, count = target.sum(), len(target)
     on_left = holds.sum(axis=0)
     sum_left = target @ holds

@@ -107,8 +107,8 @@ def prune(
     largest: leaves hold 0 .. largest.
     copies_per_row: number of times that a row is in the data; standard errors grow by its square root.
 
-    On separable rows, steeper odds make the loss as small as one likes. So the log odds of a unit of the scores are
-    limited: the mean loss stays `LEAST_LOSS` above its minimum.
+    On separable rows, steeper odds make the loss as small as one likes. The log odds of a unit of the scores are
+    therefore bounded, so that the mean loss stays `LEAST_LOSS` above its minimum.
     """
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
@@ -180,7 +180,7 @@ def pruned_of(
 
 
 def cost_of(shape: Shape, state: State) -> float:
-    """Returns the cost of the remaining splits: conditions, nodes and sums."""
+    """Returns the cost of the remaining conditions, splits and trees."""
     widths = shape.outputs[:, 1] - shape.outputs[:, 0]
     alive = shape.tree[state.alive]
     used = np.unique(state.condition[state.alive])

@@ -212,8 +212,8 @@ def _rises(
 
 @compiled()
 def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
-    """Returns about `sample` rows, drawn in proportion to |rise|, with their rises and squared rises. Both are weighted
-    by the inverse of the probability of being drawn."""
+    """Returns about `sample` rows, drawn in proportion to |rise|, with their rises and squared rises, weighted by the
+    inverse of the drawing probability."""
     mean = 0.0
     for k in range(len(rise)):
         mean += abs(rise[k])
@@ -239,8 +239,8 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes for each condition its loss, relative to all rows going right, to `votes`. Writes the summed squares of
-    the rows that would change sides to `moved`. Returns the sums of rises and squares over all rows."""
+    """Writes to `votes` each condition's loss minus the loss with all rows going right. Writes to `moved` the summed
+    squares of the rows that would change sides. Returns the sums of rises and squares over all rows."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
@@ -273,7 +273,6 @@ def _add_up(
 def _add_up_few(
     outcomes: Outcomes, candidates: Ints, now: int, rows: Ints, rise: Floats, votes: Floats, moved: Floats
 ) -> Any:
-    """Works like `_add_up`, for a few conditions and the present one."""
     count = len(candidates)
     column, cut = np.empty(count, np.int64), np.empty(count, np.int64)
     for at in range(count):
@@ -306,7 +305,7 @@ def _best(
     all_square: float, votes: Floats, moved: Floats, score: Floats,
 ) -> Any:  # fmt: skip
     """Returns the score that a change must beat, the best condition, and whether it is flipped; the present condition
-    if no candidate is better. Writes the loss plus price plus doubt of each candidate to `score`."""
+    if no candidate is better. Writes each candidate's loss plus price plus doubt to `score`."""
     present, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[present] if way else votes[present]) - LEAST
     worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0

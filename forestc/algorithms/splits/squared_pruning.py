@@ -30,14 +30,12 @@ def prune_squared(
     prices: Floats,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """Yields the ensemble after each price. Prices ascend. Each step continues from the one before, the first from
-    `start`, the ensemble at a lower price.
+    """Yields the ensemble after each price, with the mean squared error of a row as its loss. Prices ascend. Each step
+    continues from the one before, the first from `start`, the ensemble at a lower price.
 
     target: (rows, outputs) true values, in units of the integer scores.
     largest: leaves hold 0 .. largest.
     prices: squared error, in these units, that a unit of cost is worth.
-
-    `Pruned.loss` is the mean squared error of a row.
     """
     shape, state, bias = started(trees, splits, bias, start)
     for price in prices.tolist():
@@ -63,7 +61,6 @@ def prune_squared(
 
 @compiled()
 def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, residual: Floats, largest: int) -> None:
-    """Gives every leaf and bias its best value and updates the residuals, in place."""
     for tree in range(len(outputs)):
         first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
         for slot in range((start[tree + 1] - start[tree]) // width):

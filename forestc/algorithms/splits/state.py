@@ -130,8 +130,8 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 
 @compiled()
 def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
-    """Makes a subtree one leaf with values `value`, in place. Returns how many splits were removed. The caller updates
-    the rows' scores."""
+    """Makes a subtree one leaf with values `value`, in place, but does not update scores. Returns how many splits were
+    removed."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
     for slot in range(leaf, shape.last[split]):

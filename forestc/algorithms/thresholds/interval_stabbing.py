@@ -97,8 +97,8 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
 
 
 def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
-    """Returns the right ends (q,), ascending; the number of intervals that end before each, (q + 1,); for each interval
-    the index of the first right end above its low; and the order of the intervals by their ends."""
+    """Returns the right ends (q,); the number of intervals that end before each, (q + 1,); for each interval the index
+    of the first right end above its low; and the order of the intervals by end."""
     ends, end_of = np.unique(high, return_inverse=True)
     order = np.argsort(end_of, kind="stable")
     prefix = np.searchsorted(end_of[order], np.arange(len(ends) + 1), side="left")
@@ -136,16 +136,17 @@ def _at_least(zeros: Int32s, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
-    """Returns how many intervals lie between the neighboring points a < b, so that both miss them. a, b: indices of
-    right ends; -1 and q mean no point."""
+    """Returns how many intervals lie between the neighboring points a < b. a, b: indices of right ends; -1 and q mean
+    no point."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Finds the points of least cost if each point costs `price` and each missed interval 1. Returns for each right end
-    the previous point on the cheapest path to it, or -1; the last entry belongs to the end of the path. most: prefers
-    more points at equal cost, not fewer. Costs are Monge, so a queue of candidates with binary search suffices."""
+    """Finds the cheapest set of right ends, if each point costs `price` and each missed interval 1. Returns
+    predecessors: for each right end the point before it in the cheapest set up to there, or -1. The last entry is the
+    last point of the set.
+    most: prefers more points at equal cost; if False, fewer."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)

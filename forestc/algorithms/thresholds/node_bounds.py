@@ -83,7 +83,6 @@ class BoundsUpdate:
         return NodeBounds(*(np.ascontiguousarray(self._nodes[name]) for name in ("low", "high", "count")))
 
     def merge(self, other: BoundsUpdate) -> None:
-        """Narrows the bounds by those found on other rows."""
         mine, theirs = self._nodes, other._nodes
         mine["low"] = np.maximum(mine["low"], theirs["low"])
         mine["high"] = np.minimum(mine["high"], theirs["high"])
@@ -217,8 +216,8 @@ class Tails:
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """Returns a selection at its start. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or
-        64."""
+        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or 64.
+        """
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
