@@ -51,7 +51,7 @@ class Boosted:
 
 @dataclass
 class _Ledger:
-    """Counts of trees for each condition and each column in use. price: loss that one unit of cost must save."""
+    """Numbers of trees that use each condition and each column. price: loss that one unit of cost must save."""
 
     charges: Charges
     price: float
@@ -65,7 +65,7 @@ class _Ledger:
             self._full[index, : len(costs)] = costs
 
     def book(self, tree: GrownTree, sign: int) -> None:
-        """Adds a tree to the counts (sign 1) or removes it (sign -1)."""
+        """Adds a tree to these numbers (sign 1) or removes it (sign -1)."""
         for condition in tree.conditions:
             self.uses[condition] += sign
         for column in {column for column, _ in tree.conditions}:
@@ -189,8 +189,8 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
 
 
 def integer_bias(grown: Boosted, growth: Growth) -> Ints:
-    """Returns the bias of each output in units, (outputs,), for leaf levels counted from 0. Fractions are rounded down;
-    they are rounded up if more outputs then equal the smallest bias, because each of these saves an adder."""
+    """Returns the bias of each output in units, (outputs,), for leaf levels counted from 0. Fractions are all rounded
+    down, or all up if more outputs then equal the smallest bias: each of these saves an adder."""
     top = (1 << growth.leaf_bits) - 1
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
     units = grown.bias / growth.unit - top / 2 * trees

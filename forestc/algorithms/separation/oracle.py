@@ -85,9 +85,9 @@ def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
 
 @dataclass(frozen=True)
 class Decider:
-    """A rule that turns integer scores, (inputs, outputs), into classes. threshold: least value of the last score for
-    class 1, otherwise class 0; None if the class with the largest score wins. ties_last: True if the last of equally
-    large scores wins."""
+    """A rule that turns integer scores, (inputs, outputs), into classes. threshold: class 1 if the last score is at
+    least this, otherwise class 0; None for the class with the largest score. ties_last: True if the last of equal
+    scores wins."""
 
     threshold: int | None
     ties_last: bool = False

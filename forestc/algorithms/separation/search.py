@@ -73,7 +73,7 @@ def search(
             return STOPPED, steps
         here = inside[first : first + n]
         _widest(here, tree, value[:, chosen], spread, best)
-        # Takes the cut at a side of these leaves that lowers the bounds of both halves most.
+        # Of the cuts at the sides of these leaves, takes the one that lowers the bounds of both halves most.
         cut_feature, cut_at, cut_score, larger_left, tried = -1, 0, -1.0, False, 0
         for rank in range(TREES_TRIED):
             if spread[rank] == 0:

@@ -73,8 +73,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
 
 
 def _rooms(decided: Decided, output: int) -> Ints:
-    """Returns for each row of another class how far the score of `output` may grow before the row is decided wrongly.
-    """
+    """Returns for each row of another class how far the score of `output` may grow before this class wins the row."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
     return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))

@@ -239,8 +239,9 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes to `votes` each condition's loss minus the loss with all rows going right. Writes to `moved` the summed
-    squares of the rows that would change sides. Returns the sums of rises and squares over all rows."""
+    """Writes to `votes` each condition's loss minus the loss with all rows going right. Writes to `moved` the squared
+    loss changes, summed over the rows that would change sides. Returns the sums of `rise` and `squared` over all rows.
+    """
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0

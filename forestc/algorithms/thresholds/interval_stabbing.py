@@ -143,10 +143,9 @@ def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Finds the cheapest set of right ends, if each point costs `price` and each missed interval 1. Returns
-    predecessors: for each right end the point before it in the cheapest set up to there, or -1. The last entry is the
-    last point of the set.
-    most: prefers more points at equal cost; if False, fewer."""
+    """Finds the cheapest set of right ends, if each point costs `price` and each missed interval 1. Returns for each
+    right end the point before it in the cheapest set that ends there, or -1. The last entry is the last point of the
+    whole set. most: prefers more points at equal cost; if False, fewer."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)

@@ -24,8 +24,7 @@ class FlatTrees(NamedTuple):
     """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
 
     set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold. A row goes
-    left if the set has its value.
-    cuts: True if a row goes left instead when an odd number of the set's values are at or below its value.
+    left if its value is in the set or, with `cuts`, if an odd number of the set's values are at or below it.
     deepest: number of conditions on the longest path.
     """
 
@@ -216,8 +215,7 @@ class Tails:
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or 64.
-        """
+        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or 64."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
@@ -246,7 +244,7 @@ class Tails:
         self.found += DIGIT
 
     def bounds(self) -> tuple[Floats, Floats]:
-        """Returns low and high of each node, (nodes,) each. All digits must be found."""
+        """Returns the lower and upper bounds of the nodes' thresholds, (nodes,) each. All digits must be found."""
         full = np.uint64((1 << self.bits) - 1)
         low, high = (_values(key, self.bits) for key in (full - self.prefix[:, 0], self.prefix[:, 1]))
         return np.where(self.rank[:, 0] < 0, -np.inf, low), np.where(self.rank[:, 1] < 0, np.inf, high)
