@@ -1,8 +1,8 @@
 """Gradient boosting that charges each tree, split, feature and threshold for its hardware.
 
-As in ToaD (arXiv 2510.26557), a split pays a price for a feature or threshold not yet used by any tree, so trees come
-to share conditions. Beyond ToaD, leaves can have few bits, trees can be symmetric (one condition for each level), and
-each tree can be grown again, given all others (backfitting).
+As in ToaD (arXiv 2510.26557), a split pays a price for a feature or threshold not yet used by any tree. So trees come
+to share conditions. Beyond ToaD, leaves can have few bits, and trees can be symmetric (one condition for each level).
+Each tree can be grown again, given all others (backfitting).
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
 
 
 def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[Any], weight: Floats) -> float:
-    """Returns the Hamming loss of a rule. For a DNF, each row of class 1 without a covering clause loses its weight,
-    and each row of class 0 loses its weight once for each covering clause. A CNF has the loss of the DNF over negated
+    """Returns the Hamming loss of a rule. For a DNF, each row of class 1 without a covering clause loses its weight.
+    Each row of class 0 loses its weight once for each covering clause. A CNF has the loss of the DNF over negated
     labels and literals."""
     negated = form == "cnf"
     positive = np.asarray(y, dtype=bool) != negated

@@ -1,8 +1,8 @@
 """Tests by a heuristic whether a graph has treewidth at most k: "yes" comes with an elimination order, "no" may be
 wrong.
 
-A graph is rows of bits: bit v of row u is the edge u - v. A vertex with at most k neighbors is next if all of them, or
-all but one, are a clique (Bodlaender, Koster and van den Eijkhof 2005); otherwise the vertex that adds fewest edges is.
+A graph is rows of bits: bit v of row u is the edge u - v. A vertex with at most k neighbors is next if they, or all but
+one, are a clique (Bodlaender, Koster and van den Eijkhof 2005). Otherwise the vertex that adds fewest edges is next.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
                 continue
             count = neighbors(rows, v, near)
             fill, most = _missing(rows, near, count, v)
-            if fill == most:  # a clique, or one without a single vertex
+            if fill == most:  # a clique, or one but for a single vertex
                 room.order[eliminated] = v
                 eliminated += 1
                 top = _eliminate(room, v, count, fill, top)

@@ -74,7 +74,7 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
     chosen: (n,) receives the index of each variable's family."""
     n = len(forbidden)
     masks, scores, first = families
-    allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; those of a variable begin at its first
+    allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; each variable's begin at first[child]
     ends = np.zeros(n, np.int64)
     for child in range(n):
         end = first[child]
@@ -135,7 +135,7 @@ def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
                         lacking = _count(later[v] & ~later[u]) - 1
                         total += lacking
                         most = max(most, lacking)
-                if total == 2 * most:  # a clique, or one without a single vertex: v may be next without loss
+                if total == 2 * most:  # a clique, or one but for a single vertex: v may be next without loss
                     safe = v
                     break
         for v in range(n):

@@ -89,8 +89,8 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Returns the columns as words of 64 distinct rows, the number of rows that a bit of each word counts for, and
-    masks of the bits in use."""
+    """Returns columns as words of 64 distinct rows; how many rows each bit of a word counts for; and masks of the bits
+    in use."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):

@@ -222,7 +222,7 @@ def event_probabilities(
 Event: TypeAlias = Mapping[int, int | Collection[int]]
 
 _DRAWS = 2**22  # draws this many random numbers at a time
-_FEW = 64  # rows or events that one thread takes at a time
+_FEW = 64  # rows or events for which threads are not worth starting
 
 
 class JunctionTree:

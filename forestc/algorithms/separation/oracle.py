@@ -116,8 +116,8 @@ class Decider:
 
 @dataclass(frozen=True)
 class Separation:
-    """Result of `separate`. state: "unknown" if the limit was reached. cells: (features,) an input on which the
-    ensembles differ. steps: steps of the search."""
+    """Result of `separate`. state: "unknown" if the limit was reached before an answer. cells: (features,) an input on
+    which the ensembles differ. steps: steps of the search."""
 
     state: State
     cells: CellArray | None = None

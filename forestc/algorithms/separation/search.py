@@ -161,7 +161,7 @@ def _bounds(
 
 @compiled()
 def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes to `spread` the widest ranges of values of single trees, in falling order, and to `best` the leaf of
+    """Writes to `spread` the widest ranges of values of single trees, in falling order. Writes to `best` the leaf of
     largest value of each of these trees. value: (leaves,) for one sum."""
     spread[:] = 0
     at = 0

@@ -1,7 +1,7 @@
 """Finds small changes of integers ("nudges") that put sums of them on the right side, by an integer program on HiGHS.
 
-Only sums that are wrong, or would become wrong, enter the program, round by round. At a limit of size or steps, the
-best nudges so far are returned.
+Only sums that are wrong, or would become wrong, enter the program, round by round. Programs are limited in size and in
+steps, so some sums may stay wrong.
 """
 
 from __future__ import annotations

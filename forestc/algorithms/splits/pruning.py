@@ -108,7 +108,7 @@ def prune(
     copies_per_row: number of times that a row is in the data; standard errors grow by its square root.
 
     On separable rows, steeper odds make the loss as small as one likes. The log odds of a unit of the scores are
-    therefore bounded, so that the mean loss stays `LEAST_LOSS` above its minimum.
+    therefore bounded, so that the mean loss stays at least `LEAST_LOSS` above its minimum.
     """
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
@@ -189,14 +189,14 @@ def cost_of(shape: Shape, state: State) -> float:
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
     """Returns the most log odds that a unit of the scores may be worth: the mean loss of the unpruned ensemble, with
-    fitted leaves, stays `LEAST_LOSS` above its minimum."""
+    fitted leaves, stays at least `LEAST_LOSS` above its minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]))
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """Returns the largest entry of `STEEPNESS`, up to `most`, where the mean loss is still `LEAST_LOSS` above its
+    """Returns the largest entry of `STEEPNESS`, up to `most`, where the mean loss is at least `LEAST_LOSS` above its
     minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))

@@ -1,8 +1,8 @@
 """Rewires splits: each split gets the best condition for the rows that reach it, with all other splits fixed.
 
-This is tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3) for sums of trees. With
-the subtrees below a split fixed, a row's loss depends only on its side, so a weighted vote of the rows finds the best
-condition. A condition in use costs no further comparator; a new one costs its price.
+This is tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3) for sums of trees. A
+row's loss depends only on its side of the split, so a weighted vote of the rows finds the best condition. A condition
+in use costs no further comparator; a new one costs its price.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Writes for each row the leaf that it would reach on the other side to `new_leaf`, and its loss on the left minus
-    its loss on the right to `rise`."""
+    """Writes to `new_leaf` the leaf that each row would reach on the other side. Writes to `rise` each row's loss on
+    the left minus its loss on the right."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output

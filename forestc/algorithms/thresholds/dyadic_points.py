@@ -1,8 +1,8 @@
 """Finds a smallest set of points that stab all intervals and have few binary digits.
 
 Min_IntSet (Nakamura and Sakurada 2022, algorithm 1) gives the number of points. Bisection finds the fewest fraction
-bits that suffice for this number. A shortest path over the points, from left to right, then finds the set with the most
-trailing zero bits in total, because a comparator does not read these.
+bits that suffice for this number. A shortest path over the points then finds the set with the most trailing zero bits
+in total, because a comparator does not read these.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _counter(values: Ints, limit: int) -> Int32s:
 
 @compiled()
 def _at_least(zeros: Int32s, first: int, least: int) -> Any:
-    """Returns how many of the first `first` values of a wavelet matrix are >= least."""
+    """Returns how many values at the indices 0 .. first - 1 of a wavelet matrix are >= least."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
     for row in range(bits):
