@@ -108,7 +108,7 @@ def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
 
 
 def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
-    """Returns the codes of X: (rows, columns), NaN if missing, at given thresholds of each column. Raises OptionError
+    """Returns the codes of X at given thresholds of each column. X: (rows, columns), NaN if missing. Raises OptionError
     for more than `MOST_CUTS` thresholds of a column."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)

@@ -164,7 +164,7 @@ def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice)
 
 @dataclass
 class _Open:
-    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: result of `best_split`."""
+    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: as from `best_split`."""
 
     rows: Ints
     sums: Floats

@@ -66,7 +66,7 @@ def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
 
 
 def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, deadline: float = math.inf) -> Factors:
-    """Returns the best factors that a local search finds. tries: number of times that one or two factors are regrown."""
+    """Returns the best factors that a local search finds. tries: how often one or two factors are regrown."""
     value, A, B = np.where(X, weight, -weight), start.A.copy(), start.B.copy()
     count = A.astype(np.int64) @ B.astype(np.int64)
     A, B, error = stoppable(_searched, value, A, B, count, tries, seed, deadline=deadline)
@@ -427,7 +427,7 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """Solves an integer program over all bicliques found with each cost of `OVERLAP_COSTS`, and offers the factors."""
+        """Solves an integer program over all bicliques found, for each cost of `OVERLAP_COSTS`; offers the factors."""
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)

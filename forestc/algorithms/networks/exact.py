@@ -305,7 +305,7 @@ def prove(
 
 
 def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
-    """Returns an elimination order of width at most k of the moral graph of few variables. k: at least the treewidth."""
+    """Returns an elimination order of width at most k of a small moral graph. k: at least its treewidth."""
     n = len(parents)
     graph = np.array([sum(1 << u for u in around) for around in moral_graph(parents)], np.int64)
     space = make_space(n)

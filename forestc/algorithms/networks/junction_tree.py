@@ -308,7 +308,7 @@ class JunctionTree:
         return logs
 
     def _restricted(self, event: Event) -> Floats:
-        """Returns the logarithms of the conditional probabilities, with -inf for states that the event does not allow."""
+        """Returns the logarithms of the conditional probabilities, with -inf for states that the event excludes."""
         logs = self._logs.copy()
         events = self._encoded([event])
         for position, allowed in zip(events.position.tolist(), events.allowed, strict=True):

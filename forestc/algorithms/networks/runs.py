@@ -22,7 +22,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class NetworkProof(NamedTuple):
-    """Result of `prove`. bound: upper bound on the score of any network of this treewidth. nodes: branches evaluated."""
+    """Result of `prove`. bound: upper bound on the score of any network of this treewidth. nodes: branches solved."""
 
     found: ScoredNetwork
     bound: float

@@ -69,7 +69,8 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Adds one to the uses of an edge of the moral graph. Returns True if the edge is new and not in the chordal graph."""
+    """Adds one to the uses of an edge of the moral graph. Returns True if this edge is new and not in the chordal
+    graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:
@@ -109,7 +110,7 @@ def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Returns True if `ancestor` is `start` or one of its ancestors. The arc from `ancestor` to `besides` is ignored."""
+    """Returns True if `ancestor` is `start` or one of its ancestors, without the arc from `ancestor` to `besides`."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start

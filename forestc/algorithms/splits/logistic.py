@@ -67,7 +67,7 @@ def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> 
 
 
 class Slope:
-    """The mean loss as a convex function of the log odds that one unit of the scores is worth, an entry of `STEEPNESS`."""
+    """The mean loss as a convex function of the log odds that one unit of the scores is worth (in `STEEPNESS`)."""
 
     def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label

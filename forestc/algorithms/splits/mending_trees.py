@@ -39,7 +39,7 @@ class MendingTree:
 
     @property
     def bits(self) -> int:
-        """Bits of the largest entry of `value` less the smallest, at least 1."""
+        """Number of bits of the difference between the largest and the smallest entry of `value`, at least 1."""
         return max(1, (max(self.value) - min(self.value)).bit_length())
 
 

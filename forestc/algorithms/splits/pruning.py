@@ -207,7 +207,7 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Replaces each row's leaf in `state` by the first leaf of its group. Returns the trees with the arrays of `state`."""
+    """Sets each row's leaf in `state` to the first leaf of its group. Returns the trees with the arrays of `state`."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)
@@ -222,7 +222,7 @@ def spread(shape: Shape, state: State, value: Ints) -> None:
 
 
 def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes, in place, splits that raise the loss by less than their cost is worth. Returns how many splits are gone."""
+    """Removes, in place, splits that raise the loss by less than their cost is worth. Returns how many are gone."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit)

@@ -215,7 +215,7 @@ class Tails:
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or 64."""
+        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: bits of a float."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
