@@ -1,9 +1,9 @@
 """Computes how far each node's threshold may move without changing any given row's path.
 
 For a node reached by some rows, `x < t` splits them the same way for every t in (low, high]. Here low is the largest
-value on the left, high the smallest on the right. The source is section 3 of Nakamura and Sakurada 2022, with their `x
-<= theta` turned into our strict form. If m rows of either side may change sides (problem 4), the (m + 1)-th largest and
-smallest values take their place.
+value on the left, high the smallest on the right (Nakamura and Sakurada 2022, section 3, with non-strict conditions).
+If m rows of either side may change sides (problem 4), low is the (m + 1)-th largest value on the left, and high the (m
++ 1)-th smallest on the right.
 """
 
 from __future__ import annotations
