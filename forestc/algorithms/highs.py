@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Iterations of the simplex method assumed for each node of the search tree; more allows fewer nodes.
+# Assumes this many simplex iterations for each node of the search tree; more allows fewer nodes.
 ITERATIONS_A_NODE = 100
-# Calls of HiGHS's interrupt callback allowed for each node; strong branching solves many programs at one node.
+# Allows this many calls of HiGHS's interrupt callback for each node of the search tree.
 CALLS_A_NODE = 16
 LEAST_CALLS = 1000  # calls of the callback allowed in any case, for cuts and heuristics at the root
 MOST_ITERATIONS = 1_000_000  # stops the simplex method after this many iterations
@@ -20,9 +20,9 @@ CHECK_SECONDS = 0.1  # seconds between two checks for Ctrl-C, as some systems in
 
 
 def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any) -> Any:
-    """Returns a HiGHS solver that prints nothing and runs on one thread. time_limit: seconds for all runs of the solver
-    together; None or infinity for no limit. options: options of HiGHS. Set `threads` here: a change between two runs
-    would silently give no result."""
+    """Returns a HiGHS solver that prints nothing and, by default, runs on one thread.
+    time_limit: seconds for all runs of the solver together.
+    options: options of HiGHS. Set `threads` here: after a change between two runs, HiGHS silently gives no result."""
     import highspy
 
     solver = highspy.Highs()
@@ -46,10 +46,13 @@ def make_model(
     whole: int = 0,
     maximize: bool = False,
 ) -> Any:
-    """Returns a linear or integer program for `passModel` of a solver. All variables are at least 0. cost, upper:
-    (variables,) objective and upper bounds. row_bounds: lower and upper bounds of the rows. lines: for each row if
-    `by_rows`, otherwise for each variable, the indices and values of its nonzero entries. whole: the first this many
-    variables are integral."""
+    """Returns a linear or integer program over variables of at least 0, for `passModel` of a solver.
+
+    cost, upper: (variables,) objective and upper bounds.
+    row_bounds: lower and upper bounds of the constraints.
+    lines: indices and values of the nonzero entries, of each constraint if `by_rows`, otherwise of each variable.
+    whole: number of integral variables, which come first.
+    """
     import highspy
 
     model, kinds = highspy.HighsLp(), highspy.HighsVarType
@@ -71,10 +74,9 @@ def make_model(
 
 
 def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:
-    """Runs HiGHS in a thread of its own, so that Ctrl-C ends the wait at once; HiGHS stops at its next callback.
-    most_calls: stops an integer program after this many calls of HiGHS's interrupt callback. HiGHS calls it at the same
-    points of every run, so the result repeats; with a limit in seconds it would not. seconds: limit of this run;
-    HiGHS's own limit counts all runs of a solver."""
+    """Runs HiGHS in a thread, so that Ctrl-C ends the wait.
+    most_calls: stops an integer program after this many interrupt callbacks; unlike a time limit, this is repeatable.
+    seconds: time limit of this run."""
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0
@@ -107,17 +109,16 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
 
 
 def most_nodes(limit: int, entries: int) -> int:
-    """Returns the limit of search nodes that corresponds to `limit` steps in a program of `entries` nonzero entries. A
-    step is one nonzero entry in one iteration of the simplex method."""
+    """Returns the limit of search nodes for `limit` steps of a program with `entries` nonzero entries. A step is one
+    nonzero entry in one simplex iteration."""
     return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
 
 
 def most_calls(nodes: int) -> int:
-    """Returns the limit of interrupt callbacks for a run of `nodes` nodes, which alone do not bound the work at
-    each."""
+    """Returns the limit of interrupt callbacks for a run of `nodes` nodes."""
     return LEAST_CALLS + CALLS_A_NODE * nodes
 
 
 def steps_of(solver: Any) -> int:
-    """Returns the steps that a solver took: nonzero entries times iterations of the simplex method."""
+    """Returns the steps that a solver took: nonzero entries times simplex iterations."""
     return int(solver.getNumNz()) * max(1, int(solver.getInfo().simplex_iteration_count))

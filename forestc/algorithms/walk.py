@@ -14,11 +14,13 @@ from forestc.system.compiled import compiled, share_out
 class TreeArrays(NamedTuple):
     """The nodes of all trees of a forest, concatenated; arrays are (nodes,) unless another shape is given.
 
-    roots: (trees,) index of each tree's root. left, right: child, counted from the root of its tree; -1 at a leaf.
-    children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice. set_start, set_end:
-    range of a node's set in `members`; -1 for a node that compares with its threshold. odd: True if the set holds cuts:
-    a word goes left if an odd number of cuts is at or below it. Otherwise the set holds category codes. takes_missing,
-    missing_word: (features,) whether a word besides NaN means missing, and that word.
+    roots: (trees,) index of each tree's root.
+    left, right: child, counted from the root of its tree; -1 at a leaf.
+    children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice.
+    set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold.
+    odd: True if a word goes left when an odd number of the set's values are at or below it; otherwise when the set has
+    it.
+    takes_missing, missing_word: (features,) whether a word besides NaN means missing, and that word.
     """
 
     roots: Ints
@@ -38,8 +40,8 @@ class TreeArrays(NamedTuple):
 
 def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
     """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
-    int64 for a quantized forest, otherwise float64. Takes O(rows * trees * depth) time, on all cores."""
-    # Callers go from tree to tree, so the leaves of each tree are contiguous.
+    int64 for a quantized forest, otherwise float64."""
+    # Stored by tree, because callers read one tree after the other.
     leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)
     if words.shape[1]:  # otherwise all trees are leaves
         arguments = (trees, np.ascontiguousarray(words), leaves)
@@ -49,7 +51,8 @@ def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
 
 @compiled(inline="always")
 def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
-    """Returns the child that a row goes to, or a leaf itself; without branches that the processor could mispredict."""
+    """Returns the child that a row goes to, or the node itself if it is a leaf. It has no branches that the processor
+    could mispredict."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:

@@ -1,18 +1,8 @@
 """Gradient boosting that charges each tree, split, feature and threshold for its hardware.
 
-As in ToaD (arXiv 2510.26557, equations of the penalized gain), the gain of a split is lowered by a price for each
-feature and each threshold that no tree uses yet. Here a threshold costs its comparator, by the bits that it reads;
-splits and trees have prices, too. Conditions in use are free to use again, so that trees come to share them. Beyond
-ToaD:
-
-- Leaves can have few bits while boosting, so that later trees make up for the rounding.
-- Trees can be symmetric, with one condition for each level. Such a tree is a table of up to 2**depth entries: one LUT
-  for each leaf bit if it reads no more conditions than a LUT has inputs.
-- Sweeps over all trees take each tree out and grow it again, given the others (backfitting). The new tree replaces the
-  old one if it is better than the old conditions with new leaf values. A threshold that no other tree uses has its full
-  price again.
-
-Time grows with rows x columns x levels for each tree and sweep; memory with rows x (columns + 2 x trees) bytes.
+As in ToaD (arXiv 2510.26557), a split pays a price for a feature or threshold not yet used by any tree. So trees come
+to share conditions. Beyond ToaD, leaves can have few bits, and trees can be symmetric (one condition for each level).
+Each tree can be grown again, given all others (backfitting).
 """
 
 from __future__ import annotations
@@ -34,9 +24,13 @@ Loss = Literal["logistic", "softmax", "squared"]
 
 @dataclass(frozen=True)
 class Charges:
-    """Costs of the parts of a forest, all in one unit. cuts: cost of each threshold, by column, charged once. columns:
-    (columns,) cost of reading a column, charged once. splits: cost of each level of a symmetric tree, the root first;
-    for other trees one number, the cost of any split. tree: cost of each tree."""
+    """Costs of the parts of a forest, all in one unit.
+
+    cuts: cost of each threshold, by column, charged once.
+    columns: (columns,) cost of reading a column, charged once.
+    splits: cost of each level of a symmetric tree, the root first; for other trees one number, the cost of any split.
+    tree: cost of each tree.
+    """
 
     cuts: tuple[Floats, ...]
     columns: Floats
@@ -46,8 +40,8 @@ class Charges:
 
 @dataclass(frozen=True)
 class Boosted:
-    """The trees that `boost` grew, with the bias of each output, (outputs,). losses: mean loss over the rows after each
-    round and each sweep. spent: cost of all parts, in the unit of `Charges`."""
+    """Result of `boost`. bias: (outputs,). losses: mean loss over the rows after each round and each sweep. spent: cost
+    of all parts, in the unit of `Charges`."""
 
     trees: tuple[GrownTree, ...]
     bias: Floats
@@ -57,8 +51,7 @@ class Boosted:
 
 @dataclass
 class _Ledger:
-    """Counts of the trees that use each condition and each column; they decide what a split costs now. price: loss that
-    one unit of cost must save."""
+    """Numbers of trees that use each condition and each column. price: loss that one unit of cost must save."""
 
     charges: Charges
     price: float
@@ -72,7 +65,7 @@ class _Ledger:
             self._full[index, : len(costs)] = costs
 
     def book(self, tree: GrownTree, sign: int) -> None:
-        """Adds a tree to the counts (sign 1), or takes it out (sign -1)."""
+        """Adds a tree to these numbers (sign 1) or removes it (sign -1)."""
         for condition in tree.conditions:
             self.uses[condition] += sign
         for column in {column for column, _ in tree.conditions}:
@@ -96,7 +89,7 @@ class _Ledger:
         return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
 
     def of_conditions(self, tree: GrownTree) -> float:
-        """Returns the cost of the thresholds and columns of a tree, except for those in use by counted trees."""
+        """Returns the cost of a tree's thresholds and columns, except for parts in use by booked trees."""
         columns = {column for column, _ in tree.conditions if not self.readers[column]}
         new = sum(self._full[condition] for condition in tree.conditions if not self.uses[condition])
         return float(new + sum(self.charges.columns[column] for column in columns))
@@ -104,8 +97,8 @@ class _Ledger:
 
 @dataclass
 class _Boosting:
-    """The state of `boost`. scores: (outputs, rows) sums of the trees so far. columns: indices of the columns that have
-    thresholds. reached: for each tree, the leaf that each row reaches."""
+    """The state of `boost`. scores: (outputs, rows). columns: indices of the columns with thresholds. reached: for each
+    tree, the leaf that each row reaches."""
 
     cuts: Cuts
     y: Floats
@@ -122,7 +115,7 @@ class _Boosting:
         return _slopes(self.scores, self.y, self.loss, output)
 
     def candidate(self, slopes: Slopes, output: int) -> Candidate | None:
-        """Returns a new tree with its leaf values; None if none is worth its price."""
+        """Returns a new tree; None if none is worth its price."""
         columns = self.columns
         if self.growth.sampled < 1 and len(columns):
             count = max(1, round(self.growth.sampled * len(columns)))
@@ -142,7 +135,7 @@ class _Boosting:
         self.reached.append(candidate.reached.astype(np.uint16))
 
     def revisit(self, index: int) -> None:
-        """Takes a tree out and puts back the better of two: a new tree, or the old one with new leaf values."""
+        """Replaces a tree by a new one, or by the old one with new leaf values if that is better."""
         old, reached = self.trees[index], self.reached[index]
         output = old.output
         self.ledger.book(old, -1)
@@ -160,9 +153,11 @@ class _Boosting:
 
 
 def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, growth: Growth) -> Boosted:
-    """Returns trees boosted on coded rows. y: (rows,) values for squared loss, 0 or 1 for logistic, class numbers for
-    softmax. outputs: for softmax the number of classes, each with one tree a round; otherwise 1. Ends before
-    `growth.rounds` if no tree of a round is worth its cost and trees may read all columns."""
+    """Returns trees boosted on coded rows.
+
+    y: (rows,) values for squared loss, 0 or 1 for logistic, class indices for softmax.
+    outputs: number of classes for softmax, otherwise 1.
+    """
     bias = _start(y, loss, outputs, growth)
     state = _Boosting(
         cuts, y, loss, growth,
@@ -194,10 +189,8 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
 
 
 def integer_bias(grown: Boosted, growth: Growth) -> Ints:
-    """Returns the bias of each output in units, (outputs,), for leaves that count from 0 instead of being symmetric
-    about 0. An odd number of trees can leave half a unit. All biases are then rounded down, which changes no decision
-    between two classes. They are rounded up if more outputs then equal the smallest, as each of these saves an adder.
-    """
+    """Returns the bias of each output in units, (outputs,), for leaf levels counted from 0. Fractions are all rounded
+    down, or all up if more outputs then equal the smallest bias: each of these saves an adder."""
     top = (1 << growth.leaf_bits) - 1
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
     units = grown.bias / growth.unit - top / 2 * trees
@@ -207,7 +200,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,); in whole units if leaves have few bits."""
+    """Returns the best constant score of each output, (outputs,); in multiples of `unit` if `leaf_bits` is not 0."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":
@@ -219,7 +212,6 @@ def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
 
 
 def _slopes(scores: Floats, y: Floats, loss: Loss, output: int) -> Slopes:
-    """Returns the derivatives of the loss with respect to the scores of one output."""
     score = scores[output]
     if loss == "squared":
         return Slopes(score - y, np.ones_like(score))

@@ -1,7 +1,6 @@
 """Chooses candidate thresholds for boosting: few, and cheap for hardware to compare with.
 
-Between two neighboring quantiles of a column all thresholds divide the rows nearly alike. The threshold with the most
-trailing zero bits is taken, because a comparator does not read these bits.
+A comparator does not read the trailing zero bits of its threshold, so thresholds with many of them are cheap.
 """
 
 from __future__ import annotations
@@ -23,9 +22,13 @@ MOST_CUTS = 250  # thresholds of a column at most: their codes are bytes
 
 @dataclass(frozen=True)
 class Cuts:
-    """The thresholds of each column, and the rows coded by them. thresholds: for each column, ascending. bits: the
-    number of bits that the comparator of each threshold reads. codes: (columns, rows) the number of thresholds at or
-    below the value; `missing` for NaN. has_missing: (columns,) True if the column has a NaN."""
+    """The thresholds of each column, and the rows coded by them.
+
+    thresholds: for each column, ascending.
+    bits: number of bits that each threshold's comparator reads.
+    codes: (columns, rows) number of thresholds at or below the value; `missing` for NaN.
+    has_missing: (columns,) True if the column has a NaN.
+    """
 
     thresholds: tuple[Floats, ...]
     bits: tuple[Ints, ...]
@@ -35,14 +38,13 @@ class Cuts:
 
     @cached_property
     def coded(self) -> Coded:
-        """The codes as compiled functions take them."""
         counts = np.array([len(thresholds) for thresholds in self.thresholds], dtype=np.int64)
         return Coded(self.codes, counts, self.has_missing, self.missing)
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """Returns at most `count` thresholds of a column without NaN: between each two neighboring quantiles the number of
-    most trailing zero bits (see `roundest`)."""
+    """Returns at most `count` thresholds of a column without NaN: the `roundest` number between each two neighboring
+    quantiles."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)
@@ -53,8 +55,8 @@ def quantile_cuts(column: Floats, count: int) -> Floats:
 
 
 def grid_step(column: Floats, bits: int) -> float | None:
-    """Returns a step for a grid of thresholds: the smallest power of two such that 2**bits steps span the middle 98 %
-    of a column without NaN, or all of it if these values are equal. None if all values are equal."""
+    """Returns the smallest power of two such that 2**bits steps span the middle 98 % of a column without NaN. If these
+    values are equal, the steps span all values; None if all are equal."""
     low, high = np.quantile(column, [0.01, 0.99])
     if not high > low:
         low, high = column.min(), column.max()
@@ -62,20 +64,18 @@ def grid_step(column: Floats, bits: int) -> float | None:
 
 
 def grid_cuts(column: Floats, bits: int) -> Floats:
-    """Returns the multiples of `grid_step` that separate rows of a column without NaN; if they are too many, at most
-    `MOST_CUTS` in the middle 98 %."""
+    """Returns multiples of `grid_step` that separate rows of a column without NaN, at most `MOST_CUTS`."""
     step = grid_step(column, bits)
     if step is None:
         return np.empty(0)
-    # Multiples with no row between them separate the same rows: one of them is enough.
+    # Multiples with no row between them separate the same rows, so one is enough.
     steps = np.unique(np.floor(column / step))[1:]
     low, high = np.quantile(steps, [0.01, 0.99]) if len(steps) > MOST_CUTS else (-math.inf, math.inf)
     return steps[(steps >= low) & (steps <= high)][:MOST_CUTS] * step
 
 
 def roundest(low: float, high: float) -> float:
-    """Returns the number in (low, high] that is a multiple of the largest power of two, such as 0 or 8; `high` if
-    double precision has no rounder one."""
+    """Returns the number in (low, high] that is a multiple of the largest power of two; 0 if it is in the interval."""
     if low < 0 <= high:
         return 0.0
     exponent = math.frexp(max(abs(low), abs(high)))[1]
@@ -87,8 +87,8 @@ def roundest(low: float, high: float) -> float:
 
 
 def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
-    """Returns for each threshold the number of bits that its comparator reads: from the highest bit of the column's
-    fixed-point word down to the lowest bit needed."""
+    """Returns for each threshold the number of bits that its comparator reads. column: finite values, which give the
+    range of the fixed-point word."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
     fraction, exponent = np.frexp(thresholds)
@@ -101,15 +101,15 @@ def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
 
 def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
     """Returns the thresholds and codes of each column of X: (rows, columns), NaN if missing. find: returns the
-    thresholds of a column without NaN and infinities. Raises OptionError for more than `MOST_CUTS` thresholds of a
-    column."""
+    thresholds for the finite values of a column. Raises OptionError for more than `MOST_CUTS` thresholds of a column.
+    """
     finite = [column[np.isfinite(column)] for column in X.T]
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 
 
 def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
-    """Returns the codes of X at given thresholds of each column. X: (rows, columns), NaN for missing values. Raises
-    OptionError if a column has more than `MOST_CUTS` thresholds."""
+    """Returns the codes of X at given thresholds of each column. X: (rows, columns), NaN if missing. Raises OptionError
+    for more than `MOST_CUTS` thresholds of a column."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)

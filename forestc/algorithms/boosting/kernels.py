@@ -1,8 +1,6 @@
 """Compiled functions of boosting: sums of gradients by code, and the split of largest gain less its price.
 
 A leaf with value w, gradient sum G and curvature sum H lowers the loss by -(G w + (H + l2) w**2 / 2), to second order.
-A free leaf has the value -G / (H + l2). A leaf of b bits has the nearest of 2**b levels, which are one `unit` apart and
-symmetric about 0.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ class Coded(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """First and second derivative of the loss by the scores of one output, (rows,) each."""
+    """First and second derivatives of the loss by the scores of one output, (rows,) each."""
 
     gradient: Floats
     curvature: Floats
 
 
 class Scoring(NamedTuple):
-    """Parameters of leaf values. l2: regularization. unit: distance between two levels of a leaf; 0 for free leaves.
-    top: number of levels less one."""
+    """Parameters of leaf values. l2: regularization. unit: distance between two levels; 0 for free values. top: number
+    of levels less one."""
 
     l2: float
     unit: float
@@ -62,7 +60,7 @@ def lowered(gradient, curvature, scoring):  # type: ignore[no-untyped-def]
 
 @compiled()
 def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped-def]
-    """Writes to sums[i, code] the gradient and curvature sums of the rows that have this code in column columns[i]."""
+    """Writes to sums[i, code] the gradient and curvature sums of the rows with this code in column columns[i]."""
     some_g = slopes.gradient[rows]
     some_h = slopes.curvature[rows]
     for index in range(len(columns)):
@@ -77,10 +75,13 @@ def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped
 
 @compiled()
 def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[no-untyped-def]
-    """Returns the best split of a node: its gain less its price, its position in `columns`, its cut, and whether
-    missing values go left. The position is -1 if no split gains. sums: (columns, codes, 2) of the node's rows, as
-    `sums_by_code` writes them. charges: (columns of the rows, cuts) price of each condition. least: curvature that each
-    side must have."""
+    """Returns the best split of a node: gain less price, position in `columns` (-1 if no split gains), cut, and whether
+    missing values go left.
+
+    sums: (columns, codes, 2) as `sums_by_code` writes them.
+    charges: (all columns, cuts) price of each condition.
+    least: curvature that each side must have.
+    """
     total_g, total_h = sums[0, :, 0].sum(), sums[0, :, 1].sum()
     missing = coded.missing
     before = lowered(total_g, total_h, scoring)
@@ -105,9 +106,12 @@ def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[n
 
 @compiled()
 def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  # type: ignore[no-untyped-def]
-    """Writes to best[i] the condition of column columns[i] that gains most if it splits every leaf: its gain less its
-    price, its cut (-1 if none gains), and whether missing values go left. leaf: (rows,) number of each row's leaf.
-    charges: (columns of the rows, cuts) price of each condition."""
+    """Writes to best[i] the condition of column columns[i] that gains most if it splits every leaf: gain less price,
+    cut (-1 if none gains), and whether missing values go left.
+
+    charges: (all columns, cuts) price of each condition.
+    leaf: (rows,) index of each row's leaf.
+    """
     gradient, curvature = slopes
     missing = coded.missing
     sums = np.empty((leaves, missing + 1, 2))
@@ -138,7 +142,7 @@ def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  #
             for cut in range(coded.counts[column]):
                 gain = -before - charges[column, cut]
                 for k in range(leaves):
-                    # Otherwise no row of the leaf has this code, and its sides stay the same.
+                    # If no row of the leaf has this code, its two sides stay the same.
                     if cut == 0 or sums[k, cut, 1] > 0:
                         on_left[k, 0] += sums[k, cut, 0]
                         on_left[k, 1] += sums[k, cut, 1]

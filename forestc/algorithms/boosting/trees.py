@@ -20,11 +20,14 @@ FEW = 2_000_000  # additions below which starting threads takes longer than it s
 class Growth:
     """Settings of boosting.
 
-    rounds: trees for each output. depth, leaves: limits of a tree; symmetric trees have no limit of leaves. rate:
-    learning rate of free leaves. leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free leaves. price:
-    loss per row that one unit of cost must save. sampled: share of the columns that each tree may read. least:
-    curvature (rows, for squared loss) that each side of a split must have, unless trees are symmetric. sweeps: how
-    often each tree is grown again after the last round, given all others.
+    rounds: most trees for each output.
+    depth, leaves: limits of a tree; `leaves` does not apply to symmetric trees.
+    rate: learning rate if `leaf_bits` is 0.
+    leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free values.
+    least: curvature that each side of a split must have, unless trees are symmetric.
+    price: loss per row that one unit of cost must save.
+    sampled: share of the columns that each tree may read.
+    sweeps: number of times that each tree is grown again in the end.
     """
 
     rounds: int = 50
@@ -48,9 +51,12 @@ class Growth:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree as arrays of its nodes; node 0 is the root. output: number of the output that the tree adds to. column,
-    cut: condition of an inner node: rows with a code of at most `cut` go left. left, right: children; -1 at a leaf.
-    value: of leaves. cover: number of rows that reach the node."""
+    """A tree as arrays over its nodes; node 0 is the root.
+
+    column, cut: a row goes left if its code in this column is at most the cut.
+    left, right: children; -1 at a leaf.
+    cover: number of rows that reach the node.
+    """
 
     output: int
     column: Int32s
@@ -63,16 +69,19 @@ class GrownTree:
 
     @property
     def conditions(self) -> set[tuple[int, int]]:
-        """The conditions of the tree's splits, each (column, cut)."""
+        """The conditions of the tree's splits, as (column, cut)."""
         inner = self.left != LEAF
         return set(zip(self.column[inner].tolist(), self.cut[inner].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
 class Offer:
-    """The conditions that a tree may use, and their prices in loss. columns: indices of the columns that it may read.
-    prices: (columns of the rows, cuts) of each condition; a condition is free once the tree has it. splits: added for
-    each level of a symmetric tree, the root first; for other trees one number, added for each split."""
+    """The conditions that a tree may use, and their prices in loss.
+
+    columns: indices of the columns that it may read.
+    prices: (all columns, cuts) of each condition.
+    splits: price of each level of a symmetric tree, the root first; for other trees one number for all splits.
+    """
 
     columns: Ints
     prices: Floats
@@ -90,7 +99,7 @@ class Candidate:
 
 @dataclass
 class _GrowingTree:
-    """Lists of node fields, for a tree under construction."""
+    """A tree under construction, as lists over its nodes."""
 
     column: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
@@ -125,8 +134,8 @@ class _GrowingTree:
 
 
 def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
-    """Returns the best value of each leaf, (nodes,) with 0 at inner nodes, and the loss that full leaf values save over
-    a single leaf. reached: the leaf of each row."""
+    """Returns the leaf values, (nodes,), and the loss that they save over a single leaf if the learning rate is 1.
+    reached: the leaf of each row."""
     g = np.bincount(reached, weights=slopes.gradient, minlength=len(tree.left))
     h = np.bincount(reached, weights=slopes.curvature, minlength=len(tree.left))
     rate = 1.0 if growth.leaf_bits else growth.rate
@@ -138,7 +147,7 @@ def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) 
 
 
 def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
-    """Returns a tree with zeros for leaf values; None if no split is worth its price."""
+    """Returns a tree with leaf values of 0; None if no split is worth its price."""
     grown = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
     if grown is None:
         return None
@@ -155,8 +164,7 @@ def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice)
 
 @dataclass
 class _Open:
-    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: its best split, as
-    `best_split` returns it."""
+    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: as from `best_split`."""
 
     rows: Ints
     sums: Floats
@@ -165,8 +173,7 @@ class _Open:
 
 
 def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
-    """Grows a tree by the best split of any leaf, again and again. A condition becomes cheaper for all other leaves
-    once a split has it, so their best splits are then searched again."""
+    """Grows a tree by always splitting the best leaf. A condition in use is free for other leaves."""
     split = offer.splits[0]
     prices = offer.prices + split
 

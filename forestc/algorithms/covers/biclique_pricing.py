@@ -1,8 +1,7 @@
 """Finds heavy bicliques: bits a and b that maximize a' H b, the pricing problem of binary matrix factorization.
 
-Greedy starts take the rows of H in many orders; each is improved by taking the best a for b and the best b for a in
-turn (Karapetyan and Punnen 2013; Kovacs, Gunluk and Hauser 2021, section 3.1). An exact search branches over the
-columns of H.
+Greedy solutions are improved by taking the best a for b and the best b for a in turn (Karapetyan and Punnen 2013;
+Kovacs, Gunluk and Hauser 2021, section 3.1). An exact search branches over the shorter side of H.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.covers.column_generation import stoppable
 from forestc.system.compiled import compiled
 
-ORDERS = 15  # starts greedily from this many orders of the rows of H, and as many of its columns
-NOISE = 0.2  # scales the noise of perturbed orders, relative to the key that sorts the rows
+ORDERS = 15  # starts greedily from this many orders of the rows of H, and from as many of its columns
+NOISE = 0.2  # scales the random noise on the sort keys of perturbed orders
 CLOSE = 0.6  # share of the best weight so far that a biclique must exceed to be returned
 MOST_KEPT = 64  # bicliques that one exact search returns at most
 
 
 @dataclass(frozen=True)
 class Biclique:
-    """A biclique of the rows (bits a) and columns (bits b) of a matrix H. weight: a' H b, the sum of its entries."""
+    """Some rows and columns of a matrix H, as bits a and b. weight: a' H b, the sum of the entries of H in them."""
 
     rows: Bits
     columns: Bits
@@ -33,7 +32,7 @@ class Biclique:
 
 
 def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
-    """Returns distinct, locally best bicliques of positive weight from 30 greedy starts, the heaviest first."""
+    """Returns distinct, locally optimal bicliques of positive weight from greedy starts, the heaviest first."""
     bicliques: dict[bytes, Biclique] = {}
     for turned in (False, True):
         matrix = np.ascontiguousarray(H.T) if turned else H
@@ -63,10 +62,9 @@ def heaviest_biclique(
 ) -> tuple[list[Biclique], float, bool]:
     """Returns bicliques heavier than `least`, the heaviest first; an upper bound on the weight of every biclique; and
     whether the search was complete. If complete, the bound is the weight of the first, or `least` if there is none.
-    steps: stops after about this many additions. deadline: stops at this time of time.monotonic().
 
-    The search branches over the shorter side of H. Its bound at a node is the sum over rows of max(0, weight so far +
-    positive weights of the undecided columns); see `_branched`.
+    steps: stops after about this many additions.
+    deadline: stops at this time of time.monotonic().
     """
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)
@@ -126,7 +124,8 @@ def _greedy(H: Floats, orders: Ints) -> Any:
 
 @compiled()
 def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any:
-    """Searches depth-first over columns, largest sum of absolute weights first; includes each before excluding it."""
+    """Searches depth-first over the columns of H, by falling sum of absolute weights. Each is first included, then
+    excluded."""
     n, m = H.shape
     size = np.zeros(m)
     for i in range(n):

@@ -1,15 +1,11 @@
-"""Boolean rank-k factorization of a binary matrix by column generation (Kovacs, Gunluk and Hauser 2021).
+"""Factorizes a binary matrix into Boolean factors of rank k by column generation (Kovacs, Gunluk and Hauser 2021).
 
-The factors A: (n, k) and B: (k, m) are bits. Their Boolean product, (A o B)_ij = OR_f (A_if AND B_fj), should differ
-from the matrix X in as few entries as possible. A column of the master problem is a rank-1 matrix, a biclique of rows
-and columns. MIP(rho) charges rho * c for a zero entry that c columns cover; the true error charges 1. With rho = 1 its
-value is at least the true error and it gives the best factors; with rho = 1 / k its value is at most the true error and
-gives a bound on it (eqs. 14 to 17).
+The Boolean product of the factors A: (n, k) and B: (k, m), (A o B)_ij = OR_f (A_if AND B_fj), should differ from the
+matrix X in few entries. A column of the master problem is a biclique: all entries in some rows and some columns of X.
+The integer program MIP(rho) charges rho * c for a zero that c bicliques cover. Its optimum is at least the least error
+for rho = 1, and at most the least error for rho = 1 / k (eqs. 14 to 17).
 
-A local search for factors goes from k-greedy starts. With A fixed, each column of B is improved by itself, and the
-reverse (Barahona and Goncalves 2019; Kovacs, Gunluk and Hauser 2021, section 3.1): bits are flipped while the error
-falls. To leave a local optimum, a factor is thrown away and another is grown from uncovered entries; worse factors are
-accepted as in simulated annealing.
+A local search flips single bits of A and B while the error falls (Barahona and Goncalves 2019), and regrows factors.
 """
 
 from __future__ import annotations
@@ -42,7 +38,8 @@ HEAT = 0.01  # share of the least error that sets the first temperature of the a
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors A: (n, k) and B: (k, m). error: weight of the entries in which their product A o B differs from X."""
+    """Factors A: (n, k) and B: (k, m) of a matrix X. error: weight of the entries in which the product A o B differs
+    from X."""
 
     A: Bits
     B: Bits
@@ -50,8 +47,8 @@ class Factors:
 
 
 def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Factors:
-    """Returns k factors, each the heaviest biclique that greedy starts find over entries not yet covered, after
-    `polished`. weight: (n, m), 0 where X is missing."""
+    """Returns k polished factors, each grown greedily over entries not yet covered. weight: (n, m), 0 where X is
+    missing."""
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     for factor in range(k):
@@ -64,13 +61,12 @@ def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Fa
 
 
 def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
-    """Returns the factors after flips of single bits of A and B, until no flip lowers the error."""
+    """Flips single bits of A and B until no flip lowers the error; returns the new factors."""
     return searched(X, weight, Factors(A, B, math.inf), 0, 0)
 
 
 def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, deadline: float = math.inf) -> Factors:
-    """Returns the best factors that a local search finds: it flips bits that lower the error, then `tries` times grows
-    one or two factors anew and flips again; see `HEAT`."""
+    """Returns the best factors that a local search finds. tries: how often one or two factors are regrown."""
     value, A, B = np.where(X, weight, -weight), start.A.copy(), start.B.copy()
     count = A.astype(np.int64) @ B.astype(np.int64)
     A, B, error = stoppable(_searched, value, A, B, count, tries, seed, deadline=deadline)
@@ -79,8 +75,9 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
 
 @compiled()
 def _improve(value: Floats, A: Bits, B: Bits, count: Ints) -> Any:
-    """Flips single bits of A and B, in place, while that lowers the error. value: (n, m) weight, negative for a zero of
-    X. count: (n, m) number of factors that cover an entry."""
+    """Flips single bits of A and B, in place, while that lowers the error.
+    value: (n, m) weight of each entry, negative where X is 0.
+    count: (n, m) number of factors that cover each entry."""
     n, k, m = len(A), len(B), B.shape[1]
     again = True
     while again:
@@ -127,8 +124,7 @@ def _error(value: Floats, count: Ints) -> Any:
 
 @compiled()
 def _regrow(value: Floats, A: Bits, B: Bits, f: int, count: Ints) -> None:
-    """Replaces factor f by one grown from the uncovered ones of a random row, or from two random columns; improves it
-    alternately by rows and columns."""
+    """Replaces factor f by a new one, grown from the uncovered ones of a random row or from two random columns."""
     n, m = value.shape
     for i in range(n):
         if A[i, f]:
@@ -180,7 +176,7 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
         old_A, old_B, old_count = A.copy(), B.copy(), count.copy()
         for _ in range(1 + np.random.randint(2)):
             _regrow(value, A, B, np.random.randint(k), count)
-        if np.random.random() < 0.25:  # flips a random bit, too: regrown factors alone do not reach all factors
+        if np.random.random() < 0.25:  # flips a random bit, too: regrowing alone does not reach all factors
             f, j = np.random.randint(k), np.random.randint(B.shape[1])
             B[f, j] = not B[f, j]
             for i in range(len(A)):
@@ -199,21 +195,25 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
     return least_A, least_B, least
 
 
-RESTARTS, TRIES = 4, 5000  # restarts of the first local search, and tries of each
-# Shares of the time limit: local search, integer programs, the bound from MLP(1 / k).
+RESTARTS, TRIES = 4, 5000  # runs of the first local search, and tries of each
+# Divides the time limit: local search, integer programs, bound from the relaxation of MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
-OVERLAP_COSTS = (1.0, 0.95)  # sets rho of each integer program over the generated columns
+OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
 
 
 @dataclass(frozen=True)
 class Factorization:
-    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error. error: entries in which A o B
-    differs from X, without missing ones. bound: no factors of rank k have a smaller error. optimal: error equals bound.
-    interrupted: Ctrl-C was pressed.
+    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error. MIP(rho) is the integer program
+    in which each covering of a zero costs rho.
 
-    Four fields are about MIP(rho), in which every covering of a zero costs rho. model_error: best value found.
-    model_bound: lower bound on its optimum. relaxation: optimum of the linear relaxation over the generated columns.
-    complete: `relaxation` is the optimum over all columns, MLP(rho).
+    error: entries in which A o B differs from X, without missing ones.
+    bound: lower bound on the error of any factors of rank k.
+    optimal: True if error equals bound.
+    model_error: least objective of MIP(rho) or MIP(1) found.
+    model_bound: lower bound on the optimum of MIP(rho).
+    relaxation: optimum of the linear relaxation of MIP(rho) over the generated columns.
+    complete: True if `relaxation` is the optimum over all columns.
+    interrupted: True if Ctrl-C ended the search early.
     """
 
     A: Bits
@@ -229,12 +229,12 @@ class Factorization:
 
     @property
     def gap(self) -> float:
-        """(error - bound) / error; 0 if optimal."""
+        """Relative gap, (error - bound) / error; 0 if optimal."""
         return 0.0 if self.optimal or not self.error else (self.error - self.bound) / self.error
 
     @property
     def model_gap(self) -> float:
-        """1 - model_bound / model_error, at least 0: the relative gap of MIP(rho)."""
+        """Relative gap, 1 - model_bound / model_error, at least 0."""
         return max(0.0, 1 - self.model_bound / self.model_error) if self.model_error > 0 else 0.0
 
 
@@ -252,10 +252,14 @@ def factorize(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Factorization:
-    """Returns factors of rank k of X: (n, m) of 0 and 1, or NaN for a missing entry, which does not count. rho: cost of
-    covering a zero in the master problem, above 0. time_limit: in seconds. Equal rows and equal columns are factorized
-    once, weighted by their number. Raises RowsError for entries other than 0, 1 and NaN; OptionError if k < 1, rho <= 0
-    or time_limit <= 0."""
+    """Returns Boolean factors of rank k of X.
+
+    X: (n, m) of 0 and 1, or NaN for a missing entry.
+    rho: cost of covering a zero in the master problem.
+    time_limit: in seconds.
+
+    Raises RowsError if X is not a matrix of 0, 1 and NaN; OptionError if k < 1, rho <= 0 or time_limit <= 0.
+    """
     X = _checked(X, k, rho, time_limit)
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
@@ -301,7 +305,7 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
 
 @dataclass(frozen=True)
 class _WeightedMatrix:
-    """A matrix X without repeated rows and columns. weight: number of original entries of each entry; 0 if missing."""
+    """A matrix without repeated rows and columns. weight: number of original entries for each entry; 0 if missing."""
 
     X: Bits
     weight: Floats
@@ -312,7 +316,7 @@ class _WeightedMatrix:
 
 
 def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
-    """Returns X without repeated rows and columns, and for each original row and column its index there."""
+    """Returns X without repeated rows and columns, and the new index of each original row and column."""
     coded = np.where(np.isnan(X), 2, X).astype(np.int8)
     rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
     both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
@@ -322,8 +326,8 @@ def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Bicliques:
-    """The pricing problem of MLP(rho), the linear relaxation of MIP(rho). A one weighs its dual, a zero -rho times its
-    weight. index: (n, m) row of the master problem for each one of X, otherwise -1."""
+    """The pricing problem of column generation over bicliques. index: (n, m) row of the master problem for each one of
+    X; otherwise -1."""
 
     problem: _WeightedMatrix
     rho: float
@@ -357,13 +361,13 @@ class _Bicliques:
 
 
 def _bits(column: Column) -> tuple[Bits, Bits]:
-    """Returns the rows and the columns of a biclique as bits, from its master column."""
     a, b = column.key
     return np.frombuffer(a, dtype=np.bool_), np.frombuffer(b, dtype=np.bool_)
 
 
 class _BestFactors:
-    """The best factors so far, and all bicliques met. model_value: least value of MIP(1) met."""
+    """The best factors found so far, and all bicliques found. model_value: least objective found of the integer program
+    with rho = 1."""
 
     def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
         self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
@@ -374,7 +378,7 @@ class _BestFactors:
         self.model_value = total
 
     def offer(self, factors: Factors) -> None:
-        """Keeps the bicliques of the factors, and the factors themselves if they are the best so far."""
+        """Records the bicliques of the factors, and the factors themselves if they are the best so far."""
         for a, b in zip(factors.A.T, factors.B, strict=True):
             if a.any() and b.any():
                 self.met[a.tobytes(), b.tobytes()] = (a.copy(), b.copy())
@@ -386,7 +390,7 @@ class _BestFactors:
         self.model_value = min(self.model_value, value)
 
     def search(self, until: float) -> None:
-        """Runs the local search from k-greedy starts, until the time `until` of time.monotonic()."""
+        """Runs the local search from several starts, until a time of time.monotonic()."""
         X, weight = self.problem.X, self.problem.weight
         for restart in range(RESTARTS):
             if restart and time.monotonic() > until:
@@ -405,7 +409,7 @@ class _BestFactors:
         return cover, _Bicliques(self.problem, rho, index, np.random.default_rng(self.seed))
 
     def generated(self, rho: float, deadline: float) -> Generated:
-        """Runs column generation on MLP(rho), and offers its best cover as factors."""
+        """Runs column generation, and offers its best cover as factors."""
         cover, pricer = self.pricing(rho)
         selection = CoverSearch(cover, self.seed)
         generated = generate(
@@ -416,7 +420,6 @@ class _BestFactors:
         return generated
 
     def take(self, columns: Sequence[Column]) -> None:
-        """Offers the factors of these columns to `offer`, as they are and polished."""
         n, m = self.problem.X.shape
         A, B = np.zeros((n, self.k), dtype=bool), np.zeros((self.k, m), dtype=bool)
         for index, column in enumerate(columns):
@@ -428,7 +431,7 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """Solves an integer program over all bicliques met for each rho of `OVERLAP_COSTS`, and offers the factors."""
+        """Solves an integer program over all bicliques found, for each cost of `OVERLAP_COSTS`; offers the factors."""
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)
@@ -443,5 +446,5 @@ class _BestFactors:
             self.take([selection.columns[index] for index in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:
-        """Returns a lower bound on the true error from MLP(1 / k); 0 if no time is left."""
+        """Returns a lower bound on the true error by column generation with rho = 1 / k; 0 if no time is left."""
         return self.generated(1.0 / self.k, deadline).bound if time.monotonic() < deadline else 0.0

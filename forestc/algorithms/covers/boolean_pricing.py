@@ -1,16 +1,9 @@
-"""Finds clauses of high worth, by a beam search and by an exact branch and bound over literals.
+"""Finds clauses of high worth (gain / size), by a beam search and by an exact branch and bound.
 
-A clause is a conjunction of literals. Each row has a weight, positive if the clause should cover it. The gain of a
-clause is the weight of the rows that satisfy it; its size is one more than its literals. If a positive row weighs its
-dual and a negative row weighs less than 0, gain - price * size is the reduced gain of the pricing problem of Dash,
-Gunluk and Wei (2018, eqs. 6 to 10).
-
-The literals of a feature read one code of the row: each holds on a span of codes, or outside of it. So one pass over
-the rows of a clause gives, by histograms of codes, the gain of the clause with any one literal more.
-
-The paper's integer program (eqs. 5 to 10) does not help where the branch and bound does not end, so it is not used.
-Upper bounds on gain / size after 20 s at the duals of the last round (budget 16), by branch and bound, HiGHS and
-CP-SAT: heart 1.31 (its optimum, after 0.6 s), 21.1, 21.6; pima 56.4, 88.6, 92.3; WDBC 7.4, 10.6, 11.6.
+A clause is an AND of literals. Its gain is the total weight of the rows that satisfy it; its size is the number of
+literals plus one. In the pricing problem of Dash, Gunluk and Wei (2018, eqs. 6 to 10), positive rows weigh their dual,
+other rows less than 0, and the reduced gain is gain - price * size. The paper's integer program is not used: in 20 s,
+HiGHS and CP-SAT proved weaker bounds than this branch and bound.
 """
 
 from __future__ import annotations
@@ -25,14 +18,19 @@ from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.covers.column_generation import stoppable
 from forestc.system.compiled import compiled
 
-LONG = 10**17  # steps that no search reaches: no limit
-MOST_KEPT = 64  # clauses that a search for the best returns at most
+LONG = 10**17  # steps without limit: no search takes as many
+MOST_KEPT = 64  # clauses that `beam_search` and `best_clauses` return at most
 
 
 class SpanLiterals(NamedTuple):
-    """Literals as spans of codes. codes: (rows, features) int32, offset so that no two features share a code. start:
-    (features + 1,) first code of each feature. feature, low, high, inverted: (literals,). A literal holds if the code
-    of its feature is in low .. high - 1; an inverted one, if it is not."""
+    """Literals as spans of integer codes.
+
+    codes: (rows, features); no two features share a code.
+    start: (features + 1,) first code of each feature.
+    feature: (literals,) index of each literal's feature.
+    low, high: (literals,) a literal holds if the code of its feature is in low .. high - 1.
+    inverted: (literals,) True if the literal holds outside of that span instead.
+    """
 
     codes: Int32s
     start: Ints
@@ -42,7 +40,7 @@ class SpanLiterals(NamedTuple):
     inverted: Bits
 
     def of(self, rows: Ints, chosen: Ints) -> SpanLiterals:
-        """Returns the given rows and literals alone; literals are numbered anew."""
+        """Returns the given literals on the given rows; the literals are renumbered from 0."""
         feature, low, high = self.feature[chosen], self.low[chosen], self.high[chosen]
         return SpanLiterals(self.codes[rows], self.start, feature, low, high, self.inverted[chosen])
 
@@ -57,10 +55,9 @@ class SpanLiterals(NamedTuple):
 
 
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
-    """Returns the literals of a table of bits (rows, literals), each True for the rows where the literal holds. groups:
-    (literals,) the feature of each literal, for faster pricing; None for a feature each. A feature may be a number,
-    with thresholds and their negations, or a category, with values and their negations. If the literals of a group are
-    no spans of one order of codes, each becomes a feature of its own."""
+    """Returns the literals of a table of bits: (rows, literals), True where the literal holds. groups: (literals,) the
+    feature of each literal, for faster pricing; by default each literal is a feature. If the literals of a group are
+    not spans of one order, each becomes a feature."""
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
     codes: list[Ints] = []
@@ -90,13 +87,14 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """Returns an order of a group's distinct bit patterns that makes thresholds spans: by distance from an end."""
+    """Orders a group's distinct bit patterns by Hamming distance from an extreme one, which makes thresholds spans."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """Returns (first, past, inverted) of the True entries, or of the False ones with inverted True; None if no span."""
+    """Returns (first, past, False) if the True entries are contiguous, (first, past, True) if the False ones are;
+    otherwise None."""
     for inverted in (False, True):
         indices = np.flatnonzero(column != inverted)
         if not len(indices):
@@ -108,8 +106,8 @@ def _span(column: Bits) -> tuple[int, int, bool] | None:
 
 @dataclass(frozen=True)
 class Clauses:
-    """Clauses of positive reduced gain, the best first. worth: upper bound on gain / size of all clauses, at least the
-    given price. complete: the search came to its end, so that `worth` is exact."""
+    """Result of a search for clauses. clauses: by reduced gain, the largest first. worth: upper bound on gain / size of
+    any clause, at least the price (only from `best_clauses`). complete: True if the search was exhaustive."""
 
     clauses: list[tuple[int, ...]]
     worth: float = math.inf
@@ -117,7 +115,7 @@ class Clauses:
 
 
 def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: int, width: int) -> Clauses:
-    """Returns the best clauses of a beam search. It adds each literal to the `width` best clauses of each length."""
+    """Returns good clauses, found by adding every literal to the `width` best clauses of each length."""
     clauses, gain = _beam(literals, weight, price, longest, width, MOST_KEPT)
     return Clauses(_sorted(clauses, gain, price))
 
@@ -125,12 +123,10 @@ def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: i
 def best_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, deadline: float
 ) -> Clauses:
-    """Finds clauses of large gain / size with at most `longest` literals, by branch and bound. steps: stops after about
-    this many additions. deadline: stops at this time of time.monotonic().
+    """Returns clauses of high gain / size with at most `longest` literals, by branch and bound.
 
-    A clause and its descendants are skipped if an upper bound cannot beat the best worth so far: the positive weight of
-    the rows, or the negative weight that further literals remove, as if they removed different rows. A literal that
-    removes no negative weight is useless here and further down.
+    steps: stops after about this many additions.
+    deadline: stops at this time of time.monotonic().
     """
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
@@ -141,9 +137,9 @@ def best_clauses(
 def all_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
-    """Returns all clauses with gain - price * size > -slack, except if another clause is as good: it covers the same
-    positive rows or more, no more negative weight, and is no larger. The result is not complete if there are more than
-    `most`, or after the deadline."""
+    """Returns all clauses with gain - price * size > -slack, without dominated ones. A clause is dominated if another
+    one covers the same positive rows or more, has no more negative weight, and is no larger. The result is incomplete
+    if there are more than `most` clauses, or after the deadline."""
     clauses, gain, _, complete = stoppable(
         _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )
@@ -161,8 +157,8 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 def _masses(
     literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
-    """Returns the positive and the negative weight of the rows; writes the same of the rows that satisfy each chosen
-    literal to p and q. Negative weights come without their sign."""
+    """Returns the positive and the negative weight of the rows, both as numbers >= 0. Writes to p and q the same two
+    weights of the rows that satisfy each chosen literal."""
     codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0
@@ -204,7 +200,7 @@ def _holds(literals: SpanLiterals, i: int, k: int) -> bool:
 
 @compiled()
 def _implies(literals: SpanLiterals, k: int, other: int) -> Any:
-    """Returns True if literal k holds only where the other one holds: both together then say no more than k."""
+    """Returns True if the spans show that literal k implies literal `other`; some implications are missed."""
     _, _, feature, low, high, inverted = literals
     if feature[k] != feature[other]:
         return False
@@ -231,8 +227,9 @@ def _same(clause: Ints, other: Ints, length: int) -> Any:
 
 @compiled()
 def _keep(clauses: Ints, gain: Floats, value: Floats, count: int, clause: Ints, length: int, g: float, v: float) -> Any:
-    """Adds a clause to the list of the best unless it is there; it replaces the worst if the list is full. Returns the
-    length of the list. g: gain. v: value by which clauses are compared."""
+    """Adds a clause to the list of best clauses, or replaces the worst if the list is full. Returns the length of the
+    list.
+    g: gain of the clause. v: value that ranks it."""
     worst, most = 0, len(gain)
     for e in range(count):
         if value[e] == v and _same(clauses[e], clause, length):
@@ -303,9 +300,8 @@ def _followers(
     candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
-    """Writes to `tail` the literals that may come next, the largest loss of positive weight first, and bounds on their
-    worth. All others may follow the first. Returns their number; 0 if no two further literals bring enough."""
-    # Bounds the gain of two literals or more, by the one among them with the largest loss of positive weight.
+    """Writes candidate literals to `tail`, the largest loss of positive weight first, and upper bounds on their worth
+    to `bound`. Returns their number, or 0 if no extension of the clause is good enough."""
     count = len(candidates)
     order = np.argsort(loss[:count])
     base = total_p - total_q - worth * (depth + 1)
@@ -323,7 +319,7 @@ def _followers(
             base - loss[e] + removed[e] - worth + freed - max(0.0, removed[e] - worth),
         )
         freed -= max(0.0, removed[e] - worth)
-        # With a bound below 0 the literal cannot come next, but it may follow an earlier one.
+        # Bound -1: the literal cannot come next, but it may follow an earlier one.
         tail[out] = candidates[e]
         bound[out] = worth + max(0.0, upper) / (depth + 3) if upper > 1e-9 - slack else -1.0
         out += 1
@@ -334,15 +330,15 @@ def _followers(
 def _branched(
     flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
-    """Searches depth-first. Each depth has the rows of its clause, and the literals that may follow, each with a bound.
-    slack: 0 to find the clause of highest worth; otherwise finds all clauses of reduced gain above -slack."""
+    """Searches clauses depth-first. slack: 0 to find the clauses of highest worth; otherwise lists all clauses of
+    reduced gain above -slack."""
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
     clause = np.full(longest, -1)
     worth = price
     open_worth = 0.0  # upper bound on the worth of all branches not searched
-    rows = np.empty((longest + 1) * n, dtype=np.int64)  # rows of the clause at each depth, one depth after another
+    rows = np.empty((longest + 1) * n, dtype=np.int64)  # rows of the clause at each depth, concatenated
     first, past = np.zeros(longest + 2, dtype=np.int64), np.zeros(longest + 2, dtype=np.int64)
     for i in range(n):
         if weight[i] != 0:
@@ -355,7 +351,7 @@ def _branched(
     depth, fresh, complete, nodes = 0, True, True, 0
     loss, removed = np.zeros(many), np.zeros(many)
     while depth >= 0:
-        if fresh:  # prices all literals that may follow, and retains those of use further down
+        if fresh:  # prices all literals that may follow, and retains the useful ones
             fresh = False
             nodes += (past[depth] - first[depth]) * literals.codes.shape[1] + codes + size[depth]
             candidates = tail[depth, : size[depth]].copy()

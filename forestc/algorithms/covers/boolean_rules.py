@@ -1,15 +1,8 @@
 """Learns small decision rules by column generation (Dash, Gunluk and Wei, Boolean Decision Rules via Column Generation,
 2018).
 
-A rule in disjunctive normal form (DNF) is an OR of clauses, each an AND of literals. In conjunctive normal form (CNF)
-it is an AND of clauses, each an OR. `learn_rules` minimizes the Hamming loss: the weight of the positive rows that no
-clause covers plus the weight of the negative rows, each counted once for every clause covering it. A rule's complexity
-is its number of clauses plus literals, and is limited. A CNF is learnt as the DNF of the negated labels over the
-negated literals.
-
-With several classes, each has a rule, one against the rest. If several rules claim a row, the first in an order of
-priority wins; if none does, the row gets a default class. Order and default are chosen for accuracy on the training
-rows.
+A DNF rule is an OR of clauses, each an AND of literals. A CNF rule is an AND of clauses, each an OR; it is learnt as
+the DNF of the negated labels over the negated literals.
 """
 
 from __future__ import annotations
@@ -39,22 +32,28 @@ LONGEST_IN_BEAM = 6  # literals of a clause in the beam search at most
 MOST_CACHED = 20_000  # columns that are cached by their clause; one more clears the cache
 MOST_ROWS, MOST_BITS = 2000, 100_000  # rows and bits of the samples drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
-# Clauses listed for a proof of optimality at most, and the share of the remaining time for it.
+# Limits the clauses listed to prove optimality, and their share of the remaining time.
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
-FIRST_COMPLEXITY = 4  # starts with a rule of this complexity, then doubles it up to the requested one
-SMALLER_SHARE = 0.75  # share of the time limit for these smaller rules; each gets time by its complexity
+FIRST_COMPLEXITY = 4  # starts with a rule of this complexity, then doubles the complexity up to the limit
+SMALLER_SHARE = 0.75  # share of the time limit for these smaller rules
 SMALLER_ROUNDS = 10  # rounds of column generation for each smaller rule at most
 
 
 @dataclass(frozen=True)
 class RuleLearning:
-    """A learnt rule. clauses: tuples of literals (columns of the bits), each ascending. form: "dnf" or "cnf". loss:
-    Hamming loss on the training rows. complexity: clauses plus literals. bound: no rule within the limits has a smaller
-    loss. optimal: the loss is proved the smallest. interrupted: Ctrl-C was pressed, and this is the best rule found
-    until then. rounds: of column generation. candidates: all clauses generated, those of the rule first, to choose
-    other rules from."""
+    """A learnt rule.
+
+    clauses: tuples of literals (columns of the bits), each ascending.
+    loss: Hamming loss on the training rows.
+    complexity: number of clauses plus literals.
+    bound: lower bound on the loss of any rule within the limits (constant literals apart).
+    optimal: True if the loss equals the bound.
+    interrupted: True if Ctrl-C ended the search early.
+    rounds: rounds of column generation.
+    candidates: all clauses generated; those of the rule come first.
+    """
 
     clauses: tuple[Clause, ...]
     form: Form
@@ -68,7 +67,7 @@ class RuleLearning:
 
     @property
     def gap(self) -> float:
-        """(loss - bound) / loss; 0 if optimal."""
+        """Relative gap, (loss - bound) / loss; 0 if optimal."""
         return 0.0 if self.optimal or self.loss <= 0 else (self.loss - self.bound) / self.loss
 
     def predict(self, bits: Bits) -> Bits:
@@ -77,7 +76,7 @@ class RuleLearning:
 
 
 def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
-    """Returns for each row of bits whether a rule holds. Without clauses a DNF is false, a CNF true."""
+    """Returns for each row of bits whether a rule holds. A rule without clauses is false as a DNF, true as a CNF."""
     negated = form == "cnf"
     result = np.zeros(len(bits), dtype=bool)
     for clause in clauses:
@@ -86,9 +85,9 @@ def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
 
 
 def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[Any], weight: Floats) -> float:
-    """Returns the Hamming loss of a rule. For a DNF: the weight of rows of class 1 that no clause covers, plus the
-    weight of rows of class 0 for each clause covering them. For a CNF: the weight of rows of class 0 that satisfy all
-    clauses, plus the weight of rows of class 1 for each clause violated."""
+    """Returns the Hamming loss of a rule. For a DNF, each row of class 1 without a covering clause loses its weight.
+    Each row of class 0 loses its weight once for each covering clause. A CNF has the loss of the DNF over negated
+    labels and literals."""
     negated = form == "cnf"
     positive = np.asarray(y, dtype=bool) != negated
     count = np.zeros(len(bits), dtype=np.int64)
@@ -101,11 +100,12 @@ def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[A
 class RuleLimits:
     """Limits of a rule and of the search for it.
 
-    complexity: C, the most clauses plus literals; a clause takes at least 2. longest: D, the most literals of a clause.
-    time_limit: in seconds. rounds: the most rounds of column generation for a rule. With it, integer programs are
-    limited by nodes, so that the result depends on the machine's speed only if the time limit is reached.
+    complexity: most clauses plus literals; a clause takes at least 2.
+    longest: most literals of a clause.
+    time_limit: in seconds.
+    rounds: most rounds of column generation; if given, integer programs are limited by nodes, too.
 
-    Raises OptionError if complexity or longest is below 1, time_limit is not above 0, or there is no such form.
+    Raises OptionError if complexity, time_limit or longest is not above 0, or the form is unknown.
     """
 
     complexity: int
@@ -136,17 +136,16 @@ def learn_rules(
     start: Sequence[Clause] = (),
     progress: Progress | None = None,
 ) -> RuleLearning:
-    """Returns the rule of least Hamming loss found within the limits; of equal losses, one of lower complexity.
+    """Returns the rule of least Hamming loss that is found within the limits.
 
-    bits: (rows, literals) booleans, with negated literals among them if rules may use them. y: (rows,) of 0 and 1.
-    groups: (literals,) the feature of each literal, for faster pricing; see `literals_of`. weight: (rows,) of at least
-    0, such as class weights. start: clauses to begin with, such as the candidates of another run, whose rule comes
-    first. The result is no worse than that rule if it fits. Without `start`, rules of complexity 4, 8, 16, ... are
-    learnt first, and each starts from the one before: in a short time this finds better large rules than a start from
-    nothing.
+    bits: (rows, literals) booleans; a negated literal is a column of its own.
+    y: (rows,) of 0 and 1.
+    groups: (literals,) the feature of each literal, for faster pricing; see `literals_of`.
+    weight: (rows,) of at least 0.
+    start: clauses to begin with, such as the candidates of another run. Without them, smaller rules are learnt first.
 
-    Raises RowsError for rows other than bits, labels other than 0 and 1, negative weights, or shapes that do not match;
-    OptionError for clauses of unknown literals in `start`.
+    Raises RowsError if bits, labels, weights or groups have wrong values or shapes; OptionError if `start` has an
+    unknown literal.
     """
     bits, y, weight = _checked(bits, y, weight)
     if groups is not None and np.shape(groups) != (bits.shape[1],):
@@ -187,15 +186,13 @@ def learn_rules(
 def _learnt(
     problem: _RuleProblem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
 ) -> tuple[RuleLearning, list[Column]]:
-    """Returns a rule and all columns generated, those of the rule first."""
     seed, rounds = limits.seed, limits.rounds
     selection = CoverSearch(problem.cover, seed)
     until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
     if not interrupted and generated.bound < selection.best[0]:
-        # The integer program is over the generated clauses. If all clauses that a better rule may have are few enough
-        # to list, they are added; the program then proves the rule optimal.
+        # If every clause that a better rule may use is listed, the integer program proves the rule optimal.
         try:
             reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
             if reachable is not None:
@@ -218,7 +215,7 @@ def _learnt(
 
 @cache
 def _compile() -> None:
-    """Runs the compiled functions once, so that compiling them does not count against the time limit."""
+    """Runs the compiled functions once, so that the time to compile them does not count against the time limit."""
     y = np.array([True, False])
     problem = _RuleProblem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)
@@ -248,9 +245,12 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
 
 @dataclass(frozen=True)
 class _RuleProblem:
-    """The pricing problem over distinct rows. literals: over the distinct rows. positive: indices of the distinct rows
-    to cover. negative: (distinct rows,) weight of the rows not to cover. identity: column of each literal in the
-    caller's bits, which also have constant and repeated ones."""
+    """The pricing problem over distinct rows.
+
+    positive: indices of the distinct rows to cover.
+    negative: (distinct rows,) weight of the rows not to cover.
+    identity: column of each literal in the caller's bits, without constant and repeated columns.
+    """
 
     cover: Cover
     literals: SpanLiterals
@@ -259,17 +259,16 @@ class _RuleProblem:
     identity: Ints
     longest: int
     random: np.random.Generator
-    # Caches columns by their clause, as beam searches find most clauses repeatedly.
+    # Caches columns by clause, because beam searches find most clauses repeatedly.
     cached: dict[Clause, Column] = field(default_factory=dict)
 
     @staticmethod
     def of(
         bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
     ) -> _RuleProblem:
-        # Literals that never hold, always hold, or repeat another are useless.
         varies = np.flatnonzero(bits.any(axis=0) & ~bits.all(axis=0)) if len(bits) else np.zeros(0, dtype=np.int64)
         if not len(varies) and bits.shape[1]:
-            # A literal that always holds is the rule "true".
+            # If no literal varies, a literal that always holds still gives the rule "true".
             varies = np.flatnonzero(bits.all(axis=0))[:1]
         _, first = np.unique(np.packbits(bits[:, varies], axis=0), axis=1, return_index=True)
         identity = varies[np.sort(first)]
@@ -288,12 +287,11 @@ class _RuleProblem:
         integral = bool((weight == np.rint(weight)).all())
         cover = Cover(mass[positive], float(complexity), 2.0, integral)
         literals = literals_of(distinct, None if groups is None else np.asarray(groups)[identity])
-        # A clause of complexity - 1 literals takes the whole budget, as its size is one more.
+        # A clause of n literals has complexity n + 1.
         most = min(complexity - 1, longest or complexity, max(1, len(identity)))
         return _RuleProblem(cover, literals, positive, against, identity, max(1, most), np.random.default_rng(seed))
 
     def within(self, complexity: int) -> _RuleProblem:
-        """Returns the problem for rules of a smaller complexity."""
         cover = replace(self.cover, budget=float(complexity))
         return replace(self, cover=cover, longest=min(self.longest, complexity - 1))
 
@@ -303,8 +301,8 @@ class _RuleProblem:
         return result
 
     def column(self, clause: Clause) -> Column:
-        """Returns the column of a clause over the caller's literals; with a literal left out as useless, it covers
-        nothing."""
+        """Returns the column of a clause over the caller's literals. It covers no row if `identity` lacks one of the
+        literals."""
         indices = np.searchsorted(self.identity, clause)
         if len(clause) == 0 or (indices >= len(self.identity)).any() or (self.identity[indices] != clause).any():
             return Column(np.zeros(0, dtype=np.int32), float(self.negative.sum()), float(len(clause) + 1), clause)
@@ -313,7 +311,8 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns the columns of clauses over the remaining literals; of several with the same rows and cost, one."""
+        """Returns distinct columns of these clauses, at most `COLUMNS_A_ROUND`. clauses: over the literals of
+        `identity`."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:
@@ -327,8 +326,7 @@ class _RuleProblem:
         return list(distinct.values())
 
     def in_reach(self, generated: Generated, loss: float, deadline: float) -> list[Column] | None:
-        """Returns the columns of all clauses that a rule of smaller loss may have; None if they cannot all be listed.
-        Others are excluded, as a rule costs at least the bound plus the reduced costs of its columns."""
+        """Returns the columns of all clauses that a rule of smaller loss may use; None if they cannot all be listed."""
         dual_bound = float(generated.duals.sum()) - self.cover.budget * generated.price
         slack = (loss - 1 if self.cover.integral else loss) - dual_bound + 1e-6
         until = time.monotonic() + LISTING_SHARE * (deadline - time.monotonic())
@@ -349,7 +347,7 @@ class _RuleProblem:
         return self.columns(beam_search(self.literals, self.weights(duals), price, longest, WIDTH).clauses)
 
     def sampled(self, weight: Floats, price: float) -> list[Clause]:
-        """Returns clauses from an exact search over a new sample of rows and literals; none for a small table."""
+        """Returns clauses from a branch and bound over a random sample of rows and literals; none for a small table."""
         rows, literals = len(weight), len(self.identity)
         if rows <= MOST_ROWS and rows * literals <= MOST_BITS:
             return []
@@ -370,8 +368,12 @@ class _RuleProblem:
 
 @dataclass(frozen=True)
 class RuleSets:
-    """A rule for each of several classes. classes: the labels, ascending. order: class numbers; the first whose rule
-    claims a row gets it. default: number of the class of rows that no rule claims."""
+    """Rules for several classes, one for each.
+
+    classes: labels, ascending.
+    order: class indices; a row gets the first class in this order with a rule that holds.
+    default: index of the class for rows where no rule holds.
+    """
 
     classes: NDArray[Any]
     rules: tuple[RuleLearning, ...]
@@ -379,7 +381,7 @@ class RuleSets:
     default: int
 
     def predict(self, bits: Bits) -> NDArray[Any]:
-        """Returns the label of each row."""
+        """Returns the predicted label of each row."""
         claims = np.stack([rule.predict(bits) for rule in self.rules])
         return np.asarray(self.classes[_decided(claims, self.order, self.default)])
 
@@ -390,7 +392,7 @@ class RuleSets:
 
 
 def class_weights(y: NDArray[Any]) -> Floats:
-    """Returns weights of the rows by which every class weighs the same; their mean is 1."""
+    """Returns (rows,) weights that give every class the same total; their mean is 1."""
     classes, inverse, count = np.unique(y, return_inverse=True, return_counts=True)
     return np.asarray(len(y) / (len(classes) * count[inverse.reshape(-1)]))
 
@@ -403,9 +405,8 @@ def learn_rule_sets(
     groups: Ints | None = None,
     weight: Floats | None = None,
 ) -> RuleSets:
-    """Returns a rule for each class of y, each within the limits; the time limit is for all together. Of two classes,
-    only the second gets a rule. Other parameters are those of `learn_rules`. Raises RowsError if y has one class only,
-    and the errors of `learn_rules`."""
+    """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
+    rules together. Raises RowsError if all rows are of one class, and the errors of `learn_rules`."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)
@@ -437,8 +438,8 @@ def _decided(claims: Bits, order: Sequence[int], default: int) -> Ints:
 
 
 def _priorities(claims: Bits, label: Ints, weight: Floats) -> tuple[tuple[int, ...], int]:
-    """Returns the order of classes and the default class. Classes are sorted by precision, then two are swapped while
-    that raises the accuracy."""
+    """Returns class indices by priority, and the default class. Classes are sorted by precision, then pairs are swapped
+    while that raises the accuracy."""
     free = ~claims.any(axis=0)
     among = np.bincount(label, np.where(free, weight, 0.0) if free.any() else weight, minlength=len(claims))
     default = int(np.argmax(among))

@@ -1,33 +1,24 @@
 """Column generation for penalized covers: one engine for decision rules and for binary matrix factorization.
 
-Rows are covered by columns that are far too many to list. A row that no chosen column covers costs its penalty. Column
-k costs cost_k and takes size_k of a budget:
+A row that no chosen column covers costs its penalty. Column k costs cost_k and takes size_k of a budget. There are far
+too many columns to list:
 
     minimize    sum_i penalty_i * missed_i + sum_k cost_k * w_k
     subject to  missed_i + sum_{k covers i} w_k >= 1 for every row i,   sum_k size_k * w_k <= budget,   w_k in {0, 1}
 
-With clauses for columns this is the master of Dash, Gunluk and Wei (2018, eqs. 1 to 4), with rank-1 matrices it is
-MIP(rho) of Kovacs, Gunluk and Hauser (2021, eqs. 14 and 15). The restricted master is the linear relaxation over the
-columns found so far. It is solved as its dual, in which a new column is a new row:
+This is the master problem of Dash, Gunluk and Wei (2018, eqs. 1 to 4) and MIP(rho) of Kovacs, Gunluk and Hauser (2021,
+eqs. 14 and 15). The restricted master is its linear relaxation over the columns found so far, solved as its dual:
 
     maximize  sum_i dual_i - budget * price   subject to  sum_{i in k} dual_i - price * size_k <= cost_k,
               0 <= dual_i <= penalty_i, price >= 0
 
-The simplex method restarts from the last basis. The duals that are priced are smoothed towards the best duals so far
-(Wentges 1997); without smoothing they jump between corners. Measured on the primary tumour matrix (k = 5, 20 s): bound
-1014 and relaxation 1018.2; by an interior point method without crossover 996 and 1019.6.
-
-The worth of a column is (sum_{i in k} dual_i - cost_k) / size_k. From any duals within their bounds, and the largest
-worth of all columns or an upper bound on it, follows a lower bound on all covers, fractional or not:
+The worth of a column is (sum_{i in k} dual_i - cost_k) / size_k. With the largest worth of all columns, or more, every
+cover costs at least
 
     sum_i dual_i - budget * max(0, worth)
 
-It is at least as large as z_RMLP + (C / 2) z_CG of the first paper and equals z_RMLP - k (omega - mu) of the second.
-
-The best cover may need columns that the relaxation does not ask for. So a large neighborhood search, `refill`, drops
-some columns of the best cover and prices new ones for the rows then uncovered: the dual of an uncovered row is its
-penalty, that of a covered row 0. On breast cancer (WDBC, budget 10), the columns of 20 seconds of column generation
-alone have no cover of a loss below 16; with this search a loss of 13 takes two seconds.
+Before pricing, duals are smoothed towards the best duals so far (Wentges 1997). The best cover may need columns that
+the relaxation does not use, so `refill` searches for these.
 """
 
 from __future__ import annotations
@@ -50,15 +41,19 @@ from forestc.system.compiled import interruptible
 Progress = Callable[[str], None]
 
 COLUMNS_A_ROUND = 20  # columns that one pricing returns at most
-MOST_DROPPED = 3  # columns that leave the best cover in one try of `refill` at most
+MOST_DROPPED = 3  # columns that one try of `refill` drops at most
 MOST_IN_VAIN = 100  # stops `refill` after this many tries in a row without a better cover
-PRICES = (0.0, 0.5, 1.0)  # shares of the budget's price in the relaxation; each try of `refill` draws one
+PRICES = (0.0, 0.5, 1.0)  # multiplies the price of the budget in `refill`; each try draws one of these
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Result of pricing. columns: of positive reduced gain, the best first. worth: upper bound on (sum of duals - cost)
-    / size of all columns; inf if nothing is known. complete: the search came to its end."""
+    """Result of pricing.
+
+    columns: of positive reduced gain, the best first.
+    worth: upper bound on (sum of duals - cost) / size of every column; inf if unknown.
+    complete: True if the search was exhaustive.
+    """
 
     columns: list[Column]
     worth: float = math.inf
@@ -73,34 +68,40 @@ class Pricer(Protocol):
         ...
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
-        """Returns good columns of at most size `room`, faster than `quick` if possible."""
+        """Returns good columns of size `room` or less."""
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """Returns the best column, others, and an upper bound on the worth of all (see `Priced`). Stops after about
-        `steps` additions or at the deadline (of time.monotonic()), with the results so far."""
+        """Returns columns and an upper bound on the worth of all. Stops after about `steps` additions or at the
+        deadline (of time.monotonic()), with the results so far."""
         ...
 
 
-LEAST_GAIN = 1e-7  # treats a reduced cost nearer to 0 than this as rounding
-SMOOTHING = (0.8, 0.4, 0.0)  # shares of the best duals so far in the duals that are priced, tried in turn
+LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
+SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far in the duals that are priced; tried in turn
 FREQUENT = 5  # rounds between two local searches for a better cover
-FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing: in every round; if nothing else finds a column
+FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing: in most rounds; if nothing else finds a column
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time reserved for a last exact pricing, which gives the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
-# Tries of `refill`: in some rounds, if pricing finds no column, and at the end.
+# Limits the tries of `refill`: in some rounds, if pricing finds no column, and as a last resort.
 SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
 REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
-MOST_IDLE = 8  # rounds that a column may be unused before it leaves the master
+MOST_IDLE = 8  # rounds that a column may be unused before it becomes inactive
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Result of `generate`. columns: all columns found. chosen: indices of the best cover found. value: objective of
-    that cover. bound: lower bound on all covers over all columns. relaxed: optimum of the relaxation over the columns
-    found.
-    complete: `relaxed` is the optimum over all columns. duals, price: source of the bound. interrupted: by Ctrl-C."""
+    """Result of `generate`.
+
+    chosen: column indices of the best cover found.
+    value: objective of that cover.
+    bound: lower bound on every cover over all columns.
+    relaxed: optimum of the last relaxation solved.
+    complete: True if `relaxed` is the optimum over all columns.
+    duals, price: the dual solution behind the bound.
+    interrupted: True if Ctrl-C ended the search early.
+    """
 
     columns: list[Column]
     chosen: tuple[int, ...]
@@ -115,8 +116,8 @@ class Generated:
 
 
 def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
-    """Runs compiled code that polls a flag, as function(flag, *values), and returns its result. The flag is set after
-    the deadline (of time.monotonic()) and on Ctrl-C. Python cannot interrupt the code, so it has its own thread."""
+    """Runs compiled code in a thread, as function(flag, *values), and returns its result. Sets the flag, which the code
+    polls, at the deadline (of time.monotonic()) and on Ctrl-C."""
     flag: Ints = np.zeros(1, dtype=np.int64)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(function, flag, *values)
@@ -131,8 +132,8 @@ def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math
 
 
 class Master:
-    """The dual of the restricted master problem, over the active columns of a pool. Columns unused for long become
-    inactive; they are activated again when they gain."""
+    """The dual of the restricted master problem. Columns unused for long become inactive until `activate` brings them
+    back."""
 
     def __init__(self, cover: Cover, seed: int) -> None:
         import highspy
@@ -140,7 +141,7 @@ class Master:
         self.cover, self._seed, self._inf = cover, seed, highspy.kHighsInf
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._cost = np.zeros(0)
-        self._idle: Ints = np.zeros(0, dtype=np.int64)  # rounds since the column was last used
+        self._idle: Ints = np.zeros(0, dtype=np.int64)  # rounds since each column was last used, or INACTIVE
         self._highs = make_highs(seed=seed, solver="simplex")
         count = len(cover.penalty)
         cost, upper = np.append(np.ones(count), -cover.budget), np.append(cover.penalty, self._inf)
@@ -148,7 +149,6 @@ class Master:
         self._highs.passModel(make_model(cost, upper, ([], []), nothing, by_rows=False, maximize=True))
 
     def add(self, columns: Sequence[Column]) -> None:
-        """Adds columns, active from the start."""
         if not columns:
             return
         price = len(self.cover.penalty)
@@ -162,7 +162,7 @@ class Master:
         self._idle = np.concatenate([self._idle, np.zeros(len(columns), dtype=np.int64)])
 
     def activate(self, indices: Sequence[int]) -> int:
-        """Activates again the inactive ones of these columns, given by index. Returns how many."""
+        """Activates the inactive ones among these columns. Returns how many."""
         many = 0
         for position in indices:
             if self._idle[position] == INACTIVE:
@@ -172,7 +172,7 @@ class Master:
         return many
 
     def solve(self) -> Relaxed:
-        """Solves the problem; then deactivates columns unused for more than `MOST_IDLE` rounds."""
+        """Solves the problem, then deactivates columns unused for more than `MOST_IDLE` rounds."""
         self._highs.run()
         used = self._highs if self._highs.getModelStatus() == self._optimal else self._again()
         value, solution = float(used.getInfo().objective_function_value), used.getSolution()
@@ -187,7 +187,7 @@ class Master:
         return Relaxed(value, duals, price, taken)
 
     def _again(self) -> Any:
-        """Solves the problem from the start, after a warm start failed. Raises InternalError if that fails, too."""
+        """Solves the problem without a warm start. Raises InternalError if no optimum is found."""
         fresh = make_highs(seed=self._seed, solver="simplex")
         fresh.passModel(self._highs.getModel())
         fresh.run()
@@ -198,8 +198,8 @@ class Master:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """An optimum of the restricted master. price: of one unit of the budget. taken: (columns,) values of the
-    variables."""
+    """An optimum of the restricted master. price: dual of the budget. taken: (columns,) value of each column's
+    variable."""
 
     value: float
     duals: Floats
@@ -217,9 +217,13 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Improves `selection.best`: drops a few of its columns and prices new ones, in at most `tries` tries. Stops early
-    at the time `until` (of time.monotonic()) or after `MOST_IN_VAIN` failures in a row. add: puts a column into the
-    selection and returns its index. price: of one unit of the budget."""
+    """Improves the best cover: each try drops up to `MOST_DROPPED` of its columns and prices new ones for the uncovered
+    rows.
+
+    add: puts a column into the selection and returns its index.
+    price: of one unit of the budget.
+    until: stops at this time of time.monotonic().
+    """
     cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
@@ -256,10 +260,13 @@ def generate(
     progress: Progress | None = None,
     rounds: int | None = None,
 ) -> Generated:
-    """Generates columns; finds with `selection`, empty so far, the best cover over them; and computes a bound on all
-    covers. deadline: a time of time.monotonic(). The same seed gives the same columns unless the deadline cuts a step
-    short. rounds: the most rounds; None for no limit. start: columns to begin with. The first, the first two and so on
-    are covers to beat, as far as the budget allows. Ctrl-C ends the search early; the results so far are returned."""
+    """Generates columns, finds the best cover over them, and bounds the cost of every cover. Ctrl-C ends the search
+    early.
+
+    selection: a search without columns; it finds the best cover.
+    start: columns to begin with; the first, the first two and so on are tried as covers.
+    deadline: a time of time.monotonic().
+    """
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
@@ -278,7 +285,7 @@ def generate(
 
 
 class _Run:
-    """The state of `generate`. The center holds the duals of the best bound so far."""
+    """The state of `generate`. Its center holds the duals of the best bound so far."""
 
     def __init__(
         self, pricer: Pricer, selection: CoverSearch, deadline: float, seed: int, progress: Progress | None,
@@ -291,7 +298,6 @@ class _Run:
         self.master = Master(self.cover, seed)
         self.indices: dict[Hashable, int] = {}
         self.bound, self.relaxed = 0.0, float(self.cover.penalty.sum())
-        # The first center has all duals 0, which give a bound of 0.
         self.center, self.center_price, self.center_value = np.zeros(len(self.cover.penalty)), 0.0, 0.0
         self.complete = False
         self.round, self.wait, self.failures = 0, 0, 0
@@ -299,7 +305,7 @@ class _Run:
         self.random = np.random.default_rng(seed)
 
     def add(self, columns: Sequence[Column]) -> int:
-        """Adds columns to the master; those in the pool already are activated again. Returns how many became active."""
+        """Adds new columns, and activates the others if they are inactive. Returns how many became active."""
         pool_size = len(self.selection.columns)
         new: list[Column] = []
         again: list[int] = []
@@ -315,19 +321,17 @@ class _Run:
         return len(new) + activated
 
     def offer(self, columns: Sequence[Column]) -> None:
-        """Offers the first of these columns, the first two and so on as covers."""
+        """Offers the first of these columns, the first two and so on as covers, as far as the budget allows."""
         sizes = np.cumsum([column.size for column in columns])
         indices = [self.indices[column.key] for column in columns[: int((sizes <= self.cover.budget).sum())]]
         for count in range(1, len(indices) + 1):
             self.selection.offer(indices[:count])
 
     def index_of(self, column: Column) -> int:
-        """Returns the index of a column; adds it if it is new."""
         self.add([column])
         return self.indices[column.key]
 
     def refill(self, price: float, tries: int, share: float = REFILL_SHARE) -> None:
-        """Tries to improve the best cover for at most this share of the remaining time."""
         start = time.monotonic()
         until = start + share * (self.last_call - start)
         refill(self.pricer, self.selection, self.index_of, price, tries=tries, until=until, random=self.random)
@@ -356,12 +360,12 @@ class _Run:
         self.tell()
 
     def closed(self) -> bool:
-        """Returns True if more columns cannot help, because the bound meets the relaxation or the best cover."""
+        """Returns True if the bound meets the relaxation or the best cover."""
         self.complete = self.complete or self.relaxed - self.bound <= 1e-6 * max(1.0, self.relaxed)
         return self.complete or self.cover.rounded(self.bound) >= self.selection.best[0] - 1e-9
 
     def find(self, at: Relaxed) -> int:
-        """Adds columns that gain at the master's duals, and returns how many; also improves the bound."""
+        """Adds columns that gain at the master's duals, and returns how many."""
         added = 0
         if self.wait:
             self.wait -= 1
@@ -371,7 +375,7 @@ class _Run:
                 price = share * self.center_price + (1 - share) * at.price
                 count, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
                 added += count
-                if not over:  # exact pricing takes long: wait some rounds, and ever more
+                if not over:  # exact pricing takes too long: wait 2, 4, 8, ... rounds
                     self.failures += 1
                     self.wait = min(20, 2**self.failures)
                     break
@@ -381,7 +385,6 @@ class _Run:
             self.refill(at.price, FEW_TRIES, EXACT_SHARE)
             added = len(self.gaining(self.selection.columns[self.solved :], at))
         if not added:
-            # If the time limit cuts this pricing short, the bound stays valid, but no optimum is proved.
             start = time.monotonic()
             until = min(self.last_call, start + max(1.0, EXACT_SHARE * (self.last_call - start)))
             added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)
@@ -392,7 +395,8 @@ class _Run:
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
-        """Prices exactly at these duals. Returns how many columns were added, and whether pricing was complete."""
+        """Prices exactly at these duals and updates the bound. Returns how many columns were added, and whether pricing
+        was complete."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.center_value:

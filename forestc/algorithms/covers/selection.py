@@ -1,9 +1,5 @@
-"""Finds the best cover over given columns, by local search and by an integer program.
-
-The problem is that of `column_generation`, restricted to given columns. The local search adds, drops and swaps columns,
-always by the move that gains most; to leave a local optimum it drops a few at random. Of covers with equal objectives,
-the smaller one wins.
-"""
+"""Finds the best cover over given columns, by local search (adding, dropping and swapping columns) and by an integer
+program. Of covers with equal objectives, the smaller one wins."""
 
 from __future__ import annotations
 
@@ -26,8 +22,12 @@ LONGEST = 2.0  # seconds after which `improve` starts no further try
 
 @dataclass(frozen=True)
 class Column:
-    """A set of rows that a cover may choose. rows: indices, ascending. size: units of the budget that it takes. key:
-    hashable identity, such as a clause; equal keys are equal columns."""
+    """A set of rows that a cover may choose.
+
+    rows: indices, ascending.
+    size: units of the budget that it takes.
+    key: hashable identity, such as a clause; columns with equal keys are equal.
+    """
 
     rows: Int32s
     cost: float
@@ -37,8 +37,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Cover:
-    """A covering problem without its columns. penalty: (rows,) > 0, of a row that is not covered. least_size: no column
-    is smaller. integral: all penalties and costs are whole numbers, so that bounds may be rounded up."""
+    """A covering problem without its columns.
+
+    penalty: (rows,) cost of leaving each row uncovered.
+    least_size: lower bound on the size of every column.
+    integral: True if penalties and costs are whole numbers.
+    """
 
     penalty: Floats
     budget: float
@@ -46,7 +50,7 @@ class Cover:
     integral: bool
 
     def rounded(self, bound: float) -> float:
-        """Returns the bound on covers that follows from a bound on fractional covers."""
+        """Returns a bound on covers, given a bound on fractional covers."""
         return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
@@ -59,7 +63,7 @@ class CoverSearch:
         self._random = np.random.default_rng(seed)
         self._chosen: tuple[int, ...] = ()
         self._value, self._size = float(cover.penalty.sum()), 0.0
-        # Weighs size so little that it only decides between equal objectives.
+        # Breaks ties: of equal objectives, the smaller cover is better.
         self._tie = (1.0 if cover.integral else 1e-6) * 1e-3 / max(1.0, cover.budget)
         self._flat: tuple[Any, ...] | None = None
 
@@ -74,8 +78,8 @@ class CoverSearch:
             self._flat = None
 
     def improve(self, taken: Floats) -> None:
-        """Improves the best cover by local search: from the columns that the relaxation takes most of, from the best
-        cover, and from covers near it. taken: (columns,) value of each column's variable in the relaxation."""
+        """Improves the best cover by local search from several starts. taken: (columns,) value of each column's
+        variable in the relaxation."""
         if not self.columns:
             return
         until = time.monotonic() + LONGEST
@@ -90,7 +94,7 @@ class CoverSearch:
             self._search(near)
 
     def offer(self, chosen: Sequence[int]) -> None:
-        """Makes a cover, given by column indices, the best one if it is better and fits the budget."""
+        """Replaces the best cover by `chosen`, column indices, if that is better and fits the budget."""
         distinct = sorted(set(map(int, chosen)))
         missed = self.cover.penalty.copy()
         for index in distinct:
@@ -103,9 +107,12 @@ class CoverSearch:
             self._chosen, self._value, self._size = tuple(distinct), value, size
 
     def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
-        """Solves the integer program over all columns, starting from the best cover. target: a lower bound; an empty
-        cover that meets it needs no search. nodes: limit of the search tree. Returns whether the best cover is proved
-        optimal over these columns."""
+        """Solves the integer program over all columns, starting from the best cover. Returns True if the best cover is
+        proved optimal over these columns.
+
+        target: lower bound; an empty cover that meets it is optimal.
+        nodes: limit of the search tree.
+        """
         if self._value <= target + 1e-9 and self._size == 0:
             return True
         seconds = deadline - time.monotonic()
@@ -116,7 +123,6 @@ class CoverSearch:
         return proved
 
     def _fitting(self, order: Ints) -> Ints:
-        """Returns columns of this order as long as the budget lasts; columns too large for the rest are left out."""
         room, selected = self.cover.budget, []
         for index in order.tolist():
             if self.columns[index].size <= room:
@@ -137,8 +143,8 @@ class CoverSearch:
 
 @compiled()
 def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
-    """Returns the columns of a cover that no add, drop or swap improves, found from `start` by the best move each time.
-    cost: of each column, with the tie-break."""
+    """Returns a cover that no add, drop or swap improves, found from `start` by the best move each time. cost:
+    (columns,) cost plus tie-break."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)
     count = np.zeros(len(penalty), dtype=np.int64)
@@ -190,7 +196,6 @@ def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floa
 
 
 def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int | None) -> tuple[list[int], bool]:
-    """Returns the columns that HiGHS chooses, and whether it proved them optimal."""
     import highspy
 
     cover, columns = search.cover, search.columns
@@ -200,8 +205,7 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     bounds = np.append(np.ones(rows), -np.inf), np.append(np.full(rows, np.inf), cover.budget)
     lines: list[tuple[ArrayLike, ArrayLike]] = [([row], [1.0]) for row in range(rows)]
     lines += [(np.append(c.rows, rows), np.append(np.ones(len(c.rows)), c.size)) for c in columns]
-    # The variables missed_i would be integral anyway. If they are continuous, HiGHS 1.14 calls wrong optima optimal (9
-    # of 2,500 small covers).
+    # If the variables missed_i are continuous, HiGHS 1.14 reports wrong optima (9 of 2,500 small covers).
     model = make_model(cost, np.ones(rows + many), bounds, lines, by_rows=False, whole=rows + many)
     limits = {} if nodes is None else {"mip_max_nodes": nodes}
     highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)

@@ -1,7 +1,4 @@
-"""Selects trees of a regression by least squares, each choice with its best scale and offset.
-
-Sums of products over the rows are computed once, so a move costs no pass over the rows.
-"""
+"""Selects trees of a regression by least squares, each choice with its best scale and offset."""
 
 from __future__ import annotations
 
@@ -18,10 +15,13 @@ SWEEPS = 4  # sweeps of `refit` over all trees
 
 @dataclass(frozen=True)
 class Squares:
-    """An `Objective` for a regression: the members' values are added up, scaled, and offset. Its value is the number of
-    rows times R squared, for the best scale and offset. products: (members, members) sums over the rows of products of
-    two members' values, each less its mean. targets: (members,) the same of a member and the labels. total: sum of the
-    squared labels, less their mean."""
+    """An objective for a regression: the members' values are added, scaled and offset. Its value is the number of rows
+    times R squared, for the best scale and offset.
+
+    products: (members, members) sums over the rows of products of two members' centered values.
+    targets: (members,) sums over the rows of products of centered values and centered labels.
+    total: sum of the squared centered labels.
+    """
 
     products: Floats
     targets: Floats
@@ -57,21 +57,24 @@ class Squares:
         return np.asarray(np.where(steps == 0, -np.inf, values))
 
     def scale(self, times: Ints) -> float:
-        """Returns the best factor for the sum of a choice, at least 0; 0 if no factor beats the mean label."""
+        """Returns the best factor for the sum of a choice, at least 0."""
         target, square = float(self.targets @ times), float(times @ self.products @ times)
         return max(0.0, target) / square if square > 0 else 0.0
 
     def _explained(self, target: Floats, square: Floats) -> Any:
-        """Returns rows times R squared: the best scale >= 0 lowers the squared error by target^2 / square."""
+        """Returns rows times R squared. target: sum of products with the labels. square: sum of squares."""
         won = np.divide(np.maximum(target, 0.0) ** 2, square, out=np.zeros_like(square * 1.0), where=square > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0
 
 
 def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list[Ints]:
-    """Returns new leaf values of trees that are added up, by least squares, one tree after the other. leaf: (trees,
-    rows) the leaf that each row reaches. values: for each tree, (leaves,) integers. New values are integers between the
-    smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves. Takes O(SWEEPS *
-    trees * rows) time."""
+    """Returns new integer leaf values by least squares, one tree after the other, within the range of the old values.
+
+    leaf: (trees, rows) the leaf that each row reaches.
+    values: for each tree, (leaves,).
+    bias: added to the sum of the trees.
+    target: (rows,) in units of the leaves.
+    """
     values = [leaves.copy() for leaves in values]
     low, high = min(int(leaves.min()) for leaves in values), max(int(leaves.max()) for leaves in values)
     total = bias + sum(leaves[at] for leaves, at in zip(values, leaf, strict=True))
@@ -79,7 +82,7 @@ def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list
         for leaves, at in zip(values, leaf, strict=True):
             rows = np.bincount(at, minlength=len(leaves))
             missing = np.bincount(at, target - total, minlength=len(leaves))
-            # Counts a row without error for each leaf, so that leaves with few rows move less.
+            # Adds a row without error to each leaf, so that leaves with few rows move less.
             new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)
             total = total + (new - leaves)[at]
             leaves[:] = new

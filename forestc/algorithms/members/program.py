@@ -1,9 +1,7 @@
 """Solves the integer program of ensemble selection with HiGHS, from a given selection and with cuts.
 
-Variables: x of the members, the threshold L, and t of the patterns, 1 if a pattern is decided as its gain asks. Only
-the implications from t to the votes, (2) and (5), are needed: the objective already makes t as large as possible, so
-(3) and (6) are redundant. Section 3.1 of the paper says so for accuracy; with gains it holds for all weights. Limits on
-diversity add variables y of pairs of members, (14)-(17).
+Variables are x of the members, the threshold L, and t of the patterns, 1 if a pattern is decided as its gain asks.
+Constraints (3) and (6) of the paper are redundant and left out.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 @dataclass(frozen=True)
 class Solved:
-    """Result of `solve`. found: the best selection. bound: no selection has a larger value. nodes: of HiGHS's
-    search."""
+    """Result of `solve`. found: the best selection. bound: upper bound on the value of any selection. nodes: nodes of
+    HiGHS's search tree."""
 
     found: MemberChoice
     bound: float
@@ -37,7 +35,7 @@ class _Program:
         self.rows: list[tuple[float, dict[int, float]]] = []
 
     def columns(self, count: int, *, upper: float = 1.0, cost: Floats | float = 0.0) -> int:
-        """Adds columns from 0 to `upper` and returns the first one's index."""
+        """Adds variables with values from 0 to `upper`. Returns the index of the first."""
         first = len(self.cost)
         self.cost += np.broadcast_to(cost, count).astype(float).tolist()
         self.upper += [upper] * count
@@ -55,9 +53,9 @@ def solve(
     time_limit: float,
     seed: int = 0,
 ) -> Solved:
-    """Returns the best selection that HiGHS finds in the time limit, in seconds; never worse than `start`. Each member
-    counts at most once. cuts: sets of patterns; in each, at least one is decided against its gain (negative if the gain
-    is above 0). The price in `limits` is ignored."""
+    """Returns the best selection that HiGHS finds, never worse than `start`. The price in `limits` is ignored.
+    cuts: sets of patterns; at least one of each set must be decided against its gain.
+    time_limit: in seconds."""
     import highspy
 
     program = _Program()
@@ -69,8 +67,7 @@ def solve(
     for row, gain in enumerate(patterns.gain):
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
-        # If t is 1, the sum of votes must be more than L (2), or at most L (5). If t is 0, `slack` lifts this
-        # constraint.
+        # If t is 1, the sum of votes must be above L (2), or at most L (5); if t is 0, `slack` lifts this.
         votes = patterns.votes[voters, row].astype(float)
         slack = most + 1.0 if gain > 0 else float(votes.sum())
         terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}
@@ -92,7 +89,7 @@ def solve(
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
     solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
-    # Pairs and parts would be integral anyway. If they are continuous, HiGHS 1.14 has called wrong optima optimal.
+    # If pairs and parts are continuous, HiGHS 1.14 has called wrong optima optimal.
     columns, lowest = len(program.cost), [least for least, _ in program.rows]
     lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
     unbounded = np.full(len(lowest), np.inf)
@@ -104,7 +101,7 @@ def solve(
     solver.setSolution(first_solution)
     run(solver)
     info = solver.getInfo()
-    # The variables t count the gain over a decision of every pattern against its gain.
+    # The objective of the program is the gain over deciding every pattern against its gain.
     lost = float(patterns.gain[patterns.gain < 0].sum())
     solution = np.array(solver.getSolution().col_value)
     bound = float(info.mip_dual_bound) + lost
@@ -121,8 +118,8 @@ StartValues = list[tuple[int, Floats]]  # index of the first column of a block, 
 
 
 def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
-    """Adds a row for each bill and a column for each shared part, at least as large as each member that needs it.
-    Returns the start's values of the new columns."""
+    """Adds a constraint for each bill, and a variable for each shared part that is 1 if a chosen member needs the part.
+    Returns the start's values of the new variables."""
     start_values: StartValues = []
     for bill in limits.bills:
         if not np.isfinite(bill.most):
@@ -139,8 +136,8 @@ def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
 
 
 def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> StartValues:
-    """Adds constraints (14)-(18) and (20), one for at least two members, and a column y for each pair of members.
-    Returns the start's values of the new columns."""
+    """Adds constraints (14)-(18) and (20), a variable y for each pair of members, and the demand for two members.
+    Returns the start's values of the new variables."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)
     first = program.columns(len(a))

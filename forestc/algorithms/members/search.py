@@ -1,8 +1,8 @@
-"""Selects members of an ensemble by local search: steepest ascent by single moves, with kicks, from several starts.
+"""Selects members of an ensemble by local search: steepest ascent by single moves, with random kicks, from several
+starts.
 
-A move puts a member in or out, or counts it once more or less; the threshold is the best one after every move. At a
-local optimum, a kick moves a few random members and the ascent begins again; the result is kept unless it is worse. In
-some starts, rows just below the threshold count in part, which leads the search across plateaus of the value.
+A move puts a member in or out, or counts it once more or less. In some starts, rows just below the threshold count in
+part, which leads the search across plateaus of the value.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Ints
 from forestc.algorithms.members.vote_patterns import Limits, Objective
 
-SMOOTH = (0.0, 0.1, 0.3)  # shares by which rows just below the threshold count, for one start after the other
-KICK = 4  # members that a kick moves at most
-MEMBERS_A_MOVE = 50  # adds a move after each scan of all moves for this many members of the ensemble
-LEAST_SCANS, MOST_SCANS = 60, 2000  # scans of all moves from each start, at least and at most
+SMOOTH = (0.0, 0.1, 0.3)  # shares by which rows just below the threshold count; starts take them in turn
+KICK = 4  # changes at most this many random members at a local optimum
+MEMBERS_A_MOVE = 50  # adds one more move after each scan for every so many members
+LEAST_SCANS, MOST_SCANS = 60, 2000  # limits the scans of all moves from each start
 
 
 @dataclass(frozen=True)
 class MemberChoice:
-    """A choice of members. times: (members,) how often each member counts. threshold: the best one. gained: value of
-    the choice. cost: by the price of the limits, not part of `gained`."""
+    """A choice of members. times: (members,) how often each member counts. gained: value of the choice. cost: hardware
+    cost in units of the value, not subtracted from `gained`."""
 
     times: Ints
     threshold: int
@@ -39,8 +39,8 @@ class MemberChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the work of `search`. starts: choices to start from. scans: each start gets at most scans x members
-    scans of all moves. work: rows (times classes) x members x scans over all starts, roughly at most."""
+    """Limits on the work of `search`. scans: each start gets at most scans x members scans of all moves. work: rough
+    limit of rows (times classes) x members x scans, over all starts."""
 
     starts: int = 16
     scans: int = 20
@@ -58,10 +58,13 @@ def search(
     enough: float = np.inf,
     few: bool = True,
 ) -> MemberChoice | None:
-    """Returns the best choice found; None if none keeps the limits. begin: a choice to start from, beside full, empty
-    and random ones. most_times: how often a member may count. enough: no choice has a larger value; the search ends
-    when it is reached. few: among equal choices take the one with fewest members; if False, with most. Deterministic:
-    the number of scans depends on the sizes alone. Takes O(work) time."""
+    """Returns the best choice found; None if none keeps the limits.
+
+    begin: a choice to start from, in addition to others.
+    most_times: how often a member may count.
+    enough: upper bound on the value; the search may end when a choice reaches it.
+    few: prefers fewer members among equal choices; if False, more.
+    """
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
@@ -85,13 +88,12 @@ def _better(choice: MemberChoice, best: MemberChoice, few: bool) -> bool:
 
 
 def _starts(task: Objective, limits: Limits, count: int, random: np.random.Generator, begin: Ints | None) -> list[Ints]:
-    """Returns choices to start from; they may break the limits."""
     members = task.members
     chosen = [] if begin is None else [begin.astype(np.int64)]
     if limits.diversity is not None:
         pair = np.zeros(members, dtype=np.int64)
         pair[list(np.unravel_index(np.argmax(limits.diversity.credits), (members, members)))] = 1
-        chosen.append(pair)  # the most diverse pair keeps any limit that some choice keeps
+        chosen.append(pair)  # the most diverse pair keeps the limits on diversity if any choice does
         count = max(count, len(chosen))
     chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
     while len(chosen) < count:
@@ -109,7 +111,7 @@ def _climb(
     most_times: int,
     few: bool,
 ) -> MemberChoice | None:
-    """Returns the best choice met in `scans` scans of all moves from one start; None if none keeps the limits."""
+    """Returns the best choice found in `scans` scans of all moves from one start; None if none keeps the limits."""
     best: MemberChoice | None = None
     current, current_worth = times, (np.inf, -np.inf)
     while scans > 0:
@@ -135,8 +137,8 @@ def _cost(limits: Limits, chosen: Bits) -> float:
 def _ascend(
     task: Objective, limits: Limits, times: Ints, smooth: float, most_times: int, most: int
 ) -> tuple[Ints, tuple[float, float], int]:
-    """Returns a choice that no single move improves (or the last one after `most` scans), its (violation, worth), and
-    the number of scans of all moves."""
+    """Returns a choice that no single move improves, or the last one after `most` scans; its (violation, worth); and
+    the number of scans."""
     times = times.copy()
     sums = task.sums(times)
     violation, worth = limits.violation(times > 0), -np.inf
@@ -171,7 +173,7 @@ class _Move(NamedTuple):
 def _moves(
     task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, most_times: int
 ) -> list[_Move]:
-    """Returns the best moves, sorted by least violation of the limits, then by largest worth."""
+    """Returns the best moves, by least violation of the limits and then by largest worth."""
     chosen = times > 0
     broken_by_flip = limits.violation_after(chosen)
     priced = limits.price if limits.bills else 0.0
@@ -191,7 +193,6 @@ def _moves(
 
 
 def _again(task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
-    """Returns the move with violation and worth computed from the present choice."""
     after = times.copy()
     after[move.member] += move.step
     steps = np.zeros(len(times), dtype=np.int64)

@@ -1,13 +1,9 @@
-"""Selects members of an ensemble of 0/1 votes, and the number of their votes that decides for 1.
+"""Selects members of an ensemble of 0/1 votes, and the number of votes that decides for 1.
 
 M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity
 constraints", INOC 2024. The program (1)-(12) chooses members x and a threshold L: a row is decided positive if more
-than L of the chosen members vote 1. Its objective weighs true and false positives and negatives. Constraints (14)-(18)
-ask for a least diversity `tau` of each member, (20) for a least mean diversity `gamma`.
-
-The gain of a row is the worth of deciding it positive, less the worth of deciding it negative. The objective is then a
-constant plus the gains of the rows decided positive, and rows with equal votes are merged. `select` runs a local search
-(`search`), then HiGHS from its result (`program`), beside combinatorial bounds (`vote_bounds`).
+than L of the chosen members vote 1. Constraints (14)-(18) ask for a least diversity `tau` of each member, (20) for a
+least mean diversity `gamma`. The gain of a row is the worth of deciding it positive rather than negative.
 """
 
 from __future__ import annotations
@@ -40,9 +36,8 @@ class Weights:
 
     @staticmethod
     def named(name: str, y: Votes) -> Weights:
-        """Returns the weights for accuracy, recall or balanced; the last are the theta-weighted form of section 3.1,
-        which maximizes balanced accuracy (Theorem 1). y: (rows,) 0/1, gives theta. Raises OptionError for another name.
-        """
+        """Returns the weights called accuracy, recall or balanced (the theta-weighted form of section 3.1). y: (rows,)
+        0/1. Raises OptionError for another name."""
         theta = float(np.mean(y)) if len(y) else 0.0
         by_name = {
             "accuracy": Weights(),
@@ -56,9 +51,15 @@ class Weights:
 
 @dataclass(frozen=True)
 class Selection:
-    """Result of `select`. members: indices, ascending. threshold: L; more than L votes of the members decide positive.
-    objective: of equation (1), divided by the number of rows. bound: no selection has a larger objective. gap: (bound -
-    objective) / |objective|. optimal: the objective is proved the largest. seconds: taken by `select`."""
+    """Result of `select`.
+
+    members: indices, ascending.
+    threshold: more than this many votes of the members decide positive.
+    objective: of equation (1), divided by the number of rows.
+    bound: upper bound on the objective of any selection.
+    gap: (bound - objective) / |objective|.
+    optimal: True if the objective is proved to be the largest.
+    """
 
     members: tuple[int, ...]
     threshold: int
@@ -69,13 +70,13 @@ class Selection:
     seconds: float
 
     def decide(self, votes: Votes) -> Votes:
-        """Returns the 0/1 decision of each row. votes: (rows, candidates), of all candidates."""
+        """Returns the 0/1 decision of each row. votes: (rows, all candidates)."""
         return np.asarray(votes[:, list(self.members)].sum(axis=1, dtype=np.int64) > self.threshold, dtype=np.uint8)
 
 
 def failure_credits(votes: Votes, y: Votes) -> Floats:
-    """Returns the failure credits FC of section 4, (members, members): the rows on which exactly one of two members
-    fails, over the failures of both. It is 0 for two members without failures, and on the diagonal."""
+    """Returns the failure credits FC of section 4, (members, members): rows on which exactly one of two members fails,
+    over the failures of both; 0 if neither fails."""
     wrong = (votes != y[:, None]).astype(np.float32)
     both = (wrong.T @ wrong).astype(np.float64)
     total = wrong.sum(axis=0, dtype=np.float64)
@@ -84,8 +85,8 @@ def failure_credits(votes: Votes, y: Votes) -> Floats:
 
 
 def diversity_limits(credits: Floats, form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
-    """Returns (tau, gamma) of the paper's configurations (section 5.4). F1 asks for no diversity; F2 for a mean halfway
-    between the least and the mean diversity of the full ensemble's members; F3 also asks each member for the least."""
+    """Returns (tau, gamma) of the paper's configurations (section 5.4). F1 sets no limits. F2 sets gamma halfway
+    between the least and the mean diversity of all members. F3 also sets tau to the least."""
     if form == "F1":
         return 0.0, 0.0
     of_member = credits.sum(axis=1) / max(1, len(credits) - 1)
@@ -107,11 +108,12 @@ def select(
 ) -> Selection:
     """Returns the members and the threshold with the largest objective found, and a bound on the objective.
 
-    votes: (rows, members) 0/1. y: (rows,) 0/1, with both classes. tau, gamma: least diversities, 0 for none; with
-    either, at least two members are chosen. max_members: most members. time_limit: in seconds; with 0, local search and
-    a combinatorial bound alone. seed, starts: of the local search, which alone decides the result if HiGHS finds no
-    better one. Raises RowsError for votes or labels other than these, OptionError for limits that no selection can
-    meet.
+    votes: (rows, members) 0/1.
+    y: (rows,) 0/1, with both classes.
+    tau, gamma: least diversities, 0 for none; with either, at least two members are chosen.
+    time_limit: in seconds; with 0, only a local search and a combinatorial bound run.
+
+    Raises RowsError for invalid votes or labels, OptionError for unknown weights or limits that no selection can meet.
     """
     begun = time.perf_counter()
     votes, y = _checked(votes, y)
@@ -141,7 +143,6 @@ def select(
 
 
 def _tiny(patterns: Patterns) -> float:
-    """Returns the largest difference between sums of gains that rounding may cause."""
     return 1e-9 * max(1.0, float(np.abs(patterns.gain).sum()))
 
 
@@ -163,7 +164,6 @@ def _checked(votes: Votes, y: Votes) -> tuple[Votes, Votes]:
 
 
 def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Limits:
-    """Returns the limits of a selection. Raises OptionError for a limit that no selection can meet."""
     count = votes.shape[1]
     if most is not None and most < 1:
         raise OptionError(f"max_members={most}", do="allow at least 1")
@@ -171,8 +171,9 @@ def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) 
 
 
 def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Diversity | None:
-    """Returns the limits on diversity of at most `most` members; None for no limits. Raises OptionError for limits that
-    no two members meet; any others can be met."""
+    """Returns the limits on diversity; None if tau and gamma are 0. Raises OptionError for limits that no selection can
+    meet.
+    most: most members of a selection."""
     for name, value in (("tau", tau), ("gamma", gamma)):
         if not 0 <= value <= 1:
             raise OptionError(f"{name}={value:g}", do="use a share from 0 to 1")

@@ -1,10 +1,9 @@
 """Bounds the value of any selection from above, more tightly than the relaxation of the integer program does.
 
-Some sets of rows can't all be decided as their gains ask, whatever the members and the threshold. Two rows conflict if
-one should be positive, the other negative, and the other has all votes of the first. Larger sets follow from Farkas'
-lemma: integer combinations of rows whose votes add up the wrong way (combinatorial Benders cuts, G. Codato and M.
-Fischetti, 2006). Each set loses at least one row, which is a cut. A linear program over the cuts gives a lower bound on
-the loss. The cuts also go into the integer program.
+Some sets of rows can't all be decided as their gains ask, so each set loses at least one row: a cut. Two rows conflict
+if the first should be positive, the second negative, and the second has all votes of the first. Larger sets follow from
+Farkas' lemma (combinatorial Benders cuts, G. Codato and M. Fischetti, 2006). A linear program over the cuts bounds the
+loss from below.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from forestc.algorithms.members.vote_patterns import Patterns
 
 MOST_PAIRS = 200_000  # stops collecting pairs of conflicting rows beyond this many; the largest gains come first
 PAIRS_A_ROUND = 4000  # adds at most this many violated pairs to the linear program before it is solved again
-MOST_SETS = 5000  # returns all sets up to this number; of more, only sets with equality in the linear program
+MOST_SETS = 5000  # sets above which only tight ones (equality in the linear program) are returned
 SETS_A_ROUND = 40  # searches this often for larger sets before the linear program is solved again
 LEAST_SECONDS = 10.0  # seconds for a linear program over pairs, even if the time limit is near
 LEAST_VIOLATION = 1e-6  # treats a smaller violation of a cut, in lost rows, as rounding of the solver
@@ -29,8 +28,8 @@ UNITS = 1 << 30  # scales the largest multiplier of a set to this integer, so th
 
 @dataclass(frozen=True)
 class Bound:
-    """Result of `bound`. value: no selection has a larger value. pairs: the same from conflicting pairs alone. sets:
-    sets of rows, each with at least one lost row."""
+    """Result of `bound`. value: upper bound on the value of any selection. pairs: the same from conflicting pairs
+    alone. sets: sets of rows; each loses at least one row."""
 
     value: float
     pairs: float
@@ -38,15 +37,15 @@ class Bound:
 
 
 def bound(patterns: Patterns, time_limit: float) -> Bound:
-    """Returns an upper bound on `Patterns.value` for 0/1 votes, and the cuts that give it. Larger sets are searched for
-    until the time limit, in seconds; pairs take O(patterns^2 * members) time."""
+    """Returns an upper bound on `Patterns.value` for 0/1 votes, and cuts for the integer program. time_limit: seconds
+    for the search for larger sets."""
     import highspy
 
     begun = time.perf_counter()
     wished = float(patterns.gain[patterns.gain > 0].sum())
     worth = np.abs(patterns.gain)
     lost, optimal = make_highs(), highspy.HighsModelStatus.kOptimal
-    # A variable says how far its row is lost; the cuts are added later, as rows of this program.
+    # Each variable says how far its row is lost; each cut becomes a constraint later.
     no_rows: list[tuple[list[int], list[float]]] = [([], [])] * len(worth)
     lost.passModel(make_model(worth, np.ones(len(worth)), ([], []), no_rows, by_rows=False))
     pool = _conflicts(patterns)
@@ -110,10 +109,8 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 
 class _Systems:
-    """A search for sets of rows that no selection decides as their gains ask, by Farkas' lemma. Members are taken
-    between 0 and 1, with one threshold >= 0. Multipliers u >= 0 of the rows prove such a set: the margins of its
-    positive rows add up to 1, and the votes weighted by u cannot reach that. Vertices of this program have few rows. A
-    set violates a cut if its rows' shares, how far each is lost so far, add up to less than 1."""
+    """A search for sets of rows that no selection decides as their gains ask. A linear program, with members relaxed to
+    values from 0 to 1, gives multipliers of the rows that prove such a set (Farkas' lemma)."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy
@@ -122,8 +119,7 @@ class _Systems:
         sign = np.where(patterns.gain > 0, 1.0, -1.0)
         votes = patterns.votes.astype(np.float64) * sign  # (members, rows)
         infinity = float("inf")
-        # Rows of the program: the weighted votes of a member are at most the multiplier of its bound; the threshold
-        # cancels or is 0; the margins of positive rows less the bounds' multipliers are 1.
+        # Constraints: one on each member's weighted votes, one on the threshold, one that normalizes the margins.
         matrix = np.zeros((members + 2, rows + members + 1))
         matrix[:members, :rows] = votes
         matrix[:members, rows : rows + members] = -np.eye(members)
@@ -141,7 +137,8 @@ class _Systems:
 
     def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
         """Returns new sets of rows with shares that add up to less than 1. share: (rows,) how far each row is lost so
-        far. time_limit: in seconds."""
+        far.
+        time_limit: in seconds."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
         all_rows = np.arange(self.rows, dtype=np.int32)
@@ -161,8 +158,8 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns the rows with multipliers above 0 if these, rounded to integers, prove exactly that one of the rows
-        is lost; otherwise no rows."""
+        """Returns the rows with positive multipliers if these, rounded to integers, prove in exact arithmetic that one
+        of the rows is lost; otherwise no rows."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

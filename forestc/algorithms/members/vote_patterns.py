@@ -1,8 +1,4 @@
-"""Objectives and limits of ensemble selection: votes with gains, or scores of several classes.
-
-A choice says how many times each member counts, 0 for a member that is left out. An objective gives the value of a
-choice, and of all choices one move away from it.
-"""
+"""Objectives and limits of ensemble selection. A choice says how many times each member counts, 0 if it is left out."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ SHARED_WORK = 1 << 20  # rows times members above which moves are shared among t
 
 
 class Objective(Protocol):
-    """An objective of ensemble selection. members: how many there are to choose from."""
+    """An objective of ensemble selection. members: number of members to choose from."""
 
     @property
     def members(self) -> int: ...
@@ -35,15 +31,17 @@ class Objective(Protocol):
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         """Returns the value after each member counts steps[member] times more, (members,); -inf if that is 0 times.
-        smooth: share by which rows just below the threshold count, to lead a search across plateaus."""
+        smooth: share by which rows just below the threshold count."""
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """An objective of members that vote with integers of at least 0. A row is decided positive if the sum of the votes
-    exceeds the threshold; the threshold is always the best one. The value is the sum of the gains of the rows decided
-    positive. votes: (members, patterns). gain: (patterns,) worth of deciding a pattern positive rather than negative,
-    summed over the rows with these votes."""
+    """An objective of members that vote with integers >= 0. A pattern is decided positive if the sum of its votes
+    exceeds the best threshold. The value is the sum of the gains of these patterns.
+
+    votes: (members, patterns).
+    gain: (patterns,) worth of deciding a pattern positive rather than negative, over all rows with these votes.
+    """
 
     votes: Int32s
     gain: Floats
@@ -55,7 +53,7 @@ class Patterns:
 
     @property
     def size(self) -> int:
-        """One more than the largest sum of votes."""
+        """Largest sum of votes plus one."""
         return 1 + self.most * int(self.votes.max(axis=1, initial=0).sum(dtype=np.int64))
 
     def sums(self, times: Ints) -> Ints:
@@ -82,13 +80,15 @@ class Patterns:
 
 
 class Classes(NamedTuple):
-    """An objective of trees that score several classes. A row is decided for the class with the largest sum; the value
-    is the weight of the rows decided correctly.
+    """An objective of trees that score several classes. The class with the largest sum wins a row; the value is the
+    weight of the rows decided correctly.
 
-    leaf: (members, rows) the leaf that each row reaches. begin: (members + 1,) start of each member's entries in
-    `score`, leaf by leaf, a score for each class that the member feeds. fed: (members, 2) the first of these classes
-    and one past the last. start: (classes,) added to all rows. label, weight: (rows,). last: the last of equal classes
-    wins, not the first.
+    leaf: (members, rows) the leaf that each row reaches.
+    begin: (members + 1,) start of each member's entries in `score`: leaf by leaf, one for each class it feeds.
+    fed: (members, 2) the first class that the member feeds, and one past the last.
+    start: (classes,) added to all rows.
+    label, weight: (rows,).
+    last: True if the last of equal classes wins.
     """
 
     leaf: Int32s
@@ -126,7 +126,6 @@ class Classes(NamedTuple):
         return np.asarray(np.argmax(sums, axis=1))
 
     def _two_best(self, sums: Floats) -> tuple[Ints, Ints]:
-        """Returns for each row the class with the largest sum, and the one with the second largest."""
         best, without_best = self._decided(sums), sums.copy()
         without_best[np.arange(len(without_best)), best] = -np.inf
         return best, self._decided(without_best)
@@ -154,7 +153,7 @@ def _threshold_values(
     first: int,
     past: int,
 ) -> None:
-    """Writes `Patterns.values_after` of the members first .. past - 1 to `pattern`. at: work array over the sums."""
+    """Writes `Patterns.values_after` of the members first .. past - 1 to `pattern`."""
     for member in range(first, past):
         step = steps[member]
         if step == 0:
@@ -178,7 +177,8 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
 def _class_values(
     trees: Classes, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
 ) -> None:
-    """Writes `Classes.values_after` of the members first .. past - 1 to `values`. rivals: `Classes._two_best`."""
+    """Writes `Classes.values_after` of the members first .. past - 1 to `values`. rivals: result of
+    `Classes._two_best`."""
     leaf, begin, score, fed, _, label, weight, last = trees
     best, second = rivals
     for member in range(first, past):
@@ -222,8 +222,8 @@ def merged_patterns(votes: Bytes, gain: Floats) -> Patterns:
 @dataclass(frozen=True)
 class Diversity:
     """Limits on the diversity of a choice, which then has at least two members. credits: (members, members) failure
-    credits FC. tau: least diversity (PFC) of a chosen member, constraint (18). gamma: least mean diversity, constraint
-    (20)."""
+    credits.
+    tau: least diversity of a chosen member, constraint (18). gamma: least mean diversity, constraint (20)."""
 
     credits: Floats
     tau: float
@@ -232,9 +232,14 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Bill:
-    """A linear cost of a choice: of its members, and of the parts that they share. name: of the cost's unit. own:
-    (members,) cost of each member. uses: (members, parts) 1 if a member needs a part. part: (parts,) cost of each part.
-    most: the largest cost allowed."""
+    """A linear cost of a choice: of its members, and of the parts that they share.
+
+    name: unit of the cost.
+    own: (members,) cost of each member.
+    uses: (members, parts) 1 if a member needs a part.
+    part: (parts,) cost of each part.
+    most: largest cost allowed.
+    """
 
     name: str
     own: Floats
@@ -243,12 +248,12 @@ class Bill:
     most: float = np.inf
 
     def of(self, chosen: Bits) -> float:
-        """Returns the cost of a choice, given as (members,) bits."""
+        """Returns the cost of a choice. chosen: (members,) bits."""
         shared = float(self.part[self.uses[chosen].any(axis=0)].sum()) if self.part.size else 0.0
         return float(self.own[chosen].sum()) + shared
 
     def after(self, chosen: Bits) -> Floats:
-        """Returns the cost after each member alone is put in or out, (members,)."""
+        """Returns, for each member, the cost after it alone is put in or out, (members,)."""
         own = np.where(chosen, -self.own, self.own)
         if not self.part.size:
             return np.asarray(self.of(chosen) + own)
@@ -260,8 +265,7 @@ class Bill:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a choice, and the price of its hardware. most: members at most. price: of one unit of the first bill,
-    in units of the objective."""
+    """Limits of a choice. most: most members. price: of one unit of the first bill, in units of the objective."""
 
     most: int
     diversity: Diversity | None = None
@@ -269,7 +273,7 @@ class Limits:
     price: float = 0.0
 
     def violation(self, chosen: Bits) -> float:
-        """Returns how far a choice is from keeping all limits; 0 if it keeps them."""
+        """Returns how far a choice breaks the limits; 0 if it keeps them."""
         count = int(chosen.sum())
         total = float(max(0, count - self.most)) + (count == 0)
         for bill in self.bills:
@@ -283,7 +287,7 @@ class Limits:
         return total
 
     def violation_after(self, chosen: Bits) -> Floats:
-        """Returns the violation after each member alone is put in or out, (members,)."""
+        """Returns, for each member, the violation after it alone is put in or out, (members,)."""
         count = chosen.sum() + np.where(chosen, -1, 1)
         total = np.maximum(0.0, count - self.most) + (count == 0)
         for bill in self.bills:

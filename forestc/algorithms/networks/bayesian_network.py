@@ -1,8 +1,7 @@
 """Bayesian networks over columns of few states, stored as counts.
 
-P(x) is the product of P(x[i] | parents of i) over all i. Probabilities are posterior means under a uniform Dirichlet
-prior that is worth `ess` rows in total (the BDeu prior of Buntine 1991, Heckerman et al. 1995), so none is 0.
-`junction_tree.JunctionTree` computes probabilities of events, and samples; `text` prints and parses networks.
+Probabilities are posterior means under a uniform Dirichlet prior worth `ess` rows in total (the BDeu prior of Buntine
+1991, Heckerman et al. 1995), so none is 0.
 """
 
 from __future__ import annotations
@@ -20,22 +19,25 @@ from forestc.errors import ModelError, OptionError, RowsError
 
 MOST_STATES = 256  # states of a variable at most, as rows hold states in uint8
 MOST_CELLS = 2**22  # cells of all tables together at most
-MOST_COUNT = 2**53  # limits counts, which are exact as float64 up to it
+MOST_COUNT = 2**53  # limits counts: float64 holds them exactly up to here
 _BATCH = 8192  # rows that `log_likelihood` takes at a time
 
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """A Bayesian network: its structure and its counts. Arrays are copied and read-only.
+    """A Bayesian network: its structure and its counts.
 
-    states: number of states of each variable. parents: of each variable, ascending. tables: of each variable, int64
-    counts (product of the parents' states, states[i]); the first parent's state changes slowest. ess: equivalent sample
-    size of the prior. score: BDeu score of the structure on the rows it was learnt from. bound: proved upper bound on
-    the score of any network of this treewidth. optimal: the score is proved to be the best. order: an elimination order
-    of the moral graph; `min_fill_order` replaces an empty one.
+    states: number of states of each variable.
+    parents: parents of each variable, ascending.
+    tables: int64 counts of each variable, (product of the parents' states, states[i]); the first parent changes
+    slowest.
+    ess: equivalent sample size of the prior.
+    score: BDeu score of the structure on the rows it was learnt from.
+    bound: upper bound on the score of any network of this treewidth.
+    optimal: True if the score is proved to be the best.
+    order: elimination order of the moral graph; if empty, `min_fill_order` finds one.
 
-    Raises ModelError for a cycle, parents or counts of wrong sizes, an order that is no permutation, an order of width
-    above 20, or more than 2^22 cells.
+    Raises ModelError for a cycle, wrong parents, counts or order, a width above 20, or more than 2^22 cells.
     """
 
     states: tuple[int, ...]
@@ -107,10 +109,9 @@ class BayesianNetwork:
         return total
 
     def with_least_count(self, m: int) -> BayesianNetwork:
-        """Returns the network with every count below m replaced by 0, for a file that should not tell where few rows
-        were. Such a cell gets the probability of a state never seen, and the other cells of its row rise to fill the
-        gap; a row with small counts alone becomes uniform. Structure, score and order stay. A count withheld may still
-        follow from sums over other tables: this is not a promise of privacy. Raises OptionError for a negative m."""
+        """Returns the network with every count below m replaced by 0, so that a file does not show where few rows were.
+        This is no promise of privacy: a hidden count may follow from other tables. Raises OptionError for a negative m.
+        """
         if m < 0:
             raise OptionError(f"the least count {m} is negative", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
@@ -124,8 +125,8 @@ def counted(
     order: Sequence[int] = (),
 ) -> BayesianNetwork:
     """Returns the network of a given structure, with the counts of the rows and without a score. bits: (rows,
-    variables) states, uint8. parents: of each variable, in any order. order: an elimination order; an empty one is
-    replaced. Raises RowsError for rows of other variables or states, ModelError for parents that make no network."""
+    variables) states. order: elimination order; if empty, one is found. Raises RowsError for rows of other variables or
+    states, ModelError for parents that make no network."""
     sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, family))) for family in parents)
     check_structure(sizes, structure)
     columns = np.ascontiguousarray(checked_rows(bits, sizes).T)
@@ -152,7 +153,7 @@ def table_shape(states: Sequence[int], parents: Sequence[Sequence[int]], i: int)
 
 
 def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
-    """Returns the rows as uint8. Raises RowsError if they do not hold states of these variables."""
+    """Returns the rows as uint8. Raises RowsError if they are not states of the variables."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != len(states):
         raise RowsError(
@@ -181,7 +182,7 @@ def check_ess(ess: float) -> None:
 
 
 def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
-    """Raises ModelError unless the states and parents make an acyclic network of bounded size."""
+    """Raises ModelError unless the parents make an acyclic network of at most `MOST_CELLS` table cells."""
     if not states:
         raise ModelError("a network needs at least one variable")
     if len(parents) != len(states):

@@ -1,8 +1,5 @@
-"""Learns Bayesian networks of bounded treewidth from rows (Nie, Maua, de Campos and Ji, Advances in Learning Bayesian
-Networks of Bounded Treewidth, 2014).
-
-`learn` maximizes the BDeu score over networks with a moral graph of at most a given treewidth.
-"""
+"""Learns Bayesian networks of bounded treewidth from rows: maximizes the BDeu score (Nie, Maua, de Campos and Ji,
+Advances in Learning Bayesian Networks of Bounded Treewidth, 2014)."""
 
 from __future__ import annotations
 
@@ -27,22 +24,24 @@ from forestc.errors import OptionError, RowsError
 
 Method = Literal["auto", "search", "exact"]
 
-MOST_COLUMNS = 8192  # columns of the rows at most
-SEARCH_SHARE = 0.2  # share of the time limit for a search after a proof that did not end
-PROBE = 0.05  # share of the time limit of "auto" after which a proof out of reach gives way to the search
-PROOF_SHARE = 0.5  # share of the time limit of "auto" after which any proof gives way to the search
-FIRST_SEARCH = 0.3  # seconds of search before a proof, which needs a good network only to prune branches
+MOST_COLUMNS = 8192  # columns of a table of rows at most
+SEARCH_SHARE = 0.2  # share of the time limit for the search that follows an unfinished proof
+PROBE = 0.05  # share of the time limit after which "auto" may give up a proof
+PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
+FIRST_SEARCH = 0.3  # seconds of search before a proof at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSearch:
     """Limits of a network, and options of the search for it.
 
-    treewidth: at least 1. max_parents: of a variable. ess: equivalent sample size of the BDeu score. method: "search"
-    anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20 columns; "auto" tries the proof
-    for up to 20 columns and returns to the search if the proof is out of reach. time_limit: seconds, without the first
-    compilation of functions. samples: number of runs of the search, instead of a time. The result then does not depend
-    on time, except for a proof. seed: of the random numbers. Raises OptionError for a value out of range.
+    ess: equivalent sample size of the BDeu score.
+    method: "search" anneals over arcs. "exact" also proves the optimum by branch and bound, for up to 20 columns.
+    "auto" tries the proof and gives it up if it seems out of reach.
+    time_limit: in seconds.
+    samples: number of runs of the search, instead of a time.
+
+    Raises OptionError for a value out of range.
     """
 
     treewidth: int
@@ -75,10 +74,14 @@ def learn(
     states: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> BayesianNetwork:
-    """Returns the network of highest BDeu score that is found, within the limits of `options`. bits: (rows, columns)
-    states 0, 1, ... of each column. states: number of states of each column; by default, one more than the largest in
-    the column, and at least 2. Ctrl-C ends the search; the best network until then is returned. Raises RowsError if the
-    rows hold no states, OptionError for more columns than the method or max_parents allow."""
+    """Returns the network of highest BDeu score that is found. Ctrl-C ends the search early.
+
+    bits: (rows, columns) state of each column, numbered from 0.
+    states: number of states of each column; by default the largest state plus one, at least 2.
+
+    Raises RowsError for invalid rows; OptionError for invalid numbers of states, or more columns than the method or
+    max_parents allow.
+    """
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
@@ -103,7 +106,7 @@ def learn(
 
 @cache
 def _compile(method: Method) -> None:
-    """Compiles the functions of a method on a few rows, so that compiling does not use up the time limit."""
+    """Compiles the functions on a few rows, so that the time to compile them does not count against the time limit."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
     quick = NetworkSearch(treewidth=1, method=method, samples=1)
@@ -118,7 +121,7 @@ def _solved(
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
 ) -> NetworkProof:
-    """Returns the network that a method finds, and a bound if it proves one. end: a time of time.monotonic()."""
+    """Returns the network found, and a bound if one is proved. end: a time of time.monotonic()."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
     def better(network: ScoredNetwork) -> None:
@@ -148,15 +151,15 @@ def _solved(
 
 
 def network_of(best: ScoredNetwork, cells: Bytes, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
-    """Returns the network with its tables, score and bound."""
+    """Returns the network with the counts of the rows, its score and the bound."""
     network = counted(cells, best.parents, sizes.tolist(), ess, best.order)
     optimal = best.score >= bound - 1e-9 * max(1.0, abs(bound))
     return replace(network, score=best.score, bound=bound, optimal=optimal)
 
 
 def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> tuple[Bytes, Ints]:
-    """Returns the rows as bytes, and the number of states of each column. Raises RowsError for rows without states,
-    OptionError for numbers of states that do not fit."""
+    """Returns the rows as bytes and the number of states of each column. Raises RowsError for invalid rows, OptionError
+    for invalid numbers of states."""
     table = np.asarray(bits)
     if table.ndim != 2 or not table.size:
         raise RowsError("a network is learnt from a table", where=f"shape {table.shape}", do="pass rows x columns")

@@ -1,9 +1,8 @@
-"""Tests whether a graph has treewidth at most k, by eliminating its vertices in a good order.
+"""Tests by a heuristic whether a graph has treewidth at most k: "yes" comes with an elimination order, "no" may be
+wrong.
 
-Graphs are rows of bits: bit v of row u stands for the edge u - v. Rules that lose nothing come first: a vertex with at
-most k neighbors may be eliminated if they are a clique, or would be one without one of them (Bodlaender, Koster and van
-den Eijkhof 2005). If no rule applies, the vertex that adds fewest edges is next. So "yes" comes with an order that
-proves it, and "no" may be wrong.
+A graph is rows of bits: bit v of row u is the edge u - v. A vertex with at most k neighbors is next if they, or all but
+one, are a clique (Bodlaender, Koster and van den Eijkhof 2005). Otherwise the vertex that adds fewest edges is next.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ ONE = np.uint64(1)
 
 class Room(NamedTuple):
     """Working memory of an elimination. rows: the remaining graph; for an eliminated vertex, its later neighbors.
-    stack, queued: vertices to try rules on. gone: eliminated vertices. near: neighbors of a vertex."""
+    stack: the vertices to try the rules on."""
 
     rows: Words  # (n, words)
     order: Ints  # (n,)
@@ -32,7 +31,6 @@ class Room(NamedTuple):
 
 
 def make_room(n: int) -> Room:
-    """Returns working memory for graphs of n vertices."""
     return Room(
         np.zeros((n, -(-n // 64)), np.uint64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool),
         np.zeros(n, bool), np.zeros(n, np.int64),
@@ -41,33 +39,28 @@ def make_room(n: int) -> Room:
 
 @compiled()
 def _lowest(word: np.uint64) -> int:
-    """Returns the index of the lowest bit that is set."""
     return int(popcount((word & (~word + ONE)) - ONE))
 
 
 @compiled()
 def has(rows: Words, u: int, v: int) -> bool:
-    """Returns True if the graph has the edge {u, v}."""
     return bool((rows[u, v >> 6] >> np.uint64(v & 63)) & ONE)
 
 
 @compiled()
 def put(rows: Words, u: int, v: int) -> None:
-    """Adds the edge {u, v}."""
     rows[u, v >> 6] |= ONE << np.uint64(v & 63)
     rows[v, u >> 6] |= ONE << np.uint64(u & 63)
 
 
 @compiled()
 def take(rows: Words, u: int, v: int) -> None:
-    """Removes the edge {u, v}."""
     rows[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
     rows[v, u >> 6] &= ~(ONE << np.uint64(u & 63))
 
 
 @compiled()
 def degree(rows: Words, v: int) -> int:
-    """Returns the number of neighbors of v."""
     total = 0
     for word in range(rows.shape[1]):
         total += int(popcount(rows[v, word]))
@@ -89,7 +82,7 @@ def neighbors(rows: Words, v: int, near: Ints) -> int:
 
 @compiled()
 def _missing(rows: Words, near: Ints, count: int, v: int) -> tuple[int, int]:
-    """Returns how many edges are missing among the `count` neighbors of v, and the most that one neighbor lacks."""
+    """Returns how many edges the `count` neighbors of v lack among each other, and the most that one of them lacks."""
     total, most = 0, 0
     for index in range(count):
         u = near[index]
@@ -112,7 +105,7 @@ def _push(room: Room, v: int, top: int) -> int:
 
 @compiled()
 def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
-    """Joins the `count` neighbors of v, removes v, and queues the vertices to which a rule may apply now."""
+    """Joins the `count` neighbors of v, removes v, and queues the vertices to which a rule may now apply."""
     rows, near = room.rows, room.near
     if fill:
         for first in range(count):
@@ -135,8 +128,8 @@ def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
 
 @compiled()
 def eliminates(graph: Words, k: int, room: Room) -> bool:
-    """Returns True if an elimination order of width at most k was found. It is then in room.order, and room.rows[v]
-    holds the neighbors of v that come after it."""
+    """Returns True if an elimination order of width at most k is found. The order is then in `room.order`, and
+    `room.rows[v]` holds the neighbors of v that come later."""
     n = len(graph)
     rows, near = room.rows, room.near
     rows[:] = graph
@@ -155,7 +148,7 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
                 continue
             count = neighbors(rows, v, near)
             fill, most = _missing(rows, near, count, v)
-            if fill == most:  # a clique, or one without a single vertex
+            if fill == most:  # a clique, or one but for a single vertex
                 room.order[eliminated] = v
                 eliminated += 1
                 top = _eliminate(room, v, count, fill, top)
@@ -179,7 +172,7 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
 
 @compiled()
 def complete(room: Room, chordal: Words) -> None:
-    """Writes the chordal graph of an elimination, in which each v and its later neighbors are a clique."""
+    """Writes to `chordal` the graph in which each vertex and its later neighbors form a clique."""
     chordal[:] = room.rows
     for v in range(len(chordal)):
         for index in range(neighbors(room.rows, v, room.near)):

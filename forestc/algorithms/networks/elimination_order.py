@@ -1,8 +1,7 @@
 """Finds orders for eliminating the variables of a graph, and the cliques that elimination makes.
 
-Eliminating a variable joins all its remaining neighbors with each other. The variable and these neighbors are a clique.
-The largest number of neighbors met is the width of the order; the least width of any order is the treewidth of the
-graph.
+Eliminating a variable joins all its remaining neighbors. The width of an order is the largest number of neighbors at an
+elimination; the treewidth is the least width of any order.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from itertools import combinations
 
 from forestc.errors import ModelError
 
-MOST_WIDTH = 20  # variables of a separator at most: a clique has one more, two million cells if binary
+MOST_WIDTH = 20  # variables of a separator at most
 
 
 def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
-    """Returns the neighbors of each variable in the moral graph of a Bayesian network: its parents, its children, and
-    the other parents of its children."""
+    """Returns each variable's neighbors in the moral graph of a Bayesian network: parents, children, and other parents
+    of its children."""
     neighbors: list[set[int]] = [set() for _ in parents]
     for child, parents_of in enumerate(parents):
         family = {child, *parents_of}
@@ -28,9 +27,8 @@ def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
 
 
 def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
-    """Returns an elimination order of small width: the variable that joins the fewest pairs of neighbors is always
-    next. neighbors: of each variable. This is a heuristic: the width may be above the treewidth. Raises ModelError if
-    it is above 20."""
+    """Returns an elimination order of small width by a heuristic: the variable that joins the fewest pairs of neighbors
+    is next. neighbors: of each variable. Raises ModelError if the width is above 20."""
     graph = [set(around) for around in neighbors]
     keys = [_fill(graph, variable) for variable in range(len(graph))]
     heap = [(key, variable) for variable, key in enumerate(keys)]
@@ -60,8 +58,8 @@ def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
 
 
 def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
-    """Returns how many pairs of neighbors are not joined yet, then how many neighbors. A variable with more than
-    `MOST_WIDTH` neighbors comes last, uncounted: counting a hub's pairs again and again would take quadratic time."""
+    """Returns the number of neighbor pairs not yet joined, and the number of neighbors. With more than `MOST_WIDTH`
+    neighbors, pairs are not counted, to save time."""
     around = graph[variable]
     if len(around) > MOST_WIDTH:
         return len(graph) ** 2, len(around)
@@ -70,10 +68,8 @@ def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
 
 
 def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Returns for each position of the order the later positions joined with it when its variable is eliminated,
-    ascending. The variables of a position and of its separator are a clique. Cliques are a tree: the parent of each is
-    the clique of the first position of its separator, which contains the whole separator. Raises ModelError for a width
-    above 20."""
+    """Returns for each position of the order its separator: the later positions joined with it when its variable is
+    eliminated, ascending. Raises ModelError if a separator has more than 20."""
     position = [0] * len(order)
     for k, variable in enumerate(order):
         position[variable] = k
@@ -90,7 +86,6 @@ def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tup
 
 
 def too_wide(width: int) -> ModelError:
-    """Returns the error for a network with too large tables."""
     return ModelError(
         f"the elimination order has width {width}, at most {MOST_WIDTH} is possible",
         do="learn a network of smaller treewidth",

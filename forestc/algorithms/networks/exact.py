@@ -1,10 +1,8 @@
 """Proves the best network of bounded treewidth for few variables, by branch and bound over the edges of moral graphs.
 
-The relaxation ignores the treewidth: dynamic programming over subsets of the variables finds the best network without
-some forbidden edges in its moral graph (Silander and Myllymaki 2006). If its treewidth is too large, a minimal part of
-the moral graph is found that causes this. Any network of small treewidth lacks an edge of this part, so there is a
-branch for each of its edges: the edge is forbidden, and the edges before it are required. A branch is dropped if its
-required edges alone have too large a treewidth. The branch of highest bound is next.
+The relaxation ignores the treewidth: dynamic programming over subsets finds the best network without some forbidden
+edges in its moral graph (Silander and Myllymaki 2006). If its treewidth is too large, a minimal set of edges causes
+this. Each of these edges gives a branch in which it is forbidden, and the edges before it are required.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ from forestc.algorithms.networks.family_scores import FamilyScorer, popcount, us
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.system.compiled import compiled
 
-MOST_VARIABLES = 20  # variables for which arrays over all subsets fit in memory
+MOST_VARIABLES = 20  # variables of a proof at most; arrays over all their subsets must fit in memory
 
 
 class Families(NamedTuple):
-    """The parent sets that an optimum may need, as bit masks: variable by variable, each variable's best first. first:
-    (n + 1,) index of each variable's first set."""
+    """The parent sets that an optimum may need. masks: bit masks, variable by variable, each variable's best first.
+    first: (n + 1,) index of each variable's first set."""
 
     masks: Ints
     scores: Floats
@@ -35,8 +33,8 @@ class Families(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Working memory over subsets, (2**n,) each. best: score of the best network over the subset. last: index of the
-    family of the variable that comes last. seen: marks. stack: subsets to visit."""
+    """Working memory over subsets, (2**n,) each. best: score of the best network over the subset. last: family index of
+    the variable that is last in this network. stack: subsets to visit."""
 
     best: Floats
     last: Ints
@@ -45,13 +43,10 @@ class Space(NamedTuple):
 
 
 def make_space(n: int) -> Space:
-    """Returns working memory for networks of n columns."""
     return Space(np.zeros(1 << n), *(np.zeros(1 << n, np.int64) for _ in range(3)))
 
 
 def make_families(scorer: FamilyScorer, most: int) -> Families:
-    """Returns for each child the parent sets of up to `most` columns that a best network may have, with their
-    scores."""
     masks: list[int] = []
     scores: list[float] = []
     first = [0]
@@ -75,10 +70,11 @@ def _may_be(family: int, forbidden: Ints) -> bool:
 @compiled()
 def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
     """Returns the best score of a network of any treewidth that lacks the forbidden edges in its moral graph.
-    forbidden: (n,) bit masks of neighbors. chosen: (n,) receives the index of each variable's family."""
+    forbidden: (n,) bit masks of neighbors.
+    chosen: (n,) receives the index of each variable's family."""
     n = len(forbidden)
     masks, scores, first = families
-    allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; those of a variable begin at its first
+    allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; each variable's begin at first[child]
     ends = np.zeros(n, np.int64)
     for child in range(n):
         end = first[child]
@@ -114,8 +110,9 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
 
 @compiled()
 def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
-    """Returns True if the treewidth is at most k, by trying elimination orders; visits each set of eliminated vertices
-    once. graph: (n,) bit masks of neighbors. mark: a number not used with this space before."""
+    """Returns True if the treewidth is at most k, by an exact search over elimination orders.
+    graph: (n,) bit masks of neighbors.
+    mark: a number not used with `space` before."""
     n = len(graph)
     later = np.zeros(n, np.int64)  # neighbors, also through eliminated vertices
     space.stack[0] = 0
@@ -138,7 +135,7 @@ def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
                         lacking = _count(later[v] & ~later[u]) - 1
                         total += lacking
                         most = max(most, lacking)
-                if total == 2 * most:  # a clique, or one without a single vertex: v may be next without loss
+                if total == 2 * most:  # a clique, or one but for a single vertex: v may be next without loss
                     safe = v
                     break
         for v in range(n):
@@ -159,7 +156,7 @@ def _count(mask: int) -> int:
 
 @compiled()
 def _reached(graph: Ints, v: int, gone: int) -> int:
-    """Returns the neighbors of v, as a bit mask, after the vertices in the mask `gone` are eliminated."""
+    """Returns the neighbors of v, as a bit mask, after the vertices of the mask `gone` are eliminated."""
     near, inside = graph[v] & ~gone, graph[v] & gone
     seen = inside
     while inside:
@@ -176,9 +173,8 @@ def _reached(graph: Ints, v: int, gone: int) -> int:
 def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
-    """Finds the edges to branch on if the chosen network's treewidth is above k: a minimal set of edges of its moral
-    graph that causes this, without required ones. Returns their number; -1 if the treewidth is at most k. edges: (n *
-    n, 2) receives them, the costliest first. The cost of an edge is the score that families lose without it."""
+    """Finds the edges to branch on: a minimal set of moral edges, beside required ones, that makes the treewidth exceed
+    k. Returns their number; -1 if the treewidth is at most k. edges: (n * n, 2) receives them, the costliest first."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -213,7 +209,7 @@ def blame(
                     at -= 1
                 count += 1
     remaining = count
-    # Removes an edge, the cheapest first, if the rest still has too large a treewidth.
+    # Removes each edge, the cheapest first, if the rest still exceeds treewidth k.
     for at in range(count - 1, -1, -1):
         u, v = edges[at]
         graph[u] &= ~(1 << v)
@@ -234,17 +230,15 @@ def blame(
 
 
 class Outlook:
-    """A forecast of whether a proof will end in time, from the fall of its bound. The bound falls ever more slowly. If
-    a straight line from its first value through the present one does not meet the best score in time, the bound will
-    not either, unless a better network comes. first, end: times at which forecasts begin and the proof must have ended,
-    of time.monotonic()."""
+    """A forecast of whether a proof will end in time, by extrapolating its falling bound along a straight line. first,
+    end: times of time.monotonic() at which forecasts begin and the proof must end."""
 
     def __init__(self, first: float, end: float) -> None:
         self.first, self.end = first, end
         self.begin: tuple[float, float] | None = None  # time and bound
 
     def in_reach(self, now: float, bound: float, best: float) -> bool:
-        """Returns True if the proof may end in time. best: the score that the bound has to meet."""
+        """Returns True if the proof may end in time. best: score that the bound must reach."""
         self.begin = self.begin or (now, bound)
         begin, top = self.begin
         return now < self.first or (bound - best) * (now - begin) <= (top - bound) * (self.end - now)
@@ -260,9 +254,12 @@ def prove(
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
 ) -> NetworkProof:
-    """Returns the best network of treewidth at most k; if the time is over, the best one found and a bound. start: a
-    network to beat. end: a time of time.monotonic(). better: called with each better network and the bound. outlook:
-    tells when to give up."""
+    """Returns the best network of treewidth at most k; if stopped early, the best one found and a bound.
+
+    start: a network to beat.
+    end: stops at this time of time.monotonic().
+    better: called with a better network and the bound.
+    """
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)
@@ -308,7 +305,7 @@ def prove(
 
 
 def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
-    """Returns an elimination order of the moral graph of width at most k, at least the treewidth; for few variables."""
+    """Returns an elimination order of width at most k of a small moral graph. k: at least its treewidth."""
     n = len(parents)
     graph = np.array([sum(1 << u for u in around) for around in moral_graph(parents)], np.int64)
     space = make_space(n)

@@ -1,15 +1,12 @@
-"""Computes BDeu scores of families, a child with its parents, by compiled counting and with a cache of bounded size.
+"""Computes BDeu scores of families (a child with its parents).
 
-The Bayesian Dirichlet score with equivalent sample size `ess` (Heckerman, Geiger and Chickering 1995), in natural
-logarithms, is a difference of two values of sets of variables: score(i, P) = f(P + i) - f(P), where
+The score with equivalent sample size `ess` (Heckerman, Geiger and Chickering 1995), in natural logarithms, is a
+difference of two values of sets of variables: score(i, P) = f(P + i) - f(P), where
 
     f(S) = sum over configurations c of S of log G(n_c + ess / q_S) - log G(ess / q_S)
 
-n_c is the number of rows with configuration c, and q_S the number of configurations. Values of sets are computed and
-cached: there are fewer sets than families, and the value of a set serves each of its members as the child.
-
-Equal rows are counted once. For binary columns, the distinct rows are packed 64 to a word, once for each binary digit
-of how often they occur, and counted by popcounts of ANDs. Other columns are counted cell by cell.
+n_c is the number of rows with configuration c, and q_S the number of configurations. Values of sets are cached. Binary
+columns are packed 64 rows to a word and counted by popcounts of ANDs.
 """
 
 from __future__ import annotations
@@ -25,12 +22,12 @@ from forestc.system.compiled import compiled
 
 MOST_CELLS = 1 << 16  # configurations of a set at most; a set with more has the value -inf
 MOST_CACHED = 1 << 22  # entries of each thread's cache at most, 16 bytes each
-BLOCK = 64  # words of rows whose ANDs are in memory at a time
+BLOCK = 64  # words of rows in memory at a time, for the ANDs
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class FamilyScorer(NamedTuple):
-    """Rows prepared for counting, and a cache of set values. Each thread has its own; `for_thread` shares the rows."""
+    """Rows prepared for counting, with a cache of set values and working memory for one thread."""
 
     states: Ints  # (columns,)
     words: Words  # (columns, words) of binary columns, else (columns, 0)
@@ -49,7 +46,7 @@ class FamilyScorer(NamedTuple):
 
 
 def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilyScorer:
-    """Returns a scorer of rows. bits: (rows, columns) states. largest: most members of a set to be scored."""
+    """Returns a scorer. bits: (rows, columns) state of each column. largest: most members of a set to be scored."""
     distinct, weight = distinct_rows(bits)
     binary = bool((states <= 2).all())
     columns = bits.shape[1]
@@ -72,8 +69,8 @@ def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilySc
 
 
 def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScorer:
-    """Returns a scorer of the same rows, with working memory and an empty cache of its own. capacity: of the cache, a
-    power of two; None for that of the given scorer."""
+    """Returns a scorer of the same rows with its own working memory and empty cache. capacity: cache entries, a power
+    of two; by default as many as `scorer` has."""
     size = capacity or len(scorer.keys)
     return scorer._replace(
         keys=np.full(size, EMPTY),
@@ -85,7 +82,6 @@ def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScore
 
 
 def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
-    """Returns the distinct rows and how often each occurs."""
     packed_rows = np.ascontiguousarray(np.packbits(bits, axis=1) if bits.max(initial=0) <= 1 else bits)
     raw = packed_rows.view(np.dtype((np.void, packed_rows.shape[1]))).ravel()
     _, first, count = np.unique(raw, return_index=True, return_counts=True)
@@ -93,7 +89,8 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Returns columns as words of 64 rows, how many rows a bit of each word counts for, and the bits that are rows."""
+    """Returns columns as words of 64 distinct rows; how many rows each bit of a word counts for; and masks of the bits
+    in use."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):
@@ -111,13 +108,12 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
 
 
 def _rise(prior: float, rows: int) -> Floats:
-    """Returns log G(n + prior) - log G(prior), (rows + 1,), by adding logarithms: log G(x + 1) = log G(x) + log x."""
+    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
 
 
 @compiled()
 def popcount(x: np.uint64) -> np.uint64:
-    """Returns the number of bits that are set."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -126,7 +122,7 @@ def popcount(x: np.uint64) -> np.uint64:
 
 @compiled()
 def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of a set of binary columns: counts ANDs of its subsets, then applies inclusion and exclusion."""
+    """Returns f of a set of binary columns, by counting ANDs of its subsets with inclusion and exclusion."""
     counts, ands = scorer.counts, scorer.ands
     cells = 1 << size
     counts[:cells] = 0
@@ -161,7 +157,6 @@ def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of a set of columns of any number of states, counted row by row."""
     configurations = 1
     for index in range(size):
         configurations *= scorer.states[members[index]]
@@ -184,21 +179,21 @@ def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of the first `size` members; their counts stay in scorer.counts."""
+    """Returns f of the first `size` members; leaves their counts in `scorer.counts`."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 
 
 @compiled()
 def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of the first `size` members, which ascend; from the cache if it is there."""
+    """Returns f of the first `size` members, which must ascend; from the cache if it is there."""
     if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
         return math.lgamma(scorer.rows + scorer.ess) - math.lgamma(scorer.ess)
     n = np.uint64(len(scorer.states) + 1)
     key = np.uint64(0)
     for index in range(size):
         key = key * n + np.uint64(members[index] + 1)
-    # Each key has one slot. A value of another key is overwritten, which bounds the memory.
+    # A new value overwrites another one in its slot, which bounds the memory.
     slot = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (len(scorer.keys) - 1)
     if scorer.keys[slot] == key:
         return float(scorer.values[slot])
@@ -210,7 +205,7 @@ def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) -> float:
-    """Returns the BDeu score of a child and its first `count` parents, in any order."""
+    """Returns the BDeu score of a child with its first `count` parents, in any order."""
     members = scorer.members
     for index in range(count):
         at = index
@@ -230,9 +225,8 @@ def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
-    """Finds, for each column from first to past - 1, the columns that gain most as its only parent, the best first.
-    partners, gains: (columns, most) receive the columns and their gains. The gain is f(i, j) - f(i) - f(j) + f(), the
-    same for both columns; values of pairs are not cached."""
+    """Writes to `partners`, for each column from first to past - 1, the columns that gain most as its only parent, the
+    best first. Writes their gains to `gains`. Both are (columns, most)."""
     n, most = partners.shape
     alone = np.zeros(n)
     pair = np.zeros(2, np.int64)
@@ -275,14 +269,10 @@ def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
 
 
 def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:
-    """Returns the parent sets of a child, of up to `most` parents, that an optimum may need, with their scores, best
-    first.
+    """Returns the sets of up to `most` parents that an optimal network may need, with their scores, the best first.
 
-    A set is left out if a subset scores at least as well: a network can have the subset instead, which adds no edge to
-    its moral graph. Supersets of a set are left out if the set shows too many configurations (after de Campos and Ji
-    2011). The score is the log of a product over configurations; the first row of each is predicted with probability
-    1/r, no other row with more than 1. So log(1/r) times the configurations that occur bounds the score, and supersets
-    show no fewer of them.
+    A set is left out if a subset scores at least as well. Its supersets are left out if too many of its configurations
+    occur (after de Campos and Ji 2011): each costs at least the log of the child's number of states.
     """
     others = [column for column in range(len(scorer.states)) if column != child]
     first_row = -math.log(int(scorer.states[child]))

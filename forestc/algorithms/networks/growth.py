@@ -1,8 +1,7 @@
-"""Grows a first network of bounded treewidth for many columns: a k-tree that takes the column of most gain next.
+"""Grows a first network of bounded treewidth for many columns: a k-tree to which the column of most gain is added next.
 
-As in the greedy methods for many variables (Scanagatta, Corani, de Campos and Zaffalon 2016), each column is joined to
-a clique of the k-tree and takes its parents from it. The next column is chosen as for a spanning tree of highest gain.
-Only the latest cliques with its best partner are tried.
+Each column joins a clique of the k-tree and takes its parents from it (Scanagatta, Corani, de Campos and Zaffalon
+2016).
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from forestc.algorithms.networks.family_scores import FamilyScorer, family_score
 from forestc.algorithms.networks.random_words import draw
 from forestc.system.compiled import compiled
 
-LOOK = 32  # bags (cliques of the k-tree) of a partner that are tried at most
-NOISE = 0.2  # share by which gains vary at random, to make each start another
+LOOK = 32  # cliques of the k-tree (bags) tried for one column at most
+NOISE = 0.2  # share by which random noise changes gains, so starts differ
 
 
 @compiled()
@@ -50,11 +49,15 @@ def _choose(
 def grow(
     scorer: FamilyScorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints
 ) -> None:
-    """Writes the parents of each column, for a network of treewidth at most k. partners, gains: (n, m) the columns that
-    gain most with each column, and how much. parents: (n, most). sizes: (n,) number of parents of each column."""
+    """Writes the parents of each column, for a network of treewidth at most k.
+
+    partners, gains: (n, m) the columns that gain most with each column, and how much.
+    parents: (n, most).
+    sizes: (n,) number of parents of each column.
+    """
     n, most = parents.shape
     most = min(most, k)
-    # Each column comes with a bag; `bags` holds its members, `lengths` their number.
+    # Each column adds one bag: `bags` holds its members, `lengths` their number.
     bags, lengths = np.zeros((n, k + 1), np.int64), np.zeros(n, np.int64)
     recent, seen = np.zeros((n, LOOK), np.int64), np.zeros(n, np.int64)  # latest bags that hold a column
     added, partner = np.zeros(n, np.bool_), np.full(n, -1)

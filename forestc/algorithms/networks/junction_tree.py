@@ -1,15 +1,9 @@
 """Computes exact probabilities of events in a Bayesian network, and draws samples, with or without evidence.
 
-The junction tree (Lauritzen and Spiegelhalter 1988) has a clique for each variable, in the network's elimination order.
-Calibrated, it holds P(variable | separator) of each clique: a network again, in which a variable's parents are
-eliminated after it. So evidence makes another such tree, samples are drawn from the root down, and an event concerns
-only the subtree that its variables span. A pass takes time linear in the cells of all cliques, at most the number of
-variables times (states)^(treewidth + 1).
-
-The cliques are in flat arrays, by their position in the elimination order. A clique has the variable eliminated there
-and its separator, the later variables joined with it. Its table has an axis for each variable of the separator, the
-earliest slowest, and the eliminated variable's own axis last. A message to the parent has an entry for each
-configuration of the separator.
+The junction tree (Lauritzen and Spiegelhalter 1988) has a clique for each variable: the variable and its separator, the
+neighbors eliminated later. Its table has an axis for each separator variable, the earliest slowest, and the variable's
+own axis last. A calibrated tree holds P(variable | separator). All arrays are flat, by position in the elimination
+order.
 """
 
 from __future__ import annotations
@@ -33,10 +27,11 @@ from forestc.system.compiled import compiled, share_out
 class Cliques(NamedTuple):
     """The shape of the tree: n cliques by position, children before their parents, the root last.
 
-    parent: (n,) position of the parent, -1 for the root. states: (n,). table, message: (n + 1,) where each table and
-    each message begins. projection: (n + 1,) where each projection begins in `projected`, which holds for each cell of
-    the parent's table its entry of the message. scope: (n + 1,) where each separator begins in `member` (positions) and
-    `stride` (of the position's axis in the message).
+    parent: (n,) position of the parent, -1 for the root.
+    states: (n,) number of states.
+    table, message: (n + 1,) start of each table and each message.
+    projection: (n + 1,) start in `projected`, which maps cells of the parent's table to entries of the message.
+    scope: (n + 1,) start of each separator in `member` (positions) and `stride` (in the message).
     """
 
     parent: Ints
@@ -51,8 +46,11 @@ class Cliques(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events as conjunctions of literals. start: (events + 1,) where each event's literals begin. position: (literals,)
-    of the variable, each at most once in an event. row: (literals,) row of `allowed`, which holds the allowed states.
+    """Events as conjunctions of literals.
+
+    start: (events + 1,) where each event's literals begin.
+    position: (literals,) position of the variable.
+    row: (literals,) row of `allowed`, which marks the allowed states.
     """
 
     start: Ints
@@ -63,9 +61,7 @@ class Events(NamedTuple):
 
 @compiled()
 def collect(cliques: Cliques, logs: Floats) -> Any:
-    """Sends messages from the leaves to the root and returns them; adds to each table of logs, in place, the messages
-    from below. A message is the logarithm of the sum over the eliminated variable. In logarithms, nothing underflows
-    however many factors meet in a clique."""
+    """Sends messages from the leaves to the root and returns them; adds them to the tables of logarithms in place."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
     for position in range(n):
@@ -90,8 +86,8 @@ def collect(cliques: Cliques, logs: Floats) -> Any:
 
 @compiled()
 def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
-    """Turns the tables after `collect` into logarithms of P(variable | separator), in place; -inf throughout if the
-    states of the separator are impossible."""
+    """Turns the tables after `collect` into logarithms of P(variable | separator), in place; -inf if the states of the
+    separator are impossible."""
     for position in range(len(cliques.parent)):
         r, begin = cliques.states[position], cliques.message[position]
         for entry in range(cliques.message[position + 1] - begin):
@@ -103,7 +99,7 @@ def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
 
 @compiled()
 def distribute(cliques: Cliques, conditional: Floats) -> Any:
-    """Returns the joint probabilities of each clique, computed from the root to the leaves."""
+    """Returns the joint probabilities of each clique."""
     joint = np.empty(len(conditional))
     n = len(cliques.parent)
     for position in range(n - 1, -1, -1):
@@ -124,8 +120,8 @@ def distribute(cliques: Cliques, conditional: Floats) -> Any:
 
 @compiled()
 def cumulated(cliques: Cliques, conditional: Floats) -> Any:
-    """Returns the sums of the conditional probabilities up to each state; infinite from the last possible state on, so
-    that rounding never draws an impossible state."""
+    """Returns cumulative conditional probabilities over the states. They are infinite from the last possible state on,
+    so that rounding never draws an impossible state."""
     sums = np.empty(len(conditional))
     for position in range(len(cliques.parent)):
         r = cliques.states[position]
@@ -142,7 +138,8 @@ def cumulated(cliques: Cliques, conditional: Floats) -> Any:
 
 @compiled()
 def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: int, past: int) -> None:
-    """Draws the rows first .. past - 1, from the root to the leaves. uniform: (n, rows) in [0, 1). drawn: (n, rows)."""
+    """Draws the rows first .. past - 1. uniform: (n, rows) random numbers in [0, 1). drawn: (n, rows) receives the
+    states."""
     cell = np.empty(past - first, dtype=np.int64)
     for position in range(len(cliques.parent) - 1, -1, -1):
         r = cliques.states[position]
@@ -162,13 +159,11 @@ def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: i
 def event_probabilities(
     cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
-    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). Only the smallest subtree
-    with the cliques of an event's variables takes part: cliques below it sum to 1, and its top starts from the joint
-    probabilities, which account for all cliques above. All factors are at most 1, so a value that underflows on the way
-    could not have mattered."""
+    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). For each event it sums over
+    the smallest subtree with the event's variables."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
-    # For each clique, the last event that reached it, began it or passed it.
+    # Arrays of the last event that reached, began or passed each clique.
     reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
     message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))
@@ -178,7 +173,7 @@ def event_probabilities(
             probability[event] = 1.0
             continue
         top = events.position[begin]
-        for k in range(begin + 1, end):  # the lowest common ancestor; parents have later places
+        for k in range(begin + 1, end):  # finds the lowest common ancestor; parents have later positions
             other = events.position[k]
             while top != other:
                 if top < other:
@@ -227,13 +222,13 @@ def event_probabilities(
 Event: TypeAlias = Mapping[int, int | Collection[int]]
 
 _DRAWS = 2**22  # draws this many random numbers at a time
-_FEW = 64  # rows or events that one thread finishes before others have started
+_FEW = 64  # rows or events for which threads are not worth starting
 
 
 class JunctionTree:
-    """A calibrated junction tree of a network, possibly given evidence. Evidence and events are conjunctions: a mapping
-    from variables to the state, or the set of allowed states, of each. An unknown variable or state raises OptionError,
-    as does evidence of probability 0. The constructor raises ModelError if the tree needs more than 2^22 cells."""
+    """A calibrated junction tree of a network, possibly given evidence. Evidence and events map variables to a state or
+    a set of allowed states. Methods raise OptionError for unknown variables or states, and for impossible evidence. The
+    constructor raises ModelError if the tree needs more than 2^22 cells."""
 
     network: BayesianNetwork
 
@@ -246,7 +241,7 @@ class JunctionTree:
         normalize(self._cliques, self._logs, collect(self._cliques, self._logs))
 
     def given(self, evidence: Event) -> JunctionTree:
-        """Returns the tree of the distribution given this evidence, besides any given before."""
+        """Returns the tree given this evidence, in addition to earlier evidence."""
         if not evidence:
             return self
         logs = self._restricted(evidence)
@@ -261,8 +256,7 @@ class JunctionTree:
         return tree
 
     def probabilities_of(self, events: Sequence[Event]) -> Floats:
-        """Returns the probability of each event, (events,). Takes time in proportion to the cells of the cliques on the
-        paths between an event's variables, so thousands of events, such as the leaves of a forest, are possible."""
+        """Returns the probability of each event, (events,)."""
         encoded, probability = self._encoded(events), np.empty(len(events))
         if len(probability):
             answer = partial(event_probabilities, self._cliques, self._conditional, self._joint, encoded, probability)
@@ -284,29 +278,25 @@ class JunctionTree:
 
     @cached_property
     def _conditional(self) -> Floats:
-        """P(variable | separator) of all cliques."""
         table: Floats = np.exp(self._logs)
         return table
 
     @cached_property
     def _joint(self) -> Floats:
-        """Joint probabilities of all cliques."""
         table: Floats = distribute(self._cliques, self._conditional)
         return table
 
     def _members(self, position: int) -> list[int]:
-        """Returns the positions in a clique, in the order of its table's axes."""
         return [*self._cliques.member[slice(*self._cliques.scope[position : position + 2])].tolist(), position]
 
     def _table(self, tables: Floats, position: int) -> Floats:
-        """Returns a view of one clique's table, with an axis for each member."""
         begin, end = self._cliques.table[position : position + 2].tolist()
         table: Floats = tables[begin:end].reshape(self._cliques.states[self._members(position)])
         return table
 
     def _potentials(self) -> Floats:
-        """Returns the logarithms of the network's tables, each added to the clique of its first variable in the
-        order."""
+        """Returns the logarithms of the network's tables; each is added to the clique of its family's earliest
+        variable."""
         network = self.network
         logs = np.zeros(self._cliques.table[-1])
         for i, parents in enumerate(network.parents):
@@ -318,7 +308,7 @@ class JunctionTree:
         return logs
 
     def _restricted(self, event: Event) -> Floats:
-        """Returns the logarithms of the conditionals, with -inf for the states that the event does not allow."""
+        """Returns the logarithms of the conditional probabilities, with -inf for states that the event excludes."""
         logs = self._logs.copy()
         events = self._encoded([event])
         for position, allowed in zip(events.position.tolist(), events.allowed, strict=True):
@@ -386,14 +376,13 @@ def _starts(lengths: Sequence[int]) -> Ints:
 
 
 def _strides(states: Ints) -> list[int]:
-    """Returns the stride of each axis of a table of these states; the first axis has the largest."""
     sizes = states.tolist()
     return [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
 
 
 def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
-    """Returns for each cell of a clique's table the cell of another table over some of its members. strides: of that
-    table."""
+    """Returns, for each cell of a clique's table, the cell of another table over some of its members. strides: of this
+    other table."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:
         cell = np.add.outer(cell, np.arange(states[member], dtype=np.uint32) * np.uint32(strides.get(member, 0)))

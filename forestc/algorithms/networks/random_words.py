@@ -1,4 +1,4 @@
-"""Random numbers for compiled functions that run in several threads; each thread has its own state (xorshift64*)."""
+"""Random numbers (xorshift64*) for compiled functions in several threads; each thread has its own state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from forestc.system.compiled import compiled
 
 
 def seeded(*seed: int) -> Words:
-    """Returns the generator state, (1,), of these seeds."""
+    """Returns a generator state, (1,), made from the seeds."""
     return np.random.SeedSequence(seed).generate_state(1, np.uint64) | np.uint64(1)
 
 

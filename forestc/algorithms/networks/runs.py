@@ -1,4 +1,4 @@
-"""Runs searches for networks in all threads and keeps the best result."""
+"""Runs searches for networks in several threads and keeps the best result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from forestc.system.compiled import threads
 
 
 class ScoredNetwork(NamedTuple):
-    """A network's structure and score. score: BDeu, natural log. parents: of each column, ascending. order: an
-    elimination order of the moral graph within the treewidth."""
+    """A network's structure and BDeu score (natural logarithm). order: an elimination order of its moral graph."""
 
     score: float
     parents: tuple[tuple[int, ...], ...]
@@ -23,7 +22,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class NetworkProof(NamedTuple):
-    """Result of `prove`. found: the best network. bound: no network of the treewidth scores more. nodes: searched."""
+    """Result of `prove`. bound: upper bound on the score of any network of this treewidth. nodes: branches solved."""
 
     found: ScoredNetwork
     bound: float
@@ -31,14 +30,13 @@ class NetworkProof(NamedTuple):
 
 
 def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:
-    """Returns a network from arrays. parents: (n, most); in row i, the first sizes[i] entries count."""
     rows = zip(parents.tolist(), sizes.tolist(), strict=True)
     return ScoredNetwork(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
 
 
 class Runs:
-    """State that the runs of a search share: the rows, the time to stop, and the best network so far. end: a time of
-    time.monotonic(). better: called with each better network."""
+    """State that the runs of a search share. end: a time of time.monotonic(). better: called with each network of
+    higher score."""
 
     def __init__(self, scorer: FamilyScorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
         self.end = end
@@ -50,7 +48,7 @@ class Runs:
         self._lock = Lock()
 
     def take_in(self, network: ScoredNetwork) -> None:
-        """Keeps a network if it is better. Which of several equal ones it keeps does not depend on the order of
+        """Keeps a network if it is better. Ties are broken by structure, so the result does not depend on the order of
         runs."""
         with self._lock:
             if network > self.best:
@@ -60,7 +58,7 @@ class Runs:
                     self._better(network)
 
     def run(self, jobs: Sequence[Callable[[FamilyScorer], None]]) -> ScoredNetwork:
-        """Runs jobs in threads, each with a scorer of its own, and returns the best network. Ctrl-C ends them early."""
+        """Runs jobs in threads and returns the best network. Ctrl-C ends the jobs early."""
 
         def with_scorer(job: Callable[[FamilyScorer], None]) -> None:
             scorer = self._spare.pop()

@@ -1,10 +1,7 @@
 """Searches for a Bayesian network of bounded treewidth and high score, by annealing over its arcs.
 
 A state is an acyclic graph, with a chordal graph of treewidth at most k around its moral graph. A move adds, removes,
-replaces or reverses an arc. Checks come in order of their cost: the gain of the move; whether it closes a cycle; the
-treewidth. A move passes the last check if its edges all lie in the chordal graph, or if the new moral graph can be
-eliminated within k, which gives the next chordal graph. So the chordal graph changes with the network a little at a
-time, other than in a search within k-trees.
+replaces or reverses an arc. It may leave the chordal graph only if the new moral graph can be eliminated within k.
 """
 
 from __future__ import annotations
@@ -29,17 +26,17 @@ from forestc.system.compiled import compiled, share_out
 MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
 HOT_SHARE = 0.3  # sets the first temperature to this share of the median gain of the best partners
 COLD = 0.1  # ends annealing at this temperature, in nats
-SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the runs of a thread, one after the other
-# Moves of a run for each column, and of any run at most, if the number of runs is given.
+SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive runs of a thread
+# Limits the moves of a run, for each column and in all, if the number of runs is given.
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
-FEW_STEPS = 2000  # moves for each column below which a run begins at a grown network, and less hot
-WARM_SHARE = 0.03  # sets the first temperature of such a run to this share of `hot`
+FEW_STEPS = 2000  # moves for each column below which a run begins at a grown network, and cooler
+WARM_SHARE = 0.03  # scales the first temperature of such a run
 SLICE, SLICE_SECONDS = 2000, 0.01  # moves and seconds between two looks at the clock, at most
 FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbors in the chordal graph
 
 
 class AnnealingState(NamedTuple):
-    """The state of annealing: a network, its graphs, and working memory. All arrays change in place."""
+    """The state of annealing: a network, its graphs, and working memory. Arrays change in place."""
 
     parents: Ints  # (n, most parents)
     sizes: Ints  # (n,) numbers of parents
@@ -60,7 +57,7 @@ class AnnealingState(NamedTuple):
 
 
 def make_state(n: int, most: int, random: Words) -> AnnealingState:
-    """Returns the state of a network without arcs. `restart` sets its scores."""
+    """Returns the state of a network without arcs; its scores are not yet set."""
     words = -(-n // 64)
     return AnnealingState(
         np.zeros((n, most), np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros((n, n), np.int16),
@@ -72,7 +69,8 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Adds one to the uses of an edge of the moral graph. Returns True if it is new and outside the chordal graph."""
+    """Adds one to the uses of an edge of the moral graph. Returns True if this edge is new and not in the chordal
+    graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:
@@ -91,7 +89,7 @@ def _part(state: AnnealingState, u: int, v: int) -> None:
 
 @compiled()
 def _add_family(state: AnnealingState, child: int, parents: Ints, count: int) -> bool:
-    """Adds the edges of a family to the moral graph. Returns True if one is new and outside the chordal graph."""
+    """Adds the edges of a family to the moral graph. Returns True if one is new and not in the chordal graph."""
     outside = False
     for index in range(count):
         if _join(state, child, parents[index]):
@@ -112,7 +110,7 @@ def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Returns True if `ancestor` is `start` or above it. The arc from `ancestor` to `besides` is not followed."""
+    """Returns True if `ancestor` is `start` or one of its ancestors, without the arc from `ancestor` to `besides`."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start
@@ -142,7 +140,7 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
-    """Sets the state to a network, but not the best one. Returns False if no elimination within k was found."""
+    """Sets the state to a network. Returns False if no elimination order of width at most k was found."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
     state.chordal[:] = np.uint64(0)
@@ -159,7 +157,6 @@ def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: I
 
 @compiled()
 def keep_best(state: AnnealingState) -> None:
-    """Records the present network as the best if its score is the highest so far."""
     total = state.scores.sum()
     if total > state.best_score[0]:
         state.best_score[0] = total
@@ -170,7 +167,6 @@ def keep_best(state: AnnealingState) -> None:
 
 @compiled()
 def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
-    """Writes the parents, without the one at index `gone`, to `family`. Returns their number."""
     size = 0
     for index in range(count):
         if index != gone:
@@ -184,7 +180,7 @@ def anneal(
     scorer: FamilyScorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float
 ) -> None:
     """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
-    partners: (n, m) columns worth trying as parents of each column."""
+    partners: (n, m) candidate parents of each column."""
     n, most = state.parents.shape
     most = min(most, k)
     random, family, near = state.random, state.family, state.room.near
@@ -264,7 +260,7 @@ def anneal(
 
 class AnnealingPlan(NamedTuple):
     """Parameters of annealing. k: treewidth. most: parents of a column. partners, gains: (n, m) the columns that gain
-    most with each column, and how much. hot: the first temperature, in nats."""
+    most with each column, and how much. hot: first temperature, in nats."""
 
     k: int
     most: int
@@ -284,10 +280,12 @@ def search(
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
-    """Returns the best network that annealing finds, of treewidth at most k >= 1 and with at most `most` >= 1 parents a
-    column. end: a time of time.monotonic(). samples: number of runs, instead of a time. Their length depends on the
-    number of columns alone, so the result depends neither on time nor on threads. better: called with each better
-    network."""
+    """Returns the best network that annealing finds, of treewidth at most k and with at most `most` parents a column.
+
+    end: stops at this time of time.monotonic().
+    samples: number of runs, instead of a time; the result then depends neither on time nor on threads.
+    better: called with each network of higher score.
+    """
     runs = Runs(scorer, end, better)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
@@ -301,12 +299,11 @@ def search(
 
 
 def _temperature(hot: float, done: float) -> float:
-    """Returns the temperature when this share of a run is done."""
     return float(hot * (COLD / hot) ** done)
 
 
 def _grown(scorer: FamilyScorer, state: AnnealingState, plan: AnnealingPlan) -> None:
-    """Sets the state to the network of a growing k-tree; without arcs if no elimination of it was found."""
+    """Sets the state to a network from `grow`; to one without arcs if its elimination fails."""
     parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
     grow(scorer, plan.k, plan.partners, plan.gains, state.random, parents, sizes)
     if restart(scorer, state, parents, sizes, plan.k):
@@ -316,13 +313,11 @@ def _grown(scorer: FamilyScorer, state: AnnealingState, plan: AnnealingPlan) -> 
 
 
 def _from_scratch(scorer: FamilyScorer, state: AnnealingState, k: int) -> None:
-    """Sets the state to the network without arcs."""
     restart(scorer, state, np.zeros_like(state.parents), np.zeros_like(state.sizes), k)
     keep_best(state)
 
 
 def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilyScorer) -> None:
-    """Makes one run of a fixed number of moves."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, sample))
     steps = min(STEPS_A_COLUMN * n, MOST_STEPS)
@@ -342,9 +337,8 @@ def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilySco
 
 
 def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer) -> None:
-    """Makes runs that together take the remaining time. The first begins at a grown network and shows how many moves
-    there is time for. If these are few, it goes on; otherwise others begin without arcs, each longer than the one
-    before."""
+    """Makes runs for the remaining time. The first starts from a grown network. If it is fast, further runs start
+    without arcs."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, lane))
     _grown(scorer, state, plan)
@@ -362,7 +356,6 @@ def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer
 def _timed_run(
     runs: Runs, plan: AnnealingPlan, scorer: FamilyScorer, state: AnnealingState, seconds: float, hot: float
 ) -> int:
-    """Makes one run from the present state and returns its number of moves."""
     begin = now = time.monotonic()
     moves, steps = 0, SLICE // 20
     while now < begin + seconds and not runs.stop.is_set():

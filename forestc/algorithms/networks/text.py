@@ -10,8 +10,9 @@
     1 states 2 parents 0: 812 -2 88
     2 states 3 parents 0 1: -6 700 12
 
-The first line ends in the version of the form. After the header, each variable has a line: its states, its parents and,
-after the colon, the counts of its table row by row. `-k` stands for k cells that hold 0; zeros at the end are left out.
+The first line ends in the version of the format. After the header, each variable has a line: its states, its parents
+and, after the colon, the counts of its table row by row. `-k` stands for k cells that hold 0; zeros at the end are left
+out.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ _VARIABLE = re.compile(
 
 
 def printed(network: BayesianNetwork) -> str:
-    """Returns the text form, ending in a newline."""
     return "".join(f"{line}\n" for line in _lines(network))
 
 
@@ -74,8 +74,8 @@ def _cells(table: Ints) -> str:
 
 
 def parsed(text: str) -> BayesianNetwork:
-    """Returns the network of a text form. Raises ModelError for any other text, with the line if one is at fault. Safe
-    to use on text of unknown origin: sizes are checked before memory is taken for them."""
+    """Returns the network of a text. Raises ModelError for any other text. Safe for untrusted text: sizes are checked
+    before memory is allocated."""
     lines = text.splitlines()
     if not lines or lines[0] != f"bayesian-network {VERSION}":
         raise ModelError(

@@ -1,1 +1,1 @@
-"""Separation: whether two tree ensembles decide alike on every input, and an input on which they differ."""
+"""Separation: tests whether two tree ensembles decide alike on every input."""

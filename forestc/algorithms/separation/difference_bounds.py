@@ -1,7 +1,5 @@
-"""Solves difference constraints, lower bounds on the differences of integers, by longest paths.
-
-The last variable is 0, so that a bound on a single integer is a difference to it.
-"""
+"""Solves difference constraints (lower bounds on differences of integers) by longest paths. The last variable is 0, so
+a bound on a single integer is a difference, too."""
 
 from __future__ import annotations
 
@@ -9,12 +7,12 @@ import numpy as np
 
 from forestc.algorithms.arrays import Ints
 
-NO_BOUND = -(1 << 40)  # stands below any bound on 32-bit integers; sums of two still fit into int64
+NO_BOUND = -(1 << 40)  # stands for no bound: below all bounds on 32-bit integers; sums of two fit into int64
 
 
 def closed(bounds: Ints) -> Ints | None:
     """Returns all bounds that follow (Floyd and Warshall); None if no integers meet them. bounds: (n, n), v[a] - v[b]
-    >= bounds[a, b]; NO_BOUND where there is none. Takes O(n^3) time."""
+    >= bounds[a, b], or NO_BOUND."""
     result = bounds.copy()
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     for k in range(len(result)):
@@ -23,8 +21,8 @@ def closed(bounds: Ints) -> Ints | None:
 
 
 def middle(bounds: Ints) -> Ints | None:
-    """Returns integers (n,), the last one 0, that meet all bounds; None if there are none. One after the other takes
-    the middle of its range, given those before. Each needs a lower and an upper bound."""
+    """Returns integers (n,), the last one 0, that meet all bounds; None if there are none. Each integer in turn takes
+    the middle of its remaining range, so it needs a lower and an upper bound."""
     tight = closed(bounds)
     if tight is None:
         return None

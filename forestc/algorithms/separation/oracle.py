@@ -1,12 +1,8 @@
-"""Finds out whether two tree ensembles decide alike on every input, or an input on which they differ.
+"""Tests whether two tree ensembles decide alike on every input, or finds an input on which they differ.
 
-An input is a cell for each feature: the number of the interval between two thresholds that its value lies in. Each leaf
-is a box of cells, and all values are integers, so that decisions and ties are exact.
-
-For each pair of classes (c, d) the question is whether ensemble `before` decides some input as c and ensemble `after`
-decides it as d: whether several sums of leaves are all at least 0 somewhere. A search over boxes answers it (`search`).
-This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree
-Ensembles, AAAI 2025.
+An input is a cell for each feature: the index of the interval between two thresholds that holds its value. Leaves are
+boxes of cells with integer values, so decisions and ties are exact. This is the separation oracle of Emine et al., Free
+Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree Ensembles, AAAI 2025.
 """
 
 from __future__ import annotations
@@ -25,13 +21,13 @@ from forestc.algorithms.separation.search import FOUND, STOPPED, search
 State: TypeAlias = Literal["same", "differs", "unknown"]
 CellArray: TypeAlias = Int32s
 Box: TypeAlias = tuple[CellArray, CellArray]
-SHARES = (1, 2, 3)  # quarters by which the two sides are weighted in a joint bound: the first by k, the second by 4 - k
+SHARES = (1, 2, 3)  # weighs the two sides of a joint bound by k and by 4 - k
 
 
 @dataclass(frozen=True, eq=False)
 class TreeBoxes:
-    """The leaves of a tree as boxes of cells. They cover all cells and do not overlap; a leaf may be several boxes.
-    low, high: (leaves, features) a box has the cells low <= cell < high. value: (leaves, outputs) int64."""
+    """The leaves of a tree as disjoint boxes of cells; a leaf may be several boxes. low, high: (boxes, features) a box
+    has the cells low <= cell < high. value: (boxes, outputs) int64."""
 
     low: CellArray
     high: CellArray
@@ -44,32 +40,30 @@ class TreeBoxes:
         return [int(feature) for feature in np.flatnonzero(differs)]
 
     def inside(self, box: Box) -> TreeBoxes:
-        """Returns the leaves that meet a box."""
         meets = ((self.low < box[1]) & (self.high > box[0])).all(axis=1)
         return TreeBoxes(self.low[meets], self.high[meets], self.value[meets])
 
 
 @dataclass(frozen=True, eq=False)
 class BoxEnsemble:
-    """Trees with values that are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
+    """Trees and a bias, (outputs,). A tree that two ensembles share must be the same object in both."""
 
     trees: tuple[TreeBoxes, ...]
     bias: Ints
 
     def with_tree(self, index: int, tree: TreeBoxes) -> BoxEnsemble:
-        """Returns the ensemble with one tree replaced."""
         return replace(self, trees=(*self.trees[:index], tree, *self.trees[index + 1 :]))
 
     @cached_property
     def joined(self) -> tuple[CellArray, CellArray, Ints, Int32s]:
-        """low, high and value of the leaves of all trees, and the index of each leaf's tree."""
+        """Arrays low, high and value of all trees' boxes, and the index of each box's tree."""
         sizes = [len(tree.value) for tree in self.trees]
         number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         low, high = (np.concatenate([getattr(tree, name) for tree in self.trees]) for name in ("low", "high"))
         return low, high, np.concatenate([tree.value for tree in self.trees]), number
 
     def scores(self, cells: CellArray) -> Ints:
-        """Returns scores, (inputs, outputs). cells: (inputs, features)."""
+        """Returns the scores, (inputs, outputs). cells: (inputs, features)."""
         total = np.tile(self.bias, (len(cells), 1))
         for tree in self.trees:
             total += tree.value[leaf_indices(tree, cells)]
@@ -77,7 +71,7 @@ class BoxEnsemble:
 
 
 def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
-    """Returns the index of the leaf that each input lies in. cells: (inputs, features)."""
+    """Returns the index of the box that each input lies in. cells: (inputs, features)."""
     result = np.zeros(len(cells), dtype=np.int64)
     for start in range(0, len(cells), 1024):
         some = cells[start : start + 1024]
@@ -91,15 +85,14 @@ def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
 
 @dataclass(frozen=True)
 class Decider:
-    """A rule that turns integer scores (inputs, outputs) into classes. threshold: class 1 if the last score is at least
-    this, otherwise class 0; None for the class with the largest score. ties_last: the last of equally large scores
-    wins, not the first."""
+    """A rule that turns integer scores, (inputs, outputs), into classes. threshold: class 1 if the last score is at
+    least this, otherwise class 0; None for the class with the largest score. ties_last: True if the last of equal
+    scores wins."""
 
     threshold: int | None
     ties_last: bool = False
 
     def classes(self, scores: Ints) -> Ints:
-        """Returns the class of each input."""
         if self.threshold is not None:
             return np.asarray(scores[:, -1] >= self.threshold, dtype=np.int64)
         last = scores.shape[1] - 1
@@ -107,7 +100,7 @@ class Decider:
 
     def demands(self, index: int, outputs: int) -> tuple[Ints, Ints]:
         """Returns the demands on scores for class `index`: factors (demands, outputs) and constants (demands,). An
-        input is decided as this class if each sum of factors times scores, plus its constant, is at least 0."""
+        input has this class if each sum of factors times scores, plus its constant, is at least 0."""
         if self.threshold is not None:
             factors = np.zeros((1, outputs), dtype=np.int64)
             factors[0, -1] = 1 if index else -1
@@ -123,8 +116,8 @@ class Decider:
 
 @dataclass(frozen=True)
 class Separation:
-    """Result of `separate`: same is proved; differs has an input, `cells` (features,); unknown means that the limit was
-    reached. steps: taken by the search."""
+    """Result of `separate`. state: "unknown" if the limit was reached before an answer. cells: (features,) an input on
+    which the ensembles differ. steps: steps of the search."""
 
     state: State
     cells: CellArray | None = None
@@ -134,8 +127,7 @@ class Separation:
 @dataclass(frozen=True, eq=False)
 class Problem:
     """The question whether several sums of leaves are all at least 0 somewhere in a box. low, high: (leaves, features).
-    tree: (leaves,) index, ascending. value: (leaves, sums). start: (sums,) sums without trees. single: this many sums
-    must be at least 0; the others are weighted sums of two of them, for tighter bounds."""
+    `search` describes the other arrays."""
 
     low: CellArray
     high: CellArray
@@ -147,8 +139,8 @@ class Problem:
 
 
 def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Checks whether two ensembles decide alike on every input of a box. limit: most steps of the search, one for each
-    leaf and sum that it looks at. An input that is returned was evaluated on both ensembles."""
+    """Checks whether two ensembles decide alike on every input of a box. A returned input was evaluated on both. limit:
+    most steps of the search."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
@@ -173,7 +165,7 @@ def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: Cel
 
 
 def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box) -> Iterator[Problem]:
-    """Yields a problem for each pair of an old and a new class, unless simple bounds exclude it."""
+    """Yields a problem for each pair of an old and a new class, unless simple bounds exclude the pair."""
     low, high, tree, old_value, new_value = _joint(before, after, box)
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(tree, prepend=-1))
@@ -197,8 +189,8 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> tuple[Int32s, Int32s, Int32s, Ints, Ints]:
-    """Returns the leaves that meet the box: low, high, tree, and their values (leaves, outputs) in both ensembles. A
-    changed tree is given by the overlaps of its old leaves with its new ones."""
+    """Returns low, high and tree of the boxes that meet `box`, and their values, (boxes, outputs), in both ensembles. A
+    changed tree gives the overlaps of its old and new boxes."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))

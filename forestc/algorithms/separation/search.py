@@ -1,9 +1,8 @@
 """Searches for an input on which several sums of leaves are all at least 0, by branch and bound over boxes of cells.
 
-A box is closed if a sum is negative even when every tree gives its largest value in the box (an interval bound).
-Weighted sums of two sums count as sums, too (a Lagrangian bound): the same tree is in both, so that equal values of the
-two ensembles cancel. Any other box is cut in two. Candidate cuts come from the trees with the most different values;
-the cut that lowers the bounds of both halves most is taken (strong branching, as in integer programming).
+A box is closed if a sum is negative even when every tree gives its largest value in the box. Weighted sums of two sums
+give further (Lagrangian) bounds. Any other box is cut in two, where that lowers the bounds of both halves most (strong
+branching).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from forestc.algorithms.arrays import Int32s, Ints
 from forestc.system.compiled import compiled
 
 NONE, FOUND, STOPPED = 0, 1, 2  # results of a search: no input; an input; the limit was reached
-TREES_TRIED = 4  # trees that offer cuts, the widest range of values first
+TREES_TRIED = 4  # trees that offer cuts; the widest ranges of values come first
 CUTS_TRIED = 10  # cuts at the sides of leaves that are tried for each of these trees
 
 
@@ -25,15 +24,18 @@ def search(
     low: Int32s, high: Int32s, tree: Int32s, value: Ints, start: Ints, single: int, first_low: Int32s,
     first_high: Int32s, limit: int, cells: Int32s,
 ) -> tuple[int, int]:  # fmt: skip
-    """Returns NONE, FOUND or STOPPED, and the steps taken; writes the input that was found to `cells`, (features,).
+    """Returns NONE, FOUND or STOPPED, and the steps taken; writes an input that is found to `cells`, (features,).
 
-    low, high: (features, leaves) a leaf has the cells low <= cell < high. tree: (leaves,) index, ascending. value:
-    (leaves, sums) added to each sum by a leaf. start: (sums,) the sums without trees. single: this many first sums must
-    be at least 0; the others are weighted sums of two of them, for bounds alone. first_low, first_high: the box to
-    search. limit: most steps, one for each leaf looked at for each sum.
+    low, high: (features, leaves) a leaf has the cells low <= cell < high.
+    tree: (leaves,) index of each leaf's tree, ascending.
+    value: (leaves, sums) what a leaf adds to each sum.
+    start: (sums,) the sums without trees.
+    single: this many first sums must be at least 0; the others only give further bounds.
+    first_low, first_high: the box to search.
+    limit: most steps; a step looks at one leaf for one sum.
     """
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
-    # Open boxes are a stack. The leaves that meet a box are in `inside`, at begin .. begin + count - 1.
+    # Open boxes are a stack; `inside` holds the leaves that meet each box.
     room = 64
     box_low, box_high = np.empty((room, features), np.int32), np.empty((room, features), np.int32)
     base = np.empty((room, sums), np.int64)
@@ -131,8 +133,8 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes the bounds of all sums over the leaves in `inside`. The value of a tree with a single one left is added to
-    `base`, and its leaves are dropped. Returns the number of leaves that remain, at the start of `inside`."""
+    """Writes bounds of all sums over the leaves in `inside`. Moves trees with a single value left from `inside` to
+    `base`. Returns the number of remaining leaves."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):
@@ -159,8 +161,8 @@ def _bounds(
 
 @compiled()
 def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes to `spread` the ranges of values of the trees that vary most, widest first, and to `best` the leaf of each
-    with its largest value. value: (leaves,) of one sum."""
+    """Writes to `spread` the widest ranges of values of single trees, in falling order. Writes to `best` the leaf of
+    largest value of each of these trees. value: (leaves,) for one sum."""
     spread[:] = 0
     at = 0
     while at < len(inside):
@@ -184,7 +186,7 @@ def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32
 
 @compiled()
 def _halves(inside: Int32s, tree: Int32s, low: Int32s, high: Int32s, cut: int, value: Ints) -> Any:
-    """Returns the largest sums left and right of a cut, without the base. low, high, value: (leaves,)."""
+    """Returns the largest sums left and right of a cut. low, high, value: (leaves,)."""
     on_left = on_right = np.int64(0)
     at = 0
     while at < len(inside):

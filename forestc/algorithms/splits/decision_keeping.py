@@ -1,9 +1,5 @@
-"""Makes a pruned ensemble decide every row as required: leaves move, small trees are added, needless splits go.
-
-A row is violated if it is decided otherwise. First, leaves move until as few rows as possible are violated
-(`kept_decisions`). Then trees are added that correct the other rows (`mending_trees`). Last, every split is removed
-whose removal violates no row.
-"""
+"""Makes a pruned ensemble decide every row as required: leaves move, then added trees correct the remaining rows, then
+needless splits are removed."""
 
 from __future__ import annotations
 
@@ -25,9 +21,14 @@ PASSES = 3  # passes over all splits to find needless ones
 
 @dataclass(frozen=True)
 class RequiredDecisions:
-    """The decisions to keep. label: (rows,) class that each row must get. last: the last of equal scores wins, not the
-    first. largest: leaves hold 0 .. largest. mended: most rows that added trees may correct. node, tree: costs of an
-    added split and an added tree, for each bit of its leaves if per_bit."""
+    """The decisions to keep.
+
+    label: (rows,) class that each row must get.
+    last: True if the last of equal scores wins.
+    largest: leaves hold 0 .. largest.
+    mended: most rows that added trees may correct.
+    node, tree: costs of an added split and an added tree, for each bit of its leaves if `per_bit`.
+    """
 
     label: Ints
     last: bool
@@ -44,8 +45,8 @@ class RequiredDecisions:
 
 @dataclass(frozen=True)
 class MendedEnsemble:
-    """An ensemble that decides all rows as required. added: trees beside the pruned ones. cost: of both. mended: rows
-    that the added trees correct."""
+    """An ensemble that decides all rows as required. added: trees in addition to the pruned ones. cost: of all trees.
+    mended: number of rows that the added trees correct."""
 
     pruned: Pruned
     added: tuple[MendingTree, ...]
@@ -56,10 +57,8 @@ class MendedEnsemble:
 def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: RequiredDecisions
 ) -> MendedEnsemble | None:
-    """Returns a copy of the pruned ensemble `draft`, changed until it decides every row as required; None if that
-    fails. outcomes: of all conditions on these rows. Takes O(rows * trees * VISITS) time for the leaves, with at most
-    MOST_VISITS rows looked at; O(depth * rows * trees) for the splits; O(violated rows * conditions) for each level of
-    the added trees."""
+    """Returns a copy of the pruned ensemble `draft`, changed to decide every row as required; None if that fails.
+    outcomes: of all conditions on these rows."""
     rows = len(wanted.label)
     before = draft.state
     alive, condition = before.alive.copy(), before.condition.copy()

@@ -1,11 +1,8 @@
 """Finds integer leaves that keep the decision of every row, and removes splits without need.
 
-A row's slack is the number of units of score by which its decision holds; a row of negative slack is violated.
-
-Leaves move by breakout local search (Morris, AAAI 1993). A violated row is drawn, and one of its leaves moves by the
-step that lowers the weighted violation most. If no step lowers it, violated rows gain weight, until steps pay that
-violate lighter rows. A subtree becomes a leaf only when no row is violated. The values that all its rows allow are then
-an interval, and the subtree goes if the interval is not empty.
+A row's slack is the number of units of score by which its decision holds; a row of negative slack is violated. Leaves
+move by breakout local search (Morris, AAAI 1993): for a random violated row, the best step of one of its leaves or a
+bias is taken. If no step helps, violated rows gain weight.
 """
 
 from __future__ import annotations
@@ -19,14 +16,18 @@ from forestc.algorithms.splits.leaf_fitting import Sorted, fill_scores
 from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
 from forestc.system.compiled import compiled
 
-VISITS = 30  # rows looked at in the search for leaves, for each row and tree
-MOST_VISITS = 1 << 28  # rows looked at in that search at most
+VISITS = 30  # rows that the search for leaves looks at, for each row and tree
+MOST_VISITS = 1 << 28  # rows that this search looks at in all, at most
 UNBOUNDED = 1 << 40  # units of score, more than any sum of leaves
 
 
 class Decided(NamedTuple):
-    """Rows with decisions to keep. label: (rows,) class to decide. scores: (rows, outputs) integers; with one output,
-    class 1 is decided at 0 or more. last: the last of equal scores wins, not the first."""
+    """Rows with decisions to keep.
+
+    label: (rows,) class to decide.
+    scores: (rows, outputs) integers; with one output, class 1 is decided at 0 or more.
+    last: True if the last of equal scores wins.
+    """
 
     label: Ints
     scores: Ints
@@ -34,8 +35,8 @@ class Decided(NamedTuple):
 
 
 class MovableLeaves(NamedTuple):
-    """Trees with leaves that may change. leaf: (trees, rows). value, start, outputs: see `leaf_fitting.Trees`. bias:
-    (outputs,). largest: leaves hold 0 .. largest."""
+    """Trees with leaves that may change. bias: (outputs,). largest: leaves hold 0 .. largest. `leaf_fitting.Trees`
+    describes the other fields."""
 
     leaf: Int32s
     value: Ints
@@ -47,7 +48,7 @@ class MovableLeaves(NamedTuple):
 
 @compiled()
 def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
-    """Returns the slack of a decision for `label` against one other class: the units of score by which it holds."""
+    """Returns the units of score by which a decision for `label` holds against class `rival`."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     wins_ties = label > rival if last else label < rival
@@ -56,8 +57,7 @@ def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
 
 @compiled()
 def slack_of(scores: Ints, label: int, last: bool) -> Any:
-    """Returns the least slack of a decision for `label`: the units of score by which it holds against all other
-    classes."""
+    """Returns the units of score by which a decision for `label` holds against all other classes."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     least = UNBOUNDED
@@ -69,7 +69,7 @@ def slack_of(scores: Ints, label: int, last: bool) -> Any:
 
 @compiled(lambda decided: decided.scores.size)
 def slacks(decided: Decided) -> Any:
-    """Returns the slack of each row: the units of score by which its decision holds, negative for a wrong one."""
+    """Returns the units of score by which each row's decision holds, negative for a wrong one."""
     slack = np.empty(len(decided.label), np.int64)
     for row in range(len(slack)):
         slack[row] = slack_of(decided.scores[row], decided.label[row], decided.last)
@@ -78,7 +78,8 @@ def slacks(decided: Decided) -> Any:
 
 @compiled()
 def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, step: int) -> Any:
-    """Returns the slack after the score of one output grew by `step`. slack: before that."""
+    """Returns the units of score by which a row's decision holds after the score of one output grew by `step`. slack:
+    the units of score before."""
     if len(scores) == 1:
         return slack + step if label == 1 else slack - step
     if output == label:
@@ -111,8 +112,8 @@ def _copy(values: Ints, target: Ints) -> None:
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
-    """Moves leaves and biases, in place, so that as few rows as possible are violated, and returns how many still are.
-    decided.scores follow. visits: rows looked at before the search ends. Deterministic in `seed`."""
+    """Moves leaves and biases, in place, so that few rows are decided wrongly, and returns how many still are. Updates
+    `decided.scores`. visits: about the number of rows looked at before the search ends."""
     count = len(decided.label)
     slack, weight = slacks(decided), np.ones(count, np.int64)
     violated, position = np.empty(count, np.int64), np.full(count, -1)
@@ -194,14 +195,14 @@ def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: i
 
 
 def visits_for(rows: int, trees: int) -> int:
-    """Returns how many rows `mend_leaves` may look at."""
     return min(MOST_VISITS, VISITS * rows * max(1, trees))
 
 
 @compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, decided: Decided, order: Ints) -> Any:
-    """Turns subtrees into leaves, in place and in the given order of splits, if that violates no row; scores follow.
-    Returns how many splits were removed. At the start, no row may be violated, and state.value is leaves.value."""
+    """Turns subtrees into leaves, in place and in the given order of splits, if all decisions are kept. Updates
+    `decided.scores` and returns how many splits were removed. At the start all decisions must be right, and `leaves`
+    must hold the array state.value."""
     removed = 0
     for split in order:
         if not state.alive[split]:
@@ -242,7 +243,7 @@ def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, de
 def _all_keep(
     state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: range, chosen: Ints
 ) -> Any:  # fmt: skip
-    """Returns True if no row is violated when the leaves hold `chosen`, for a tree of several outputs."""
+    """Returns True if no row is decided wrongly after all leaves in `slots` take the values `chosen`."""
     width = len(chosen)
     outputs = decided.scores.shape[1]
     scores, steps = np.empty(outputs, np.int64), np.empty(width, np.int64)

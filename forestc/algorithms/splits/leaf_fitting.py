@@ -1,7 +1,7 @@
 """Fits integer leaves together on rows, instead of rounding them one by one.
 
-Coordinate descent on the logistic loss: each leaf, one output at a time, and each bias moves by a step while the loss
-falls. Other leaves make up for the rounding of one leaf, so one or two bits for each leaf are often enough.
+Coordinate descent on the logistic loss moves one leaf value or bias at a time, so that other leaves make up for the
+rounding of one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ CONVERGED = 1e-3  # ends after a sweep that gains less, relative to the loss
 
 @dataclass
 class Trees:
-    """The leaf that each row reaches in each tree, and the trees' integer leaf values. leaf: (trees, rows). value: leaf
-    values, tree by tree, an entry for each leaf and output. start: (trees + 1,) where each tree's entries begin in
-    `value`. outputs: (trees, 2) the first output that a tree feeds, and one past the last."""
+    """The leaf that each row reaches in each tree, and the trees' integer leaf values.
+
+    leaf: (trees, rows).
+    value: leaf values, tree by tree, an entry for each leaf and output.
+    start: (trees + 1,) where each tree's entries begin in `value`.
+    outputs: (trees, 2) the first output that a tree feeds, and one past the last.
+    """
 
     leaf: Int32s
     start: Ints
@@ -51,10 +55,12 @@ class Sorted(NamedTuple):
 def fit_leaves(
     trees: Trees, bias: Ints, label: Ints, largest: int, steepest: float = STEEPNESS[-1]
 ) -> tuple[Ints, Ints]:
-    """Returns new leaf values within 0 .. largest, and new biases. bias: (outputs,). label: (rows,) the true class.
-    With one output, class 1 is decided if the score is at least 0; with several, the class with the highest score.
-    steepest: the most log odds that one unit of the scores may be worth. Takes O(sweeps * rows * trees * outputs of a
-    tree) time and O(rows * trees) memory."""
+    """Returns new leaf values within 0 .. largest, and new biases.
+
+    bias: (outputs,).
+    label: (rows,) true class. With one output, class 1 is decided if the score is at least 0.
+    steepest: the most log odds that one unit of the scores may be worth.
+    """
     value, bias = trees.value.copy(), bias.copy()
     rows = sorted_by_leaf(trees)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
@@ -74,7 +80,7 @@ def fit_leaves(
 
 
 def sorted_by_leaf(trees: Trees) -> Sorted:
-    """Returns for each tree the rows, stably sorted by the leaf that they reach."""
+    """Returns the rows of each tree, stably sorted by the leaf that they reach."""
     leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
     rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
     few = FEW // max(1, trees.leaf.shape[1])
@@ -108,7 +114,6 @@ def integer_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: 
 
 @compiled()
 def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints, scores: Ints) -> None:
-    """Writes `integer_scores` to `scores`."""
     for row in range(leaf.shape[1]):
         for k in range(len(bias)):
             scores[row, k] = bias[k]
@@ -121,8 +126,7 @@ def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Int
 
 
 def scores_of(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Floats:
-    """Returns `integer_scores` as floats, plus 0.5 with one output: -1 and 0, on the two sides of its decision at >= 0,
-    become -0.5 and 0.5."""
+    """Returns `integer_scores` as floats. With one output, 0.5 is added, as the decision lies between -1 and 0."""
     return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 
 
@@ -169,8 +173,8 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns the step that gains most, and its gain; step 0 if none gains. Steps are 1, 2, 4 .. most, up to `down`
-    down or `up` up. The loss is convex: if a step gains nothing, neither does a larger one."""
+    """Returns the step that gains most, and its gain; step 0 if none gains. Steps are powers of two up to `most`, at
+    most `down` down or `up` up."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

@@ -1,8 +1,7 @@
 """Finds small changes of integers ("nudges") that put sums of them on the right side, by an integer program on HiGHS.
 
-Only sums that are wrong, or would become wrong, are rows of the program; they are added round by round. A leaf of few
-bits can make thousands of sums wrong, so programs are limited in size, and all rounds together in steps. At a limit the
-result is the best nudges so far, at worst none.
+Only sums that are wrong, or would become wrong, enter the program, round by round. Programs are limited in size and in
+steps, so some sums may stay wrong.
 """
 
 from __future__ import annotations
@@ -18,16 +17,20 @@ from forestc.algorithms.highs import make_highs, make_model, most_nodes, run, st
 ROUNDS = 24  # rounds of solving and adding wrong sums at most
 MOST_NODES = 200  # nodes of the solver in each round; a limit in seconds would make results differ from run to run
 MOST_ENTRIES = 50_000  # entries of a program at most; it takes the wrong sums of largest count
-# These heuristics are turned off. They solve smaller integer programs, without callbacks, for ten seconds and more.
+# Turns off heuristics that solve smaller integer programs, without callbacks, for ten seconds and more.
 SMALLER_PROGRAMS = ("rins", "rens", "root_reduced_cost")
 WRONG = 1e4  # weighs a unit by which a sum stays on the wrong side, against 1 for a unit of a nudge
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of integers that nudges may change. A sum is right if room + (sign * nudges[integer]).sum() >= 0. integer:
-    (sums, terms) index of the integer that a term adds. sign: (sums, terms) 1, -1, or 0 for a term that does not count.
-    room: (sums,). count: (sums,) weight of each sum."""
+    """Sums of integers that nudges may change. A sum is right if room + (sign * nudges[integer]).sum() >= 0.
+
+    integer: (sums, terms) index of each term's integer.
+    sign: (sums, terms) 1, -1, or 0 for a term that does not count.
+    room: (sums,).
+    count: (sums,) weight of each sum.
+    """
 
     integer: Int32s
     sign: NDArray[np.int8]
@@ -35,13 +38,13 @@ class Sums:
     count: Ints
 
     def wrong(self, nudges: Ints) -> Bits:
-        """Returns for each sum whether it is wrong after these nudges."""
         return np.asarray(self.room + (self.sign * nudges[self.integer]).sum(axis=1) < 0)
 
 
 def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns nudges, (integers,), with the fewest wrong sums found, weighted by count, and the steps taken. Nudges are
-    at most `most` up or down, and small. No round begins after `steps`, and none takes many more."""
+    """Returns nudges, (integers,), with the fewest wrong sums found, weighted by count, and the steps taken.
+    most: largest nudge, up or down.
+    steps: no round begins after this many steps."""
     best = np.zeros(integers, dtype=np.int64)
     wrong = sums.wrong(best)
     fewest = int(sums.count[wrong].sum())
@@ -61,7 +64,7 @@ def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, 
 
 
 def _most_counted(sums: Sums, chosen: Bits) -> Ints:
-    """Returns the chosen sums; if a program cannot hold all their terms, those of the largest counts."""
+    """Returns the chosen sums; if a program cannot hold all their terms, the sums of largest count."""
     index = np.flatnonzero(chosen)
     terms = np.count_nonzero(sums.sign[index], axis=1)
     if terms.sum() <= MOST_ENTRIES:
@@ -71,8 +74,8 @@ def _most_counted(sums: Sums, chosen: Bits) -> Ints:
 
 
 def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns nudges for some of the sums, and the steps taken, at most about `steps`. They minimize the total by which
-    sums stay wrong, then the total of the nudges."""
+    """Returns nudges for the chosen sums, and the steps taken. They minimize the total by which sums stay wrong, then
+    the total of the nudges."""
     import highspy
 
     integer, sign = sums.integer[chosen], sums.sign[chosen].astype(np.float64)
@@ -80,7 +83,7 @@ def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> t
     row, term = np.nonzero(sign)
     column, value = np.searchsorted(used, integer[row, term]), sign[row, term]
     n, rows = len(used), len(chosen)
-    # The columns are nudges up, nudges down, and how far each sum stays wrong.
+    # Variables: nudges up, nudges down, and how far each sum stays wrong.
     matrix: list[dict[int, float]] = [{2 * n + at: 1.0} for at in range(rows)]
     for at, k, v in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
         matrix[at][k] = matrix[at].get(k, 0.0) + v

@@ -1,7 +1,6 @@
 """Computes the logistic loss of rows, and how it changes when the scores of some rows change.
 
-Each row's exponentials and their sum are stored, so that changing one output takes one multiplication. The loss of many
-rows is summed as the logarithm of products, one logarithm for `TOGETHER` rows, exact up to rounding.
+Changes are summed as logarithms of products, one logarithm for `TOGETHER` rows.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ FEW = 200_000  # exponentials, or rows sorted, for which threads are not worth s
 
 
 class Odds(NamedTuple):
-    """Exponentials of the rows' log odds. power: (rows, outputs). total: (rows,) sums of these. label: (rows,) the true
-    classes. With one output, the other class's exponential is 1 and is part of the sum."""
+    """Exponentials of the rows' log odds. power: (rows, outputs). total: (rows,) sums of these, plus 1 for the other
+    class if there is one output. label: (rows,) true class."""
 
     power: Floats
     total: Floats
@@ -68,15 +67,14 @@ def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> 
 
 
 class Slope:
-    """The mean loss as a function of the log odds of one unit of the scores, an entry of `STEEPNESS`. It is convex, so
-    few entries need be tried."""
+    """The mean loss as a convex function of the log odds that one unit of the scores is worth (in `STEEPNESS`)."""
 
     def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label
         self.losses: dict[int, float] = {}
 
     def at(self, index: int) -> float:
-        """Returns the loss at STEEPNESS[index]."""
+        """Returns the mean loss at STEEPNESS[index]."""
         if index not in self.losses:
             sums = np.empty(-(-len(self.scores) // CHUNK))
             unit = float(STEEPNESS[index])
@@ -86,7 +84,7 @@ class Slope:
         return self.losses[index]
 
     def lowest(self, last: int, guess: int) -> int:
-        """Returns the first index of `STEEPNESS`, up to `last`, with the lowest loss, searched from `guess`."""
+        """Returns the first index of `STEEPNESS`, up to `last`, with the lowest loss. The search begins at `guess`."""
         index = min(max(guess, 0), last)
         while index < last and self.at(index + 1) < self.at(index):
             index += 1
@@ -135,7 +133,7 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
 
 @compiled()
 def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
-    """Returns the change as `change_of` does, for consecutive outputs from `output` on, which grow by `steps`."""
+    """Returns the change as `change_of` does, if consecutive outputs from `output` on grow by `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):
         factors[k] = np.exp(steps[k]) - 1

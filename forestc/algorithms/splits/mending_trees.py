@@ -1,9 +1,7 @@
-"""Grows small trees that correct the wrong decisions of a pruned ensemble, over the ensemble's own conditions.
+"""Grows small trees that correct the wrong decisions of a pruned ensemble, over given conditions.
 
-A row allows the score of one output to grow by an interval: enough to decide the row correctly, or no more than its
-decision bears. A tree is grown until every leaf has a value in the intervals of all its rows. Rows of much slack allow
-any value that others need, so few rows matter, and few splits tell them apart. Splits are chosen by the fall of the
-squared error (Breiman et al., 1984), with a preference for conditions in use.
+Each row allows the score of one output to grow by an interval. A tree is grown until every leaf has a value in the
+intervals of all its rows. Splits are chosen by the fall of the squared error (Breiman et al., 1984).
 """
 
 from __future__ import annotations
@@ -21,9 +19,13 @@ MOST_SPLITS = 4096  # limits the splits of one tree
 
 @dataclass(frozen=True)
 class MendingTree:
-    """A tree that corrects decisions. output: number of the output that it adds to. condition: index of each node's
-    condition, -1 at a leaf. left, right: children of each node, -1 at a leaf. value: of each leaf, 0 at other nodes.
-    Node 0 is the root; children come after their parents."""
+    """A tree that corrects decisions; node 0 is the root.
+
+    output: index of the output that it adds to.
+    condition: index of each node's condition, -1 at a leaf.
+    left, right: children of each node, -1 at a leaf.
+    value: value of each leaf, 0 at other nodes.
+    """
 
     output: int
     condition: tuple[int, ...]
@@ -37,13 +39,14 @@ class MendingTree:
 
     @property
     def bits(self) -> int:
-        """Number of bits for a leaf's value, less the smallest leaf's value."""
+        """Number of bits of the difference between the largest and the smallest entry of `value`, at least 1."""
         return max(1, (max(self.value) - min(self.value)).bit_length())
 
 
 def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list[MendingTree] | None:
-    """Returns trees after which no row is violated; decided.scores follow, in place. None if the conditions can't tell
-    the rows apart. cost: of each condition. used: conditions that cost nothing more; grows in place."""
+    """Returns trees that correct all violated rows; updates `decided.scores` in place. None if a tree cannot be grown.
+    cost: of each condition.
+    used: conditions that cost nothing more; updated in place."""
     trees: list[MendingTree] = []
     outputs = decided.scores.shape[1]
     while True:
@@ -70,7 +73,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
 
 
 def _rooms(decided: Decided, output: int) -> Ints:
-    """Returns for each row of another class how far the score of one output may grow before the row gets its class."""
+    """Returns for each row of another class how far the score of `output` may grow before this class wins the row."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
     return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))
@@ -80,8 +83,8 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """Returns a tree with leaves in the intervals of all their rows, and the value that it adds to each row; None if
-    there is no such tree."""
+    """Returns a tree with leaf values in the intervals of all their rows, and the value that it adds to each row; None
+    if that fails. low, high: (rows,) ends of the intervals."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))
@@ -115,7 +118,6 @@ def _grown(
 
 
 def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
-    """Returns the value that the tree adds to each row: the value of the leaf reached."""
     node = np.zeros(len(outcomes.code), dtype=np.int64)
     condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
     open_rows = np.flatnonzero(condition[node] >= 0)
@@ -128,7 +130,6 @@ def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
 
 
 def _best_split(target: Floats, holds: Bits, cost: Floats, used: Bits) -> int | None:
-    """Returns the condition that lowers the squared error most for its cost; None if none divides the rows."""
     total, count = target.sum(), len(target)
     on_left = holds.sum(axis=0)
     sum_left = target @ holds

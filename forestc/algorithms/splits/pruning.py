@@ -1,10 +1,8 @@
-"""Prunes splits: a split is removed if the loss rises less than its hardware is worth; then leaves are refitted.
+"""Prunes splits: a subtree becomes one leaf if the loss rises less than its hardware is worth; then leaves are
+refitted.
 
-A subtree becomes one leaf if that raises the logistic loss by less than `price` times the cost of its splits: their
-multiplexers, their share of the comparators they read, and, for a whole tree, its operand in the sums. Subtrees are
-tried in order of loss per cost, and each is evaluated again at its turn. Before that the remaining splits are rewired
-(`rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for the removed
-ones.
+The logistic loss may rise by `price` times the cost of the splits: multiplexers, shares of comparators and, for a whole
+tree, its operand in the sums. Subtrees are tried in order of loss per cost.
 """
 
 from __future__ import annotations
@@ -32,11 +30,15 @@ LEAST_LOSS = 0.002  # keeps the mean loss of a row this far above its minimum: s
 class Splits:
     """The inner nodes of all trees, tree by tree, children before parents.
 
-    tree: index of each split's tree. first, last: a split has the leaves first .. last - 1, numbered from left to right
-    within the tree. middle: first leaf of its right subtree. size: inner nodes of its subtree, with itself. condition:
-    index of its condition. cost: of each condition, in any unit. node: cost of a node without its comparator, for each
-    output. sum: cost of a tree without its splits, for each output. outcomes: of the conditions, if splits may choose
-    from a pool.
+    tree: index of each split's tree.
+    first, last: a split has the leaves first .. last - 1, numbered from left to right within the tree.
+    middle: first leaf of its right subtree.
+    size: inner nodes of its subtree, with itself.
+    condition: index of its condition.
+    cost: cost of each condition.
+    node: cost of a node without its comparator, for each output.
+    sum: cost of a tree without its splits, for each output.
+    outcomes: of the conditions, if splits may choose from a pool.
     """
 
     tree: Ints
@@ -63,10 +65,17 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned ensemble. group: for each leaf of all trees, the first leaf merged with it. value: of every leaf and
-    output. condition: of each split. flipped: whether a split's sides are swapped. splits, cost: number and cost of the
-    splits that are left. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth. state:
-    the present trees; the next price changes them in place."""
+    """A pruned ensemble.
+
+    group: for each leaf of all trees, the first leaf merged with it.
+    value: of every leaf and output.
+    condition: index of each split's condition.
+    flipped: for each split, True if its sides are swapped.
+    splits, cost: number and cost of the remaining splits.
+    loss: mean over the rows, in nats.
+    unit: log odds that one unit of the scores is worth.
+    state: the present trees; the next price changes them in place.
+    """
 
     group: Ints
     value: Ints
@@ -91,17 +100,15 @@ def prune(
     copies_per_row: float = 1.0,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """Yields the ensemble after each price. Prices ascend, and each step continues from the one before, the first from
+    """Yields the ensemble after each price. Prices ascend. Each step continues from the one before, the first from
     `start`, the ensemble at a lower price.
 
-    trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
-    steeper odds make the loss as small as one likes, and no split would be worth its cost. So the log odds of a unit of
-    the scores are limited: the mean loss stays `LEAST_LOSS` above its minimum. copies_per_row: number of times that a
-    row is in the data, as itself and in mixed copies; standard errors grow by its square root.
+    trees: leaves are numbered from left to right.
+    largest: leaves hold 0 .. largest.
+    copies_per_row: number of times that a row is in the data; standard errors grow by its square root.
 
-    Takes O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))) time, without the
-    columns if a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Takes
-    O(rows * (trees + columns)) memory.
+    On separable rows, steeper odds make the loss as small as one likes. The log odds of a unit of the scores are
+    therefore bounded, so that the mean loss stays at least `LEAST_LOSS` above its minimum.
     """
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
@@ -132,7 +139,7 @@ def prune(
 
 
 def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
-    """Returns the trees before any split is removed; the state shares no array with the arguments."""
+    """Returns the trees before any split is removed. The state is a copy."""
     leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     shape = Shape(
@@ -148,8 +155,7 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
 
 
 def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tuple[Shape, State, Ints]:
-    """Returns the trees and biases that pruning begins with: as given, or as pruned before. State and biases share no
-    array with the arguments."""
+    """Returns the trees and biases that pruning begins with. State and biases are copies."""
     shape, state = as_given(trees, splits)
     if start is None:
         return shape, state, bias.copy()
@@ -166,7 +172,7 @@ def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tu
 def pruned_of(
     shape: Shape, state: State, bias: Ints, price: float, loss: float, unit: float
 ) -> Pruned:  # fmt: skip
-    """Returns the present trees as `Pruned`: the state, and copies of its arrays."""
+    """Returns the present trees as `Pruned`, with copies of the state's arrays."""
     return Pruned(
         state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
         int(state.alive.sum()), cost_of(shape, state), price, loss, unit, state,
@@ -174,7 +180,7 @@ def pruned_of(
 
 
 def cost_of(shape: Shape, state: State) -> float:
-    """Returns the cost of the remaining splits: conditions, nodes and sums."""
+    """Returns the cost of the remaining conditions, splits and trees."""
     widths = shape.outputs[:, 1] - shape.outputs[:, 0]
     alive = shape.tree[state.alive]
     used = np.unique(state.condition[state.alive])
@@ -182,15 +188,16 @@ def cost_of(shape: Shape, state: State) -> float:
 
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
-    """Returns the most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble
-    fitted, the mean loss is at least `LEAST_LOSS` above its minimum."""
+    """Returns the most log odds that a unit of the scores may be worth: the mean loss of the unpruned ensemble, with
+    fitted leaves, stays at least `LEAST_LOSS` above its minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]))
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """Returns the largest entry of `STEEPNESS`, up to `most`, where the mean loss is `LEAST_LOSS` above its minimum."""
+    """Returns the largest entry of `STEEPNESS`, up to `most`, where the mean loss is at least `LEAST_LOSS` above its
+    minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     index = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
@@ -200,7 +207,7 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Returns the present trees as views of the state; in it, the leaf of each row becomes the first of its group."""
+    """Sets each row's leaf in `state` to the first leaf of its group. Returns the trees with the arrays of `state`."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)
@@ -215,7 +222,7 @@ def spread(shape: Shape, state: State, value: Ints) -> None:
 
 
 def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes, in place, splits that raise the loss by less than their cost is worth, and returns how many."""
+    """Removes, in place, splits that raise the loss by less than their cost is worth. Returns how many are gone."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit)
@@ -228,7 +235,6 @@ def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, pr
 def _ratios(
     shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Floats, begin: int, end: int
 ) -> None:  # fmt: skip
-    """Writes to `ratio` the rise of the loss if a split is removed, divided by the cost saved."""
     for split in range(begin, end):
         if state.alive[split]:
             change, _ = _best(shape, state, rows, odds, unit, split)
@@ -262,7 +268,7 @@ def _remove(
 
 @compiled()
 def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int) -> Any:
-    """Returns the least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
+    """Returns the least rise of the loss found if a subtree becomes one leaf, and the values of that leaf."""
     tree, base, _, width = tree_of(shape, split)
     first, last = shape.first[split], shape.last[split]
     counts = np.zeros(last - first)
@@ -299,7 +305,7 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
 
 @compiled()
 def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Ints) -> Any:
-    """Returns the rise of the loss if the leaves of a subtree hold `chosen`."""
+    """Returns the rise of the loss if all leaves of a subtree take the values `chosen`."""
     tree, base, output, width = tree_of(shape, split)
     rise, steps = 0.0, np.empty(width)
     for slot in range(shape.first[split], shape.last[split]):

@@ -1,14 +1,8 @@
 """Rewires splits: each split gets the best condition for the rows that reach it, with all other splits fixed.
 
-Tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3), carried over to sums of trees
-and to hardware. With the subtrees below a split fixed, a row's loss depends only on the side it takes, so one weighted
-vote of the rows finds the best of all conditions exactly. A condition that another split already uses costs no further
-comparator, a new one costs its price; the complement of a condition is free.
-
-Voting takes O(rows * conditions) if done directly, but thresholds on one feature are nested: rows vote for the code of
-their feature's value, and the votes for the thresholds are prefix sums over the codes. So the time per row is
-proportional to the columns, not to the conditions. If many rows reach a split, a sample of them picks a few conditions,
-and all rows decide between these.
+This is tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3) for sums of trees. A
+row's loss depends only on its side of the split, so a weighted vote of the rows finds the best condition. A condition
+in use costs no further comparator; a new one costs its price.
 """
 
 from __future__ import annotations
@@ -24,14 +18,13 @@ from forestc.system.compiled import compiled
 
 LEAST = 1e-6  # ignores changes that lower the loss by less
 DOUBT = 1.0  # requires each change to gain this many standard errors beside its price; more means fewer changes
-ADDED = 1 << 17  # rows times columns that are added up when a sample picks conditions
+ADDED = 1 << 17  # sets the rows of a sample: this many, divided by the number of columns
 FEWEST, MOST = 512, 4096  # rows of a sample, at least and at most
 LOOK = 4  # draws a sample from at most this many times as many rows
 CHOSEN = 8  # conditions that the sample picks and all rows decide between
 
 
 def sample_for(columns: int) -> int:
-    """Returns how many rows a sample has, for this number of columns."""
     return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
@@ -41,12 +34,9 @@ def rewire(
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
-    shape, state, outcomes: see `state`. doubt: a change is made only if its gain exceeds this many standard errors,
-    each the square root of the sum of squared changes of its rows. Without it the best of hundreds of conditions
-    overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample: if more than
-    twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN` conditions, and
-    all rows decide between these; with 0, all rows always decide. Takes O(trees * depth * rows * (depth + columns) +
-    splits * pool) time; with a sample O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
+    doubt: a change must gain this many standard errors beside its price, against overfitting.
+    sample: for a split with many rows, about this many rows pick `CHOSEN` conditions, and all rows decide between
+    these; 0 lets all rows always decide.
     """
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
@@ -129,7 +119,6 @@ def _nonzero(rise: Floats) -> int:
 
 @compiled()
 def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
-    """Returns the candidates that score below `least`, ascending."""
     below, count = np.empty(len(candidates), np.int64), 0
     for k in range(len(candidates)):
         if score[candidates[k]] < least:
@@ -144,7 +133,7 @@ def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
 
 @compiled()
 def _children(shape: Shape, state: State) -> Any:
-    """Returns the right and the left child of each split, (splits, 2): a split, or leaf k as -1 - k."""
+    """Returns the right and the left child of each split, (splits, 2): a split, or -1 - k for leaf k."""
     children = np.empty((len(shape.tree), 2), np.int64)
     for split in range(len(shape.tree)):
         left, right = left_of(shape, split), right_of(shape, split)
@@ -153,8 +142,7 @@ def _children(shape: Shape, state: State) -> Any:
     return children
 
 
-# The loops over rows below use plain arrays and call no functions: passing a named tuple for each row is several times
-# as slow. They copy entry by entry: numba takes seconds to compile assignments of slices, sorts and sets of its own.
+# Loops over rows below use plain arrays and copy single entries, because numba is slow with named tuples and slices.
 
 
 @compiled()
@@ -185,8 +173,8 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Writes for each row the leaf that it reaches on the other side to `new_leaf`, and its loss on the left minus the
-    loss on the right to `rise`."""
+    """Writes to `new_leaf` the leaf that each row would reach on the other side. Writes to `rise` each row's loss on
+    the left minus its loss on the right."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output
@@ -224,8 +212,8 @@ def _rises(
 
 @compiled()
 def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
-    """Returns a systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and
-    squared rises, both weighted by the inverse of the probability of being drawn."""
+    """Returns about `sample` rows, drawn in proportion to |rise|, with their rises and squared rises, weighted by the
+    inverse of the drawing probability."""
     mean = 0.0
     for k in range(len(rise)):
         mean += abs(rise[k])
@@ -251,8 +239,9 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes for each condition of the pool: to `votes`, its loss minus the loss with all rows going right; to `moved`,
-    the summed squares of the rows that would change sides. Returns the sums of rises and squares over all rows."""
+    """Writes to `votes` each condition's loss minus the loss with all rows going right. Writes to `moved` the squared
+    loss changes, summed over the rows that would change sides. Returns the sums of `rise` and `squared` over all rows.
+    """
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
@@ -285,7 +274,6 @@ def _add_up(
 def _add_up_few(
     outcomes: Outcomes, candidates: Ints, now: int, rows: Ints, rise: Floats, votes: Floats, moved: Floats
 ) -> Any:
-    """Works as `_add_up` for a few conditions and the present one."""
     count = len(candidates)
     column, cut = np.empty(count, np.int64), np.empty(count, np.int64)
     for at in range(count):
@@ -317,8 +305,8 @@ def _best(
     shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
     all_square: float, votes: Floats, moved: Floats, score: Floats,
 ) -> Any:  # fmt: skip
-    """Returns the loss plus price that a change must beat, the best condition, and whether it is flipped: the present
-    ones if no candidate beats them. Writes the loss plus price plus doubt of each candidate to `score`."""
+    """Returns the score that a change must beat, the best condition, and whether it is flipped; the present condition
+    if no candidate is better. Writes each candidate's loss plus price plus doubt to `score`."""
     present, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[present] if way else votes[present]) - LEAST
     worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0
@@ -343,7 +331,7 @@ def _follow(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, split: int, reach: Ints,
     new_leaf: Ints,
 ) -> None:  # fmt: skip
-    """Moves the rows that changed sides to their other leaf and updates their odds, in place."""
+    """Moves the rows that changed sides to their new leaf and updates their odds, in place."""
     tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]

@@ -1,8 +1,6 @@
 """Prunes splits of regressions: a split is removed if the squared error rises less than its hardware is worth.
 
-The counterpart of `pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is its value plus
-the mean residual of its rows; for a merged leaf, the mean over the rows of all its leaves. Integer leaves are fitted in
-sweeps over all leaves until a sweep gains little.
+Integer leaves are fitted in sweeps: the best value of a leaf is its value plus the mean residual of its rows.
 """
 
 from __future__ import annotations
@@ -32,12 +30,12 @@ def prune_squared(
     prices: Floats,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """Yields the ensemble after each price. Prices ascend, and each step continues from the one before, the first from
-    `start`, the ensemble at a lower price.
+    """Yields the ensemble after each price, with the mean squared error of a row as its loss. Prices ascend. Each step
+    continues from the one before, the first from `start`, the ensemble at a lower price.
 
-    target: (rows, outputs) true values, in units of the integer scores. largest: a leaf may hold 0 .. largest. prices:
-    squared error, in these units, that a unit of cost is worth. `Pruned.loss` is the mean squared error of a row. Takes
-    O(prices * ROUNDS * SWEEPS * rows * trees) time and O(rows * trees) memory.
+    target: (rows, outputs) true values, in units of the integer scores.
+    largest: leaves hold 0 .. largest.
+    prices: squared error, in these units, that a unit of cost is worth.
     """
     shape, state, bias = started(trees, splits, bias, start)
     for price in prices.tolist():
@@ -63,7 +61,6 @@ def prune_squared(
 
 @compiled()
 def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, residual: Floats, largest: int) -> None:
-    """Gives every leaf and bias its best value, in place; residuals follow."""
     for tree in range(len(outputs)):
         first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
         for slot in range((start[tree + 1] - start[tree]) // width):
@@ -110,7 +107,6 @@ def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 
 @compiled()
 def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, ratio: Floats) -> None:
-    """Writes to `ratio` the rise of the squared error if a split is removed, divided by the cost saved."""
     for split in range(len(ratio)):
         if state.alive[split]:
             chosen = np.zeros(tree_of(shape, split)[3], np.int64)
@@ -122,8 +118,8 @@ def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 def _remove(
     shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, price: float, ratio: Floats, order: Ints
 ) -> Any:  # fmt: skip
-    """Removes, in place, splits with a rise of the error below `price` times the cost saved, lowest ratio first;
-    residuals follow. Returns how many."""
+    """Removes, in place, splits that raise the error by less than `price` times the cost saved, lowest ratio first.
+    Returns how many splits are gone."""
     removed = 0
     for split in order:
         if ratio[split] >= price:

@@ -13,9 +13,14 @@ from forestc.system.compiled import compiled
 
 
 class Shape(NamedTuple):
-    """The original trees. slots: (trees + 1,) where each tree's leaves begin among all leaves. start: (trees + 1,)
-    where their values begin. outputs: (trees, 2) the first output that a tree feeds, and one past the last.
-    `pruning.Splits` describes the other fields."""
+    """The original trees.
+
+    slots: (trees + 1,) where each tree's leaves begin among all leaves.
+    start: (trees + 1,) where each tree's leaf values begin.
+    outputs: (trees, 2) the first output that a tree feeds, and one past the last.
+
+    `pruning.Splits` describes the other fields.
+    """
 
     tree: Ints
     first: Ints
@@ -31,9 +36,15 @@ class Shape(NamedTuple):
 
 
 class State(NamedTuple):
-    """The present trees. leaf: (trees, rows) the leaf of each row; of merged leaves, the first. value: of every leaf
-    and output. group: for each leaf, the first leaf merged with it. alive, condition, flipped: whether each split still
-    exists, its condition, and whether its sides are swapped. uses: number of splits that use each condition."""
+    """The present trees.
+
+    leaf: (trees, rows) the leaf of each row; of merged leaves, the first.
+    value: of every leaf and output.
+    group: for each leaf, the first leaf merged with it.
+    alive, flipped: for each split, whether it still exists, and whether its sides are swapped.
+    condition: index of each split's condition.
+    uses: number of splits that use each condition.
+    """
 
     leaf: Int32s
     value: Ints
@@ -46,9 +57,12 @@ class State(NamedTuple):
 
 class Outcomes(NamedTuple):
     """The outcome of each condition on each row: True if the row's code in the condition's column is below its cut.
-    Thresholds on one feature share a column. code: (rows, columns). column, cut: of each condition. begins: (columns +
-    1,) where each column's codes begin if those of all columns are concatenated. pool: any split may choose among the
-    first `pool` conditions."""
+
+    code: (rows, columns).
+    column, cut: of each condition; thresholds on one feature share a column.
+    begins: (columns + 1,) where each column's codes begin if all columns are concatenated.
+    pool: number of conditions that any split may choose; they come first.
+    """
 
     code: NDArray[Any]
     column: Ints
@@ -73,7 +87,7 @@ def right_of(shape: Shape, split: int) -> Any:
 
 @compiled()
 def tree_of(shape: Shape, split: int) -> Any:
-    """Returns the tree of a split, where the tree's leaf values begin, and the first and the number of its outputs."""
+    """Returns the tree of a split, the start of its leaf values, its first output, and its number of outputs."""
     tree = shape.tree[split]
     output = shape.outputs[tree, 0]
     return tree, shape.start[tree], output, shape.outputs[tree, 1] - output
@@ -81,7 +95,6 @@ def tree_of(shape: Shape, split: int) -> Any:
 
 @compiled()
 def rows_of(rows: Sorted, tree: int, slot: int) -> Any:
-    """Returns the rows that reach leaf number `slot` of a tree."""
     return rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
 
 
@@ -102,8 +115,8 @@ def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
 
 @compiled()
 def saved_by(shape: Shape, state: State, split: int) -> Any:
-    """Returns the cost saved if a subtree becomes a leaf: its splits, with their shares of comparators, and, for a
-    whole tree, its operand in the sums."""
+    """Returns the cost saved if a subtree becomes a leaf: its splits, their shares of comparators, and, for a whole
+    tree, its operand in the sums."""
     tree, _, _, width = tree_of(shape, split)
     saved = 0.0
     for inner in range(split - shape.size[split] + 1, split + 1):
@@ -117,8 +130,8 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 
 @compiled()
 def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
-    """Makes a subtree one leaf, in place: its leaves are one group and hold `value`, and its splits are gone. Returns
-    how many were removed. The caller updates the rows' scores."""
+    """Makes a subtree one leaf with values `value`, in place, but does not update scores. Returns how many splits were
+    removed."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
     for slot in range(leaf, shape.last[split]):

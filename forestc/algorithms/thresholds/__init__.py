@@ -1,1 +1,1 @@
-"""How far thresholds may move without changing paths, and the fewest points that can replace them."""
+"""Computes how far thresholds may move without changing paths, and the fewest points that can replace them."""

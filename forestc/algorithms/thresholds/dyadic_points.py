@@ -1,13 +1,8 @@
-"""Finds a smallest set of points that stab all intervals and have the fewest binary digits.
+"""Finds a smallest set of points that stab all intervals and have few binary digits.
 
-An extension of Min_IntSet (Nakamura and Sakurada 2022, algorithm 1), which gives the number k of points and a window
-for each; smallest sets with other windows exist, too. First, bisection finds the fewest fraction bits with which k
-multiples of 2^-bits stab all intervals: the input needs no more bits. Then the set with the most trailing zero bits in
-total is chosen: a comparator does not read them.
-
-The second step is a shortest path over the points from left to right. The intervals that the first j points leave
-unstabbed depend on the j-th point alone, and a j-th point further right leaves more freedom for the next. So only the
-Pareto front is stored: placements with more zeros than any other that reaches as far right.
+Min_IntSet (Nakamura and Sakurada 2022, algorithm 1) gives the number of points. Bisection finds the fewest fraction
+bits that suffice for this number. A shortest path over the points then finds the set with the most trailing zero bits
+in total, because a comparator does not read these.
 """
 
 from __future__ import annotations
@@ -25,9 +20,8 @@ DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
 def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
-    """Returns the points, ascending, and their fraction bits (negative for multiples of a power of two); None if no
-    53-bit integers separate the intervals. low, high: (p,) intervals (low, high], low < high; ends may be infinite.
-    Takes O(p log p + k * front * 53) time; the front has a handful of entries."""
+    """Returns the points, ascending, and their fraction bits (negative for multiples of a power of two); None if 53-bit
+    integers do not suffice. low, high: (p,) intervals (low, high], low < high; ends may be infinite."""
     order = np.argsort(low)
     low, high = low[order], high[order]
     count = int(min_intset(low, high).max(initial=-1)) + 1
@@ -50,7 +44,7 @@ def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
 
 def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, Ints]:
     """Returns the intervals in units of 2^-fraction: they hold the integers low < n <= high. An infinite end is moved
-    to the outermost finite one, so that no point lies far beyond the finite ends."""
+    close to the outermost finite one."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
     lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
     if fraction < 0:  # scaling down may have turned a small negative number into -0.0
@@ -71,9 +65,9 @@ def _enough(low: Floats, high: Floats, fraction: int, top: int, count: int) -> b
 
 @compiled(lambda low, *_: 15 * len(low))
 def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
-    """Returns `count` integers that stab all intervals, sorted by low, with the most trailing zeros in total."""
+    """Returns `count` integers that stab all intervals, with the most trailing zeros in total. low: ascending."""
     p = len(low)
-    # Finds the leftmost position of each point, from the last point to the first.
+    # Finds the least value of each point, from the last point to the first.
     earliest = np.empty(count, dtype=np.int64)
     at, leftmost = count, np.int64(0)
     for i in range(p - 1, -1, -1):
@@ -81,7 +75,7 @@ def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
             at -= 1
             leftmost = low[i] + 1
             earliest[at] = leftmost
-    # The next point lies at or before the first end of the intervals that begin at or after the last point.
+    # The next point is at most the least end of the intervals that begin at or after the last point.
     ends = np.empty(p, dtype=np.int64)
     for i in range(p - 1, -1, -1):
         ends[i] = high[i] if i == p - 1 else min(high[i], ends[i + 1])
@@ -109,7 +103,7 @@ def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
                 while digits < width and (value >> digits) & 1 == 0:
                     digits += 1
                 zeros_here = zeros[state] + digits
-                # Insertion sort, by zeros and then by value: there are a handful of candidates.
+                # Sorts candidates by insertion: more zeros first, then larger values.
                 at = candidates
                 while at > 0 and (gain[at - 1] < zeros_here or (gain[at - 1] == zeros_here and choice[at - 1] < value)):
                     choice[at], gain[at], origin[at] = choice[at - 1], gain[at - 1], origin[at - 1]

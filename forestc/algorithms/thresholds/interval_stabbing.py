@@ -2,13 +2,11 @@
 
 An interval (low, high] holds the values that a threshold may take without changing a row's path. Thresholds with a
 point in all their intervals can share a comparator. `stab` is Min_IntSet (Nakamura and Sakurada, "Simplification of
-forest classifiers and regressors by sharing branching conditions", algorithm 1) with the paper's [l, u) turned into our
-(l, u]. `stab_most` allows exceptions (problem 5).
+forest classifiers and regressors by sharing branching conditions", algorithm 1). `stab_most` allows exceptions (problem
+5).
 
-The paper solves problem 5 with c exceptions by a table of O(p c) entries in O(p c^2) time. Here points lie at right
-ends. The number of intervals missed between two neighboring points is then a Monge function of the two, so f(k), the
-fewest intervals missed with k points, is convex in k. So a price per point (a Lagrange multiplier) finds each vertex of
-f by a shortest path over the right ends, O(p log^2 p) per price: O(p log^3 p) time and O(p log p) memory for any c.
+If points lie at right ends, the number of intervals missed between two neighboring points is a Monge function. So a
+price for each point (a Lagrange multiplier) finds good sets by a shortest path over the right ends.
 """
 
 from __future__ import annotations
@@ -25,9 +23,12 @@ from forestc.system.compiled import compiled
 
 @dataclass(frozen=True)
 class Stabbing:
-    """Points, and the point that each interval takes. low, high: (k,) a point may lie anywhere in (low, high] and still
-    stab every interval that takes it and is not missed. point: (p,) index of each interval's point. missed: (p,) True
-    if the point lies outside the interval, which then takes the nearest one."""
+    """Points, and the point that each interval takes.
+
+    low, high: (k,) each point may lie anywhere in (low, high] without missing more intervals.
+    point: (p,) index of each interval's point.
+    missed: (p,) True if this point lies outside of the interval.
+    """
 
     low: Floats
     high: Floats
@@ -45,7 +46,7 @@ def stab(low: Floats, high: Floats) -> Stabbing:
 
 def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
     """Returns the fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest
-    point. There is at least one point if there are intervals. Takes O(p log^3 p) time and O(p log p) memory."""
+    point. Takes O(p log^3 p) time and O(p log p) memory."""
     if exceptions <= 0 or not len(low):
         return stab(low, high)
     ends, prefix, start, order = _right_ends(low, high)
@@ -60,8 +61,7 @@ def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
 
 @compiled(lambda low, high: 0.2 * len(low))
 def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
-    """Returns the point of each interval, (p,), by Min_IntSet: one sweep over intervals by ascending low. A new point
-    begins if the next interval starts at or past the smallest end so far."""
+    """Returns the index of each interval's point, (p,), by Min_IntSet. low: ascending."""
     group = np.empty(len(low), dtype=np.int64)
     current, end = -1, high[0] if len(high) else 0
     for i in range(len(low)):
@@ -75,8 +75,7 @@ def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
 
 
 def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
-    """Returns `count` points as a `Stabbing`: the window of each is the intersection of the intervals that take it and
-    are not missed."""
+    """Returns `count` points as a `Stabbing`. Each may lie in the intersection of the intervals that it stabs."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
@@ -84,8 +83,9 @@ def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) 
 
 
 def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
-    """Returns the stabbing in which each interval takes the first point inside it; if there is none, the nearest
-    outside. points: ascending. A point that no interval takes stays, with the window (-inf, inf]."""
+    """Returns the stabbing in which each interval takes the first point inside it, or the nearest one if there is none
+    inside.
+    points: ascending."""
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
@@ -97,8 +97,8 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
 
 
 def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
-    """Returns the right ends (q,), ascending; how many intervals end before each (q + 1,); for each interval the index
-    of the first right end above its low; and the order of the intervals by their ends."""
+    """Returns the right ends (q,); the number of intervals that end before each, (q + 1,); for each interval the index
+    of the first right end above its low; and the order of the intervals by end."""
     ends, end_of = np.unique(high, return_inverse=True)
     order = np.argsort(end_of, kind="stable")
     prefix = np.searchsorted(end_of[order], np.arange(len(ends) + 1), side="left")
@@ -106,8 +106,8 @@ def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
 
 
 def _counter(values: Ints, limit: int) -> Int32s:
-    """Returns a wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, in the order
-    of this level, have a 0 there."""
+    """Returns a wavelet matrix (bits, p + 1): for each bit, highest first, the number of zeros among the first i values
+    in the order of this level."""
     bits = max(1, int(limit).bit_length())
     zeros = np.zeros((bits, len(values) + 1), dtype=np.int32)
     level = values
@@ -120,7 +120,7 @@ def _counter(values: Ints, limit: int) -> Int32s:
 
 @compiled()
 def _at_least(zeros: Int32s, first: int, least: int) -> Any:
-    """Returns how many of the `first` first values are >= least."""
+    """Returns how many values at the indices 0 .. first - 1 of a wavelet matrix are >= least."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
     for row in range(bits):
@@ -136,17 +136,16 @@ def _at_least(zeros: Int32s, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
-    """Returns how many intervals the neighboring points a < b miss: they begin at or after a, so the first right end
-    above their low comes after it, and they end before b. a, b: indices of right ends; -1 and q mean no point."""
+    """Returns how many intervals lie between the neighboring points a < b. a, b: indices of right ends; -1 and q mean
+    no point."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Finds the cheapest set of points if each point costs `price` and each missed interval 1. Returns for each right
-    end, and for the end q of the path, the point before it on a shortest path. Of equally short paths it takes one with
-    the fewest points, or with the most if `most`. Costs are Monge, so the best predecessors ascend, and a queue of
-    candidates with binary search finds them."""
+    """Finds the cheapest set of right ends, if each point costs `price` and each missed interval 1. Returns for each
+    right end the point before it in the cheapest set that ends there, or -1. The last entry is the last point of the
+    whole set. most: prefers more points at equal cost; if False, fewer."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)
@@ -194,7 +193,6 @@ def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
 
 
 def _path(before: Ints) -> list[int]:
-    """Returns the points on the path, ascending."""
     points = []
     at = int(before[-1])
     while at >= 0:
@@ -209,12 +207,11 @@ def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
 
 
 def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
-    """Returns the indices of the fewest right ends with which at most `exceptions` of the p intervals are missed.
+    """Returns the indices of the fewest right ends that miss at most `exceptions` of the p intervals.
 
-    Bisection finds the highest integer price at which the longest optimal path misses few enough intervals. The number
-    of points lies between its length and the length of the shortest optimal path at this price, and f is linear between
-    them. A path of any length between the two is the beginning of the longer one and the end of the shorter one, joined
-    where an edge of the shorter encloses an edge of the longer.
+    Bisection finds the highest integer price at which the largest of the cheapest sets misses few enough intervals.
+    Misses are linear in the number of points between the smallest and the largest of these sets. So the result joins
+    the beginning of the largest to the end of the smallest.
     """
     low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` too many
     while high - low > 1:

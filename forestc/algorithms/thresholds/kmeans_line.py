@@ -1,8 +1,5 @@
-"""Computes exact one-dimensional k-means: the clusters of sorted values are intervals.
-
-It is the baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each threshold of a feature becomes the center
-of its cluster, without regard to the rows.
-"""
+"""Computes exact one-dimensional k-means, the baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each
+threshold of a feature becomes the center of its cluster."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ from forestc.system.compiled import compiled
 
 def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
     """Returns centers (at most `clusters`, ascending) and the index of each value's center, with the least sum of
-    squared distances. values: (n,) finite. Takes O(k n log n) time by divide and conquer, as the best start of a
-    cluster moves right with its end, and O(k n) memory."""
+    squared distances. values: (n,) finite. Takes O(k n log n) time by divide and conquer."""
     distinct, index, weight = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= clusters:
         return distinct, index.astype(np.int64)
@@ -34,15 +30,14 @@ def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
 
 @compiled()
 def _spread(mass: Floats, first: Floats, second: Floats, begin: int, end: int) -> Any:
-    """Returns the sum of squared distances of the values begin .. end - 1 from their mean, from prefix sums."""
+    """Returns the sum of squared distances of the values begin .. end - 1 from their mean."""
     total = first[end] - first[begin]
     return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
 
 
 @compiled()
 def _clustered(mass: Floats, first: Floats, second: Floats, clusters: int) -> Any:
-    """Returns the cluster of each value. mass, first, second: prefix sums of weights, of values and of their
-    squares."""
+    """Returns the cluster of each value. mass, first, second: prefix sums of weights, values and squares."""
     n = len(mass) - 1
     cost = np.empty(n + 1)
     cost[0] = 0.0

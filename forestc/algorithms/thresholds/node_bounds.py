@@ -1,18 +1,9 @@
 """Computes how far each node's threshold may move without changing any given row's path.
 
 For a node reached by some rows, `x < t` splits them the same way for every t in (low, high]. Here low is the largest
-value that went left, high the smallest on the right (Nakamura and Sakurada 2022, section 3, with their `x <= theta`
-turned into our strict form). This is a max/min reduction over rows: bounds are updated batch by batch, and bounds from
-different rows merge.
-
-A tree is traversed as in training: the rows of a node are contiguous and are partitioned by its condition, so that the
-threshold and the bounds stay in registers and one column of the batch in the cache. It takes O(rows * trees * depth)
-time, on all cores. The resulting order of the rows, an `Arrangement`, serves other questions about a node's rows.
-
-If m rows of either side may change sides (problem 4 of the paper), low is the (m + 1)-th largest value on the left and
-high the (m + 1)-th smallest on the right. A radix selection finds them digit by digit. Each pass over the rows counts,
-for each node and side, the next digit of the values with the prefix found so far. A pass costs as much as computing the
-bounds, memory stays O(nodes), and the counts of different batches are added.
+value on the left, high the smallest on the right (Nakamura and Sakurada 2022, section 3, with non-strict conditions).
+If m rows of either side may change sides (problem 4), low is the (m + 1)-th largest value on the left, and high the (m
++ 1)-th smallest on the right.
 """
 
 from __future__ import annotations
@@ -30,10 +21,12 @@ Columns: TypeAlias = NDArray[np.float32] | Floats
 
 
 class FlatTrees(NamedTuple):
-    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf. A node with `set_start`
-    -1 sends a row left if its value is below the threshold. Any other node compares with members[set_start : set_end].
-    A row goes left if its value is a member or, if `cuts` is set, if an odd number of members is at or below its value.
-    deepest: number of conditions on the longest path."""
+    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
+
+    set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold. A row goes
+    left if its value is in the set or, with `cuts`, if an odd number of the set's values are at or below it.
+    deepest: number of conditions on the longest path.
+    """
 
     roots: Ints
     feature: Int32s
@@ -67,7 +60,7 @@ class Arrangement(NamedTuple):
 @dataclass(frozen=True)
 class NodeBounds:
     """Bounds of thresholds. low, high: (nodes,) a node's threshold may lie in (low, high]; -inf and inf at leaves and
-    nodes with sets. count: (nodes,) rows that reached the node, each counted as often as it was drawn."""
+    nodes with sets. count: (nodes,) rows that reached the node."""
 
     low: Floats
     high: Floats
@@ -75,7 +68,7 @@ class NodeBounds:
 
 
 class BoundsUpdate:
-    """Bounds of thresholds that are narrowed batch by batch; the nodes and their bounds lie in one array."""
+    """Bounds of thresholds that are narrowed batch by batch."""
 
     def __init__(self, trees: FlatTrees) -> None:
         self._trees = trees
@@ -89,15 +82,15 @@ class BoundsUpdate:
         return NodeBounds(*(np.ascontiguousarray(self._nodes[name]) for name in ("low", "high", "count")))
 
     def merge(self, other: BoundsUpdate) -> None:
-        """Narrows the bounds by those found on other rows."""
         mine, theirs = self._nodes, other._nodes
         mine["low"] = np.maximum(mine["low"], theirs["low"])
         mine["high"] = np.minimum(mine["high"], theirs["high"])
         mine["count"] += theirs["count"]
 
     def update(self, columns: Columns, drawn: Bytes | None = None) -> None:
-        """Narrows the bounds by a batch of rows. columns: (features, rows), float32 or float64, NaN if missing. drawn:
-        (trees, rows) how often each tree's bootstrap sample holds a row; None for once each."""
+        """Narrows the bounds by a batch of rows.
+        columns: (features, rows), float32 or float64, NaN if missing.
+        drawn: (trees, rows) how often each tree's bootstrap sample holds a row; None for once each."""
         self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
     def arrange(self, columns: Columns, drawn: Bytes | None = None) -> Arrangement:
@@ -108,7 +101,7 @@ class BoundsUpdate:
     def _pass(self, columns: Columns, drawn: Bytes | None, begin: Int32s, end: Int32s) -> Int32s:
         trees = self._trees
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
-        # There is one entry more than rows: partitioning writes a row to both sides before it knows the right one.
+        # The spare entry is needed because partitioning writes a row to both sides before it knows the right one.
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
         arguments = np.ascontiguousarray(columns), counts, trees.roots, self._nodes, trees.members, trees.deepest
         share_out(len(trees.roots), lambda first, last: _arrange(*arguments, index, begin, end, first, last))
@@ -207,9 +200,13 @@ DIGITS = 1 << DIGIT  # equals the number of values of a digit
 
 @dataclass
 class Tails:
-    """A radix selection of two values for each node. Arrays are (nodes, 2): side 0 went left, side 1 right. prefix: the
-    digits found so far, of keys that ascend away from the threshold. rank: of the row searched for, among rows with
-    this prefix; negative if a side has no such row. bits: of a key. found: bits found so far."""
+    """A radix selection of two values for each node; arrays are (nodes, 2), first for the rows that went left.
+
+    prefix: digits found so far; keys ascend away from the threshold.
+    rank: rank of the searched row among the rows with this prefix; negative if there is no such row.
+    bits: bits of a key.
+    found: bits found so far.
+    """
 
     prefix: Words
     rank: Ints
@@ -218,8 +215,7 @@ class Tails:
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """Returns a selection at its start. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or
-        64."""
+        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: bits of a float."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
@@ -228,7 +224,7 @@ class Tails:
         return self.found == self.bits
 
     def counts(self, columns: Columns, trees: FlatTrees, order: Arrangement, drawn: Bytes | None) -> Ints:
-        """Returns how often each digit comes next in the keys of a batch of rows, (nodes, 2, DIGITS)."""
+        """Returns how often each next digit occurs among the keys of a batch of rows, (nodes, 2, DIGITS)."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
         times = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
         batch = _Batch(columns, _keys(columns, self.bits), times, order)
@@ -237,7 +233,7 @@ class Tails:
         return result
 
     def advance(self, counts: Ints) -> None:
-        """Takes the next digit from the counts over all rows."""
+        """Chooses the next digit, given the counts over all rows."""
         up_to = np.cumsum(counts, axis=2)
         digit = np.argmax(up_to > self.rank[:, :, np.newaxis], axis=2)
         absent = up_to[:, :, -1] <= self.rank
@@ -248,7 +244,7 @@ class Tails:
         self.found += DIGIT
 
     def bounds(self) -> tuple[Floats, Floats]:
-        """Returns low and high of each node, (nodes,) each, after all digits are found."""
+        """Returns the lower and upper bounds of the nodes' thresholds, (nodes,) each. All digits must be found."""
         full = np.uint64((1 << self.bits) - 1)
         low, high = (_values(key, self.bits) for key in (full - self.prefix[:, 0], self.prefix[:, 1]))
         return np.where(self.rank[:, 0] < 0, -np.inf, low), np.where(self.rank[:, 1] < 0, np.inf, high)
@@ -270,8 +266,8 @@ def _values(keys: Words, bits: int) -> Floats:
 
 
 class _Batch(NamedTuple):
-    """A batch of rows. columns, keys: (features, rows) floats and their keys. drawn: (trees, rows) how often each tree
-    drew a row; empty for once each."""
+    """A batch of rows. columns, keys: (features, rows) values and their sort keys. drawn: (trees, rows) how often each
+    tree drew a row; empty for once each."""
 
     columns: Columns
     keys: Words
@@ -280,7 +276,7 @@ class _Batch(NamedTuple):
 
 
 class _Sought(NamedTuple):
-    """The prefixes and ranks that `Tails` searches for. open_bits: bits of a key that are not found yet."""
+    """The prefixes and ranks that `Tails` searches for. open_bits: bits of a key not yet found."""
 
     prefix: Words
     rank: Ints
@@ -290,7 +286,7 @@ class _Sought(NamedTuple):
 
 @compiled()
 def _count(batch: _Batch, nodes: FlatTrees, sought: _Sought, counts: Ints, first: int, past: int) -> None:
-    """Adds to counts (nodes, 2, DIGITS) the next digits of the keys at the nodes of trees first .. past - 1."""
+    """Adds to `counts`, (nodes, 2, DIGITS), the next digits of the keys at the nodes of trees first .. past - 1."""
     drawn, order, rank, open_bits = batch.drawn, batch.order, sought.rank, np.uint64(sought.open_bits)
     shift = open_bits - np.uint64(DIGIT)
     full = ~np.uint64(0) >> np.uint64(64 - sought.bits)
