@@ -210,7 +210,9 @@ def test_what_can_not_be_prepared_is_refused_by_name(iris_trees, monkeypatch):
     with pytest.raises(ModelError, match="the forest has no single class; the ONNX graph; use outputs=scores"):
         prepare(regression)
     monkeypatch.setitem(__import__("sys").modules, "hls4ml", None)
-    with pytest.raises(MissingExtraError, match=r"hls4ml is not installed; Python in .*; pip install \"forestc\[hls\]\""):
+    with pytest.raises(
+        MissingExtraError, match=r"hls4ml is not installed; Python in .*; pip install \"forestc\[hls\]\""
+    ):
         register.__wrapped__()
 
 

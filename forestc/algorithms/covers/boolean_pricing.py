@@ -69,7 +69,9 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
         patterns, code = np.unique(bits[:, members], axis=0, return_inverse=True)
         order = _ordered(patterns)
         spans = [_span(column) for column in patterns[order].T]
-        literal_spans = [(literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None]
+        literal_spans = [
+            (literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None
+        ]
         if len(literal_spans) < len(members):
             if len(members) == 1:
                 raise AssertionError("one literal is always a span")
