@@ -1,6 +1,6 @@
-"""The input model: the distribution of rows over the cells between a model's thresholds, learnt once from rows.
+"""Defines the input model: a distribution of rows over the cells between a model's thresholds.
 
-It holds counts and ranges of these rows. It does not promise to hide every single row.
+It holds counts and ranges of the rows. It does not promise to hide every single row.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class InputModel:
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """The junction tree of the network, for its probabilities and samples."""
+        """The junction tree of the network."""
         return JunctionTree(self.network)
 
     @cached_property
     def by_column(self) -> Mapping[int, int]:
-        """The index among `inputs` of each column of the rows."""
+        """Column of the rows -> index among `inputs`."""
         return {column.column: index for index, column in enumerate(self.inputs)}
 
     def encoded(self, rows: FloatArray) -> NDArray[np.uint8]:
@@ -85,7 +85,8 @@ class InputModel:
         return np.stack(parts, axis=1) if parts else np.zeros((len(states), 0))
 
     def values_of(self, rows: FloatArray) -> FloatArray:
-        """Returns the values (rows, inputs) of raw rows (rows, width). Other widths are returned as they are."""
+        """Returns the values (rows, inputs) of raw rows (rows, width). Arrays of another width are returned unchanged.
+        """
         return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
 
     def _raw_rows(self, values: FloatArray) -> FloatArray:
@@ -94,9 +95,8 @@ class InputModel:
         return rows
 
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
-        """Draws raw rows (count, width) float64 from the model: NaN for a missing value, the code for a category.
-        Between two cuts a value is uniform within the range of the rows it was learnt from; whole, if all values of
-        these rows were whole numbers. The same seed gives the same rows."""
+        """Draws raw rows (count, width): NaN for a missing value, the code for a category. The same seed gives the same
+        rows."""
         return self._raw_rows(self._drawn(count, seed))
 
     def _drawn(self, count: int, seed: int) -> FloatArray:
@@ -108,7 +108,7 @@ class InputModel:
 
     def contradictions(self) -> tuple[float, float]:
         """Returns two shares over `DRAWN` drawn rows: of rows with a binary variable that contradicts the decoded
-        value, and of contradicting variables among all binary ones. Drawing rows ignores such variables."""
+        value, and of such variables among all binary ones."""
         states = self.tree.sample(DRAWN, np.random.default_rng(0))
         wrong = np.zeros(DRAWN, dtype=np.int64)
         for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
@@ -117,12 +117,12 @@ class InputModel:
         return float((wrong > 0).mean()), float(wrong.sum() / max(1, binary * DRAWN))
 
     def log_likelihood(self, rows: FloatArray) -> FloatArray:
-        """Returns the natural logarithm of the probability of each raw row's comparator bits: (rows,)."""
+        """Returns the natural logarithm of the probability of each raw row's states: (rows,)."""
         return self.network.log_likelihood(self.encoded(rows))
 
     def with_least_count(self, least: int) -> InputModel:
-        """Returns the input model with 0 in place of counts below `least`: in the network's tables and in the counts of
-        categories and missing values. Ranges stay as they are. Raises OptionError for a negative number."""
+        """Returns the input model with 0 in place of counts below `least`. Ranges stay. Raises OptionError for a
+        negative number."""
         network = self.network.with_least_count(least)
         inputs = tuple(
             replace(
@@ -135,14 +135,13 @@ class InputModel:
         return replace(self, network=network, inputs=inputs)
 
     def drawn_for(self, model: Forest, count: int = DRAWN, seed: int = 0, others: Sequence[Forest] = ()) -> ArrayRows:
-        """Draws rows for a model, in the order of its columns. others: forests that take the same rows; if one of them
-        takes no missing values in a column, it has none. Raises RowsError if the model reads columns that the input
-        model lacks."""
+        """Draws rows for a model, in its order of columns. others: forests that take the same rows; if one refuses
+        missing values in a column, no row has any there. Raises RowsError if the model's columns do not fit."""
         self.of(model)  # Refuses the model before memory is taken for the rows.
         return ArrayRows(self.placed_for(model, self._drawn(count, seed), others))
 
     def placed_for(self, model: Forest, drawn: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:
-        """Returns drawn values (rows, inputs) as rows in the order of a model's columns. others: as in `drawn_for`."""
+        """Returns drawn values (rows, inputs) as rows in a model's order of columns. others: as in `drawn_for`."""
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
         result = np.zeros((len(drawn), model.width))
         for feature, index, column in zip(model.features, model.row_columns, self.of(model), strict=True):
@@ -153,7 +152,7 @@ class InputModel:
         return result
 
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:
-        """Returns the input of each feature of a forest. Raises RowsError, naming a feature, if its columns differ."""
+        """Returns the input column of each feature of a forest. Raises RowsError if the forest's columns do not fit."""
         where = "the input model"
         if all(column.named for column in self.inputs) and all(feature.named for feature in forest.features):
             by_name = {column.name: column for column in self.inputs}
@@ -188,5 +187,5 @@ def _check_same(feature: Feature, column: InputColumn, where: str) -> None:
 
 
 def _stand_in(column: InputColumn) -> float:
-    """Returns a value to replace a missing one, for a model that takes none: the commonest code or the least number."""
+    """Returns a value to replace a missing one: the commonest code or the least number."""
     return float(np.argmax(column.codes)) if column.category else column.least

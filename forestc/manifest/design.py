@@ -1,4 +1,4 @@
-"""Reads and writes a compiled design: the folder that `compile` writes, for `check`, `simulate` and others."""
+"""Reads and writes a compiled design: the folder that `compile` writes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Design(FittedEstimator):
 
     @property
     def has_hardware(self) -> bool:
-        """True if a file in the folder was written from a netlist. C and engines are not."""
+        """True if the folder has files written from a netlist. C and engines are not."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
@@ -123,13 +123,12 @@ class Design(FittedEstimator):
     @property
     def netlist(self) -> Netlist:
         """The netlist of the written files, built again from the quantized forest. Raises ForestcError if the folder
-        has no hardware, or if the manifest describes another design: users pack words by the offsets in the manifest.
-        """
+        has no hardware, or if the manifest describes another design."""
         return self._lowered[0]
 
     @property
     def witness(self) -> Witness:
-        """The nets that hold the results of trees and votes in the netlist. Raises ForestcError as `netlist` does."""
+        """The nets of the netlist that hold the results of trees and votes. Raises ForestcError as `netlist` does."""
         return self._lowered[1]
 
     @cached_property
@@ -148,19 +147,15 @@ class Design(FittedEstimator):
         return netlist, witness
 
     def quantize(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Returns rows as words (rows, features) for the hardware and C. X: rows (rows, columns), an array or a data
-        frame.
-
-        The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for a
-        missing value if its feature takes none.
-        """
+        """Returns rows as words (rows, features) for the hardware and C, in the manifest's order of features. X: rows
+        (rows, columns), an array or a data frame. Raises RowsError for rows that do not fit the model."""
         return encode(self.forest, X)
 
     def pack(self, words: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Returns the port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
 
-        words: (rows, features), from `quantize`. Bits past the port's width are 0. Raises RowsError for words outside
-        their features' ranges, ForestcError if the folder has no hardware.
+        words: (rows, features), from `quantize`. Raises RowsError for words of another shape or outside their bits,
+        ForestcError if the folder has no hardware.
         """
         fields = self._fields("features")
         words = np.asarray(words)
@@ -180,9 +175,8 @@ class Design(FittedEstimator):
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 
     def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns the results (rows, results) from the port `y` as little-endian bytes (rows, bytes). The results are
-        in the order of the manifest's outputs. Raises RowsError for other shapes, ForestcError if the folder has no
-        hardware."""
+        """Returns the results (rows, results) in the manifest's order of outputs. data: the port `y` as little-endian
+        bytes (rows, bytes). Raises RowsError for too few bytes, ForestcError if the folder has no hardware."""
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
@@ -201,7 +195,6 @@ class Design(FittedEstimator):
             raise ForestcError(written, where=str(self.folder), do="add --target verilog")
 
     def _fields(self, key: str) -> list[Field]:
-        """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
         self._need_hardware()
         return [
             Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"])))
@@ -232,13 +225,13 @@ class Design(FittedEstimator):
         return {path: _digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
 
     def check_record(self) -> dict[str, Any] | None:
-        """Returns the content of check.json from the last `check`; None if there is none. Raises ForestcError, naming
-        the field, if forestc did not write the file."""
+        """Returns the content of check.json; None if there is none. Raises ForestcError if forestc did not write the
+        file."""
         return read_check(self.folder)
 
     def results(self) -> list[Result]:
-        """Returns the results of `synth`, `measure` and `report --place` for the design, from measured.json. Raises
-        ForestcError, naming the field, if forestc did not write the file."""
+        """Returns the results of `synth`, `measure` and `report --place`, from measured.json. Raises ForestcError if
+        forestc did not write the file."""
         return read_results(self.folder)
 
     def is_of_this_content(self, result: Result) -> bool:
@@ -250,8 +243,8 @@ class Design(FittedEstimator):
         return add_result(self.folder, command, figures, (self.manifest["hash"], self.digests()), stream=stream)
 
     def last_check(self) -> dict[str, Any] | None:
-        """Returns the figures of the last `check`, from check.json; None if there is none. The figure `of_this_content`
-        is True if the design and all its files are unchanged since then. Raises ForestcError as `check_record` does."""
+        """Returns the figures of the last `check`; None if there is none. The figure `of_this_content` is True if the
+        design and all its files are unchanged since then. Raises ForestcError as `check_record` does."""
         record = self.check_record()
         if record is None:
             return None
@@ -330,7 +323,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_agrees(design: Design) -> None:
-    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields of hardware."""
+    """Raises DamagedError if the manifest describes another forest."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
     described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
@@ -346,8 +339,7 @@ def _check_agrees(design: Design) -> None:
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """Returns what changed since `compile`: fields of the manifest, entries for files that the options imply, and
-    forests."""
+    """Returns the names of manifest fields and forests that changed since `compile`."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
@@ -367,7 +359,7 @@ def _digest_of(folder: Path, name: str) -> str | None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises ForestcError if `write_folder` could not write the folder. Commands call it before the work starts."""
+    """Raises ForestcError if `write_folder` could not write the folder."""
     where, folder = str(folder), folder.absolute()
     if folder.exists() and not folder.is_dir():
         raise ForestcError("is a file", where=where, do="give a folder")
@@ -411,7 +403,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns a file in the folder that its manifest does not list; "" if there is none."""
+    """Returns a file in the folder that forestc did not write; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

@@ -1,7 +1,4 @@
-"""Quantized forests as scikit-learn estimators, which predict as the hardware does.
-
-Results equal those of `evaluate` on the quantized forest, bit for bit. Compiled code computes them for many rows.
-"""
+"""Makes scikit-learn estimators of quantized forests, which predict as the hardware does."""
 
 from __future__ import annotations
 
@@ -18,16 +15,15 @@ from forestc.forest.ir import Forest, Part
 from forestc.rows.encode import encode
 
 ROWS_AT_ONCE = 65536
-# Links whose values are probabilities.
+# Lists the links whose values are probabilities.
 _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "step")
 
 
 class FittedEstimator:
     """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
 
-    `fit` does nothing and `clone` returns the object itself, so metrics, displays and `cross_val_score` accept the
-    object like the model. X: rows (rows, columns) as an array, nested lists or a data frame, in the model's columns.
-    Methods raise RowsError for rows that do not fit the model.
+    `fit` does nothing and `clone` returns the object itself, so metrics and `cross_val_score` accept the object. X:
+    rows (rows, columns), an array or a data frame. Methods raise RowsError for rows that do not fit the model.
     """
 
     model: Forest
@@ -40,10 +36,9 @@ class FittedEstimator:
     @property
     def predict_proba(self) -> Callable[[Any], Any]:
         """The method that returns probabilities (rows, classes), in the order of `classes_`; for several targets a list
-        of these.
+        of these. Raises AttributeError for models whose scores are not probabilities.
 
-        The leaf bits limit their precision: few bits may keep every decision but give coarse probabilities. Raises
-        AttributeError for models whose scores are not probabilities.
+        The leaf bits limit the precision: few bits may keep every decision but give coarse probabilities.
         """
         if not has_probabilities(self.model):
             raise AttributeError("the model has no probabilities")
@@ -53,9 +48,8 @@ class FittedEstimator:
     def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
         """The method that returns margins or scores, in the model's units.
 
-        For two classes it returns the margin of class 1, (rows,): at least 0 where class 1 is decided (if the forest
-        has two scores, equal scores have margin 0 and the tie rule decides). For more classes it returns the scores,
-        (rows, classes). Raises AttributeError for regressions and several targets.
+        It returns the margin of class 1 for two classes, (rows,), and the scores for more classes, (rows, classes).
+        Raises AttributeError for regressions and several targets.
         """
         if not self.model.decides or len(self.model.targets) > 1:
             raise AttributeError("the model has no decision function")
@@ -151,7 +145,7 @@ _FIELDS = ("leaves", "scores", "values", "decision", "index")
 
 
 def has_probabilities(model: Forest) -> bool:
-    """Returns True if the values of a float forest are probabilities of its classes, or proportional to these."""
+    """Returns True if the values of a float forest are proportional to probabilities of its classes."""
     if not model.decides:
         return False
     return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
