@@ -75,7 +75,7 @@ def _verify_features(forest: Forest) -> None:
 
 
 def _verify_reach(forest: Forest) -> None:
-    """Checks that scores fit their bits, and that a tree feeds each output with aggregate min or max."""
+    """Checks the size of scores, and that some tree feeds each output with aggregate min or max."""
     fed = {output for tree in forest.trees for output in tree.outputs}
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):

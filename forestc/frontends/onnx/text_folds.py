@@ -1,4 +1,4 @@
-"""Folds ONNX's operators on text: encoders, and the operators that converters write for imputers of text."""
+"""Folds ONNX's operators on text: encoders, and operators that converters write for imputers of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.text import Image, TextColumn, together
 from forestc.frontends.onnx.values import Array, Node, Predicted, Tensor, Value
 
-# Operators that take columns of text, or booleans computed from text.
+# Lists the operators that take columns of text, or booleans computed from text.
 TEXT_OPERATORS = {
     *("Identity", "Cast", "Concat", "Gather", "ArrayFeatureExtractor", "Split", "Reshape", "Flatten", "Squeeze"),
     *("Unsqueeze", "LabelEncoder", "OneHotEncoder", "Equal", "Where"),
@@ -31,8 +31,8 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 
 
 def one_hot(node: Node, subject: Value | None) -> Value | None:
-    """Folds a OneHotEncoder of text, or of integers encoded from text. If `zeros` is 0, onnxruntime refuses unknown
-    texts; here they are encoded as zeros."""
+    """Folds a OneHotEncoder of text, or of integers encoded from text. Unknown texts become zeros, also where
+    onnxruntime refuses them."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
     if not isinstance(subject, Tensor) or subject.dims > 2:
         return None

@@ -1,10 +1,8 @@
 """Folds preprocessing of single columns into the conditions of a forest, which then takes raw float64 rows.
 
-The output column of a step is a monotone function of one raw column, but for exceptions: single points (values that an
-imputer replaces, categories of an encoder) and NaN. `f(x) < t` is then `x < c` for the least float64 c whose image is
-not below t. Bisection on the order of floats finds c. Around c the function is evaluated at every float, because
-library functions such as log1p may decrease by a unit in the last place where they should be monotone. Then the
-condition becomes a set of cuts that is still exact.
+A step is a monotone function of one raw column, but for NaN and single points, such as an imputer's values. `f(x) < t`
+becomes `x < c` for the least float64 c with f(c) >= t, found by bisection. Every float around c is tested, because
+library functions such as log1p may decrease by a unit in the last place.
 """
 
 from __future__ import annotations
@@ -41,7 +39,6 @@ AT_ONCE = 1 << 19  # floats tested at a time; more take more memory
 
 
 def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the column unchanged."""
     return x
 
 
@@ -50,11 +47,11 @@ class StepColumn:
     """A column that the forest reads, as a function of the raw column `source` (-1: a constant).
 
     function: non-decreasing on finite floats, (n,) to (n,).
-    points: raw value -> image, if it differs from the function's.
-    missing: the image of NaN (NaN: it stays missing); None if the step refuses NaN.
-    texts: for a column of text, its known names in order, with their images. Any other text has the function's image.
-    fills: for a column of text before encoding, raw text (None: a missing value) -> the text from an imputer.
-    dtype, sparse: the type and layout in which the next step receives the column; here its values are float64.
+    points: raw value -> image, where it differs from the function's.
+    missing: the image of NaN; None if a step refuses NaN.
+    texts: for a column of text, its known names with their images. Any other text has the function's image.
+    fills: for text before encoding, raw text (None: a missing value) -> the imputer's text.
+    dtype, sparse: the type and layout in which the next step receives the column.
     """
 
     source: int
@@ -70,7 +67,7 @@ class StepColumn:
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> StepColumn:
         """Returns the column after one more step. missing, points: the step's images of NaN and of single values.
-        Raises ModelError for `points` if an earlier step changed the column, as they must be raw values."""
+        Raises ModelError if the points can't be traced to raw values."""
         before = self.function
         exceptions = points or {}
 
@@ -125,8 +122,7 @@ def constant(column: StepColumn) -> bool:
 
 def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str) -> Forest:
     """Returns the forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
-    Raises ModelError if a condition can't be kept exactly. Time: O(conditions * (64 + window)) evaluations of the
-    functions, in vectorized calls."""
+    Raises ModelError if a condition can't be kept exactly."""
     if len(columns) != forest.columns:
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
@@ -161,7 +157,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns with equal vocabularies: all readers of a raw column know the texts of all of them."""
+    """Returns the columns with the same known texts for all columns of one source."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
     vocabularies: dict[int, dict[str, None]] = {}
@@ -199,7 +195,7 @@ def _raw_feature(
 
 
 def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> list[Condition]:
-    """Returns the distinct conditions on a feature, in the order of the forest's table, for its raw column."""
+    """Returns the distinct conditions on a feature, for its raw column."""
     feature = forest.features[index]
     location = f"{where}, feature {feature.name!r}"
     try:
@@ -209,7 +205,7 @@ def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> lis
 
 
 def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns whether the condition sends each of the images (n,) left."""
+    """Returns for each image (n,) whether the condition sends it left."""
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
     if absent.any() and not feature.missing:
@@ -220,7 +216,7 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
 
 
 def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
-    """Yields the conditions, in order, as conditions on the raw column."""
+    """Yields each condition as a condition on the raw column."""
     if image.texts is not None:
         code_images = np.array([*image.texts.values(), *image.function(np.zeros(1))])
         for condition in conditions:
@@ -252,7 +248,7 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """Returns the condition with these cuts on the raw column, in any order, corrected at the single points."""
+    """Returns the condition with these cuts on the raw column, corrected at the single points."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():
@@ -265,7 +261,7 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
     """Returns for each cut the raw values at which `image >= cut` changes, ascending: one value if the function is
-    monotone. All cuts are bisected together; then the floats around each result are tested."""
+    monotone."""
     if not len(cuts):
         return []
 
@@ -274,8 +270,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """Returns the floats around `high` (n,) at which `reaches` changes. The window has `window` floats on either
-        side; it is widened if there are changes in its outer half."""
+        """Returns for each of `high` (n,) the floats nearby at which `reaches` changes. The window is widened if
+        changes lie in its outer half."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

@@ -29,9 +29,12 @@ def read_tree(
     weight: np.float32 | None,
     base: NDArray[np.float32] | None,
 ) -> Tree:
-    """Reads the tree of a document. categories: column -> number of codes over all trees. weight: dart's factor for the
-    leaves, in float32. base: the outputs' base scores, with which inplace_predict rounds the leaves to (base + leaf) -
-    base. Raises ModelError."""
+    """Reads the tree of a document. Raises ModelError.
+
+    categories: column -> number of codes over all trees.
+    weight: dart's factor for the leaves, in float32.
+    base: the outputs' base scores; leaves are rounded to (base + leaf) - base.
+    """
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
@@ -149,8 +152,7 @@ def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> Right
 
 
 def marked_missing(forest: Forest, marker: float) -> Forest:
-    """Returns the forest changed so that `marker`, like NaN, counts as missing: at every node it goes where missing
-    values go."""
+    """Returns the forest changed so that `marker`, like NaN, counts as missing."""
     with np.errstate(over="ignore"):
         value = float(np.float32(marker))
         above = float(np.nextafter(np.float32(value), np.float32(np.inf)))
