@@ -1,7 +1,4 @@
-"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side.
-
-The conditions above a node clamp a row's values, so that the row reaches the node. Other values come from given rows.
-"""
+"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side."""
 
 from __future__ import annotations
 
@@ -25,8 +22,8 @@ def boundary_inputs(
     """Yields encoded rows (n, features) for `evaluate_words`, in batches.
 
     base: (m, features) encoded rows to start from, m >= 1.
-    most: approximate number of rows in all; None uses each node once. If it is too small for all nodes, nodes are drawn
-    at random, but each distinct condition is used at least once. If it allows more, each node is used up to 8 times.
+    most: approximate number of rows in all; None uses each node once. A small number leaves nodes out, but no distinct
+    condition; a large number uses nodes up to 8 times.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
@@ -78,7 +75,7 @@ class _FeatureArrays(NamedTuple):
     narrow: True for a float32.
     codes: the number of categories; -1 for numbers.
     missing: True if values may be missing.
-    low, top: lowest and highest word, a word for missing included; empty before quantization.
+    low, top: lowest and highest word; empty before quantization.
     """
 
     narrow: NDArray[np.bool_]
@@ -133,7 +130,6 @@ def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
-    """Returns the parent of each node; for the root, the root."""
     parents = np.zeros(tree.size, dtype=np.int64)
     inner = tree.inner
     parents[tree.left[inner]] = inner
@@ -151,7 +147,7 @@ def _steered(
     rows: NDArray[Any],
 ) -> NDArray[Any]:
     """Changes the rows, in place, so that row i reaches nodes[i], and returns them. A row may miss its node if several
-    sets on the path read one feature. conditions: (nodes of the tree,) each node's index in the condition table."""
+    sets on the path read one feature. conditions: (nodes of the tree,) index of each node's condition."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])

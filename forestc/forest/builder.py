@@ -160,7 +160,7 @@ def read_features(
 ) -> tuple[list[Feature], list[Tree]]:
     """Returns a Feature for each column that some condition reads, and the trees with indices of these features.
 
-    trees: their `feature` arrays hold columns of the source's rows.
+    trees: their `feature` arrays hold columns of the rows.
     make: makes a column's Feature. Raises ModelError if a condition reads a column outside the rows.
     """
     for index, tree in enumerate(trees):

@@ -238,8 +238,8 @@ def tree_arrays(
     """Returns a tree's `threshold`, `set_index` and `sets` for given conditions.
 
     node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
-    threshold: (conditions,) thresholds of all conditions.
-    sets: condition index -> set, for each condition with a set.
+    threshold: (conditions,) thresholds.
+    sets: condition index -> set.
     """
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)

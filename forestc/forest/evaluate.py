@@ -53,7 +53,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     on words; otherwise float64, NaN for missing.
 
     table: raw rows with either all columns of the source or the columns `Forest.carried` alone. Raises RowsError for
-    another number of columns, and for NaN in a feature that takes no missing values.
+    another number of columns, and for a missing value that its feature does not take.
     """
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
@@ -245,8 +245,8 @@ def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
 
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
-    """Adds a tree's leaf values to the accumulator, in place; with aggregate min or max, takes the smaller or larger
-    value. node: the leaf (node index) of each row. total: the accumulator (rows, outputs)."""
+    """Adds a tree's leaf values to `total` (rows, outputs), in place; with aggregate min or max, takes the smaller or
+    larger value. node: the leaf (node index) of each row."""
     first, last = tree.outputs[0], tree.outputs[-1]
     outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
     values = tree.values.take(tree.leaf.take(node), axis=0)

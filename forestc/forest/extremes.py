@@ -13,9 +13,9 @@ from forestc.forest.ir import LEAF, Forest, Tree
 def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray[np.int64]]]:
     """Returns the start of an output's score and each tree's steps, by tree index.
 
-    The start is the least extreme value that the score can take, without bias. A tree's steps are an array with one
-    entry for each row of `Tree.values`: the distance from the start to the value, 0 if the value is less extreme. Trees
-    that have no step are left out.
+    The start is the least extreme value that the score can take, without bias. A tree's steps are (rows of
+    `Tree.values`,): each value's distance from the start, 0 if the value is less extreme. Trees without a step are left
+    out.
     """
     sign = 1 if forest.aggregate.kind == "max" else -1
     leaves = {index: _used(tree, output, sign) for index, tree in enumerate(forest.trees) if output in tree.outputs}

@@ -1,10 +1,8 @@
 """Defines the Forest: the meaning of a trained tree ensemble.
 
-A row goes left at a node if `x < threshold` (strictly, in the feature's number type) or if `x` is in the node's set;
-otherwise right. A missing value goes where `missing_left` says. The leaf's values go to the tree's outputs; the
-aggregate makes scores of them, the link turns scores into values, and the decision chooses a class.
-
-A part is a range of outputs with its own aggregate, link and decision. Most forests have one part. All arrays are
+A row goes left at a node if `x < threshold` or if `x` is in the node's set; otherwise right. A missing value goes where
+`missing_left` says. The aggregate makes scores of the leaves' values, the link turns scores into values, and the
+decision chooses a class. A part is a range of outputs with its own aggregate, link and decision. All arrays are
 read-only.
 """
 
@@ -123,11 +121,11 @@ class Link:
 class Decision:
     """The rule that turns scores or values into a class.
 
-    | kind      | class                                                                                       |
-    |-----------|---------------------------------------------------------------------------------------------|
-    | none      | no class: a regression                                                                      |
-    | threshold | 1 if the last score (of one or two) >= `threshold`, else 0                                  |
-    | argmax    | the index of the largest score, or of the largest value after the link (`on`)               |
+    | kind      | class                                                                       |
+    |-----------|-----------------------------------------------------------------------------|
+    | none      | no class: a regression                                                      |
+    | threshold | 1 if the last score (of one or two) >= `threshold`, else 0                  |
+    | argmax    | the index of the largest score, or of the largest value after the link (`on`) |
 
     ties: whether argmax takes the first or the last of equal numbers.
     """

@@ -91,7 +91,6 @@ def _lines(forest: Forest) -> Iterator[str]:
 
 
 def _result_lines(part: Part, prefix: str) -> Iterator[str]:
-    """Yields the lines of aggregate, link, decision and classes of a part or of the whole forest."""
     aggregate, link, decision = part.aggregate, part.link, part.decision
     order = "bias-first" if aggregate.bias_first else "bias-last"
     divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""

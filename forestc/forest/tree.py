@@ -34,15 +34,15 @@ class Tree:
     feature: index into `Forest.features`; -1 at a leaf.
     threshold: float64, or int64 words; only used at nodes without a set.
     set_index: index of the node's set in `sets`; NO_SET at a node with a threshold.
-    sets: ascending. A category's set holds the codes that go left; code `count` stands for all unseen codes. A number's
-    set holds cuts: x goes left if an odd number of them is <= x.
+    sets: ascending. A category's set holds the codes that go left. A number's set holds cuts: x goes left if an odd
+    number of them is <= x.
     left, right: child nodes; -1 at a leaf.
     missing_left: whether a missing value goes left.
     leaf: row of `values`; -1 at an inner node.
     values: (leaves, outputs) float64, or int64 once quantized; column j goes to output outputs[j].
     cover: weight of the rows that reached each node, or None.
     ids: the source library's number of each node.
-    drawn: the rows that the tree was trained on; None if the source does not record them.
+    drawn: the rows that the tree was trained on, if known.
     """
 
     feature: IntArray

@@ -100,7 +100,6 @@ def _verify_part(forest: Forest, index: int, part: Part) -> None:
 
 
 def _verify_combination(forest: Forest) -> None:
-    """Checks that the parts end at the last output and fit the forest's `combine`."""
     if forest.parts[-1].stop != forest.n_outputs:
         raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
@@ -186,7 +185,7 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 class _Columns(NamedTuple):
     """Facts about the features, as arrays (features + 1,). The last entry stands for leaves, whose feature is -1.
     single: True if the feature's values are float32.
-    low, high: lowest and highest word of a value, without the word for missing; (1,) before quantization."""
+    low, high: lowest and highest word of a value; (1,) before quantization."""
 
     single: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
@@ -255,7 +254,6 @@ def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule
 
 
 def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields rules on a tree's sets, missing values and words."""
     inner = tree.left != LEAF
     for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
         if broken := _broken_set(forest, forest.features[tree.feature[node]], tree.sets[tree.set_index[node]]):

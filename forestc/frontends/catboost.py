@@ -1,8 +1,7 @@
 """Reads CatBoost models: JSON exports without the library, and fitted models through a JSON export.
 
 The Forest keeps these semantics of the library: rows and borders are float32, and a row goes right if `x > border`. In
-an oblivious tree bit i of a leaf's number is the outcome of split i. Leaf values are summed in float64, tree by tree,
-then scaled, and the bias is added.
+an oblivious tree bit i of a leaf's number is the outcome of split i. Leaf values are summed in float64, tree by tree.
 """
 
 from __future__ import annotations
@@ -202,7 +201,6 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
 
 
 def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
-    """Returns the split that a part of the document describes. fields: this part."""
     fields = fields if isinstance(fields, dict) else {}
     if (kind := fields.get("split_type")) != "FloatFeature":
         what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
@@ -340,7 +338,6 @@ def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_M
 
 
 def _class_1(info: Document) -> Decision:
-    """Returns the decision for class 1 if the score exceeds the logit of the model's probability threshold."""
     key = "binclass_probability_threshold"
     probability = 0.5
     if info.has(key):
@@ -383,7 +380,6 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
 
 
 def _loss(info: Document) -> str:
-    """Returns the loss function's name; "" if the model does not name it."""
     doc = info.get("params") if info.has("params") else info
     if not doc.has("loss_function"):
         return ""

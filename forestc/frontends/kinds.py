@@ -67,7 +67,6 @@ def _matches(pattern: bytes) -> Callable[[Content], bool]:
 
 
 def _member(pattern: str) -> Callable[[Content], bool]:
-    """Returns a function that tests if some file name in a zip archive matches as a whole."""
     return lambda content: any(re.fullmatch(pattern, name) for name in content.members)
 
 
@@ -104,7 +103,6 @@ def _is_old_xgboost(content: Content) -> bool:
 
 
 def _is_treelite(content: Content) -> bool:
-    """Returns True if a file begins with three version numbers and the types of thresholds and leaves."""
     if len(content.data) < 14:
         return False
     *version, threshold, leaf = struct.unpack("<iiiBB", content.data[:14])
@@ -112,9 +110,8 @@ def _is_treelite(content: Content) -> bool:
 
 
 def _message(content: Content) -> bytes | None:
-    """Returns the first byte of field 2 of a protobuf message that begins with a version; None for other files. If
-    field 2 is absent, it returns b"". Field 2 is the producer's name in ONNX; in other formats it is a message, which
-    begins with a newline."""
+    """Returns the first byte of field 2 of a protobuf message that begins with a version; None for other files. Field 2
+    is the producer's name in ONNX; in other formats it is a message, which begins with a newline."""
     if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
         return None
     if content.data[2:3] != b"\x12":

@@ -106,7 +106,6 @@ def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False)
 
 
 def _of_lightgbm(text: str) -> dict[str, Any]:
-    """Returns the parameters at the end of a text model that change the trees."""
     lines = text[max(text.rfind("\nparameters:"), 0) :].splitlines() if "\nparameters:" in text else []
     settings = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
     return {key: str(value == "1").lower() if key in _SWITCHES else value for key, value in settings if key in LIGHTGBM}

@@ -1,8 +1,7 @@
 """Reads treelite models: checkpoints, through the treelite package, and models in memory.
 
-The Forest keeps these semantics of treelite's reference predictor (GTIL): rows are read in the float type of the
-thresholds. Leaves are summed in the leaves' type, tree by tree; an average is divided by the number of trees of the
-output; then the base score is added.
+The Forest keeps these semantics of treelite's reference predictor (GTIL): leaves are summed in their type, tree by
+tree, averages are divided by the number of trees, and then the base score is added.
 
 A damaged checkpoint can make treelite crash or loop forever, so a separate process opens it first.
 """
@@ -164,7 +163,6 @@ def _forest(model: Model, where: str) -> Forest:
 
 
 def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision, tuple[Label, ...]]:
-    """Returns the decision and the labels of a target. treelite itself computes values only."""
     if task == _BINARY and width == 1:
         dtype, bits = np.dtype(scores), 32 if scores == "float32" else 64
         if link.kind != "sigmoid":
@@ -218,7 +216,6 @@ def _codes(arrays: Arrays, node: int) -> NDArray[Any]:
 
 
 def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> Tree:
-    """Builds a tree. target, cls: the target and class that it feeds; -1 stands for all."""
     left, right = arrays["cleft"].astype(np.int64), arrays["cright"].astype(np.int64)
     is_leaf = left == LEAF
     compare = np.where(is_leaf, _LT, arrays["cmp"])

@@ -55,8 +55,8 @@ class ForestActivity:
 
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> ForestActivity:
     """Returns the activity of a quantized forest on independent rows of an input model. Probabilities that the model's
-    cuts do not determine are counted on `count` drawn rows. model: the forest before quantization. Raises RowsError if
-    the input model has other columns."""
+    cuts do not determine are counted on `count` drawn rows. model: the forest before quantization. Raises RowsError for
+    other columns."""
     events_of = _Events(inputs, forest)
     counted = counted_activity(forest, inputs.drawn_for(model, count, seed, (forest,)))
     events = [events_of.condition(number) for number in range(len(forest.conditions))]
@@ -178,7 +178,6 @@ class _Events:
         return [joint]
 
     def _number(self, feature: int, low: int, high: int) -> Event | None:
-        """Returns the event of a number in a span of words; None if the input model does not determine it."""
         column, domain = self.own[feature], self.boxes.domains[feature]
         if column.category or not column.states:
             return None
@@ -188,7 +187,6 @@ class _Events:
         return {self.starts[feature] + variable: states for variable, states in column.literals(*ends).items()}
 
     def _absent(self, feature: int) -> Event | None:
-        """Returns the event of a missing value; None if the rows had none or the forest takes none."""
         literals = self.own[feature].absent_literals()
         if not literals or not self.forest.features[feature].missing:
             return None

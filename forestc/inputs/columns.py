@@ -1,8 +1,7 @@
 """Describes a column of an input model: its cuts and range, or its categories, and the network's variables for them.
 
 A few of a column's cuts, the anchors, divide its values into spans. The first variable holds the span of a value, or
-that the value is missing. Each other cut has a binary variable: 1 if the value is below the cut. A value is decoded
-from the variables of its own span alone, so it never contradicts itself.
+that the value is missing. Each other cut has a binary variable: 1 if the value is below the cut.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class InputColumn:
     least, largest: range of the finite values in the rows; 0 if there are none.
     whole: whether all of these values were whole numbers.
     missing: the number of missing values in the rows; None if there were none.
-    codes: for a category, the number of rows with each code; the last entry counts all other codes.
+    codes: for a category, the number of rows with each code, and then with any other code.
     groups: for a category, the codes of each state of its variable.
     """
 

@@ -58,8 +58,6 @@ class Coverage:
         }
 
     def _counted(self, nodes: Sequence[NDArray[np.bool_]]) -> dict[str, int]:
-        """Returns the number of leaves, inner nodes and comparator sides among chosen nodes. nodes: for each tree
-        (nodes,) whether the node is chosen."""
         conditions, leaves, inners = self.forest.conditions, 0, 0
         group = np.searchsorted(conditions.comparators, np.arange(len(conditions)), side="right") - 1
         sides = np.zeros((len(conditions.comparators), 2), dtype=bool)

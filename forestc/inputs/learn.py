@@ -1,7 +1,7 @@
 """Learns an input model from rows, over the comparators of a forest.
 
-A network of bounded treewidth is learnt over the first variables of all columns. Inside a span, the variables of its
-cuts form a chain behind the first variable.
+A network of bounded treewidth is learnt over the first variables of all columns. The cuts inside a span form a chain
+behind the first variable.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
 
 
 def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tuple[list[_Seen], int]:
-    """Reads the rows once. Returns range and counts of each column, and the number of rows."""
     seen = [
         _Seen(inf, -inf, True, 0, np.zeros(len(feature_cuts), np.int64), np.zeros(_codes(feature), np.int64))
         for feature, feature_cuts in zip(forest.features, cuts, strict=True)
@@ -177,7 +176,6 @@ def _column(forest: Forest, index: int, cuts: tuple[float, ...], seen: _Seen, sp
 
 
 def _anchors(below: NDArray[np.int64], present: int, spans: int) -> tuple[int, ...]:
-    """Returns the indices of the cuts that divide the values most evenly into spans."""
     if len(below) < spans:
         return tuple(range(len(below)))
     targets = np.arange(1, spans) * present / spans
@@ -222,7 +220,6 @@ def _states(inputs: Sequence[InputColumn], positions: Sequence[int], rows: Rows,
 def _network(
     inputs: Sequence[InputColumn], states: NDArray[np.uint8], search: NetworkSearch, progress: Callable[[str], None]
 ) -> BayesianNetwork:
-    """Learns the network over the first variables, and adds the chain of cuts of each span."""
     columns = [column for column in inputs if column.states]
     starts = np.cumsum([0, *(len(column.states) for column in columns)]).tolist()
     firsts = starts[:-1]

@@ -186,5 +186,4 @@ def _check_same(feature: Feature, column: InputColumn, where: str) -> None:
 
 
 def _stand_in(column: InputColumn) -> float:
-    """Returns a value to replace a missing one: the commonest code or the least number."""
     return float(np.argmax(column.codes)) if column.category else column.least

@@ -1,8 +1,7 @@
 """Generates rows that follow an input model and reach every reachable leaf of a quantized forest.
 
-Rows are drawn from the input model first. For each reachable leaf that they miss, rows are drawn given the leaf, and
-values outside the leaf's box are moved into it. After 2,000 leaves, earlier rows are moved into the boxes instead,
-which is faster.
+For each reachable leaf that drawn rows miss, more rows are drawn given the leaf, and values outside the leaf's box are
+moved into it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Stimuli:
     drawn: the number of rows drawn without condition; they come first.
     conditioned: the number of leaves for which rows were drawn given the leaf.
     steered: the number of leaves for which earlier rows were moved into the box.
-    moved: the number of rows drawn given a leaf with a value that was moved.
+    moved: the number of rows, drawn given a leaf, with a moved value.
     coverage: of the rows drawn without condition.
     """
 
@@ -73,7 +72,6 @@ def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAW
 
 
 def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
-    """Yields tree index, node index and box of each reachable leaf without a row so far."""
     for index, tree in enumerate(boxes.forest.trees):
         if reached.leaf_visits[index][tree.left == LEAF].all():
             continue
@@ -138,8 +136,8 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Returns a random span of the feature's values in a box, or None for a missing value. Spans that the learnt
-        rows may have reached come first."""
+        """Returns a random span of the feature's values in a box, or None for a missing value. It prefers spans that
+        the learnt rows may have reached."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:

@@ -176,7 +176,6 @@ class _Hardware:
 
 
 def _output(forest: Forest, field: Field) -> dict[str, Any]:
-    """Returns the manifest's entry of a hardware output, with its bits in the port y."""
     return {
         "name": field.name,
         "offset": field.offset,
@@ -195,7 +194,6 @@ def _results(forest: Forest) -> list[dict[str, Any]]:
 
 
 def _scale(forest: Forest, output: int) -> float | None:
-    """Returns the value of one step of a score: the scale of its prediction target."""
     return next(
         (p.scale for p in forest.targets if len(forest.targets) > 1 and p.start <= output < p.stop), forest.scale
     )

@@ -306,7 +306,6 @@ def _lowering(options: Mapping[str, Any]) -> LoweringOptions:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Raises DamagedError for options that `compile` refuses."""
     makers: dict[str, Callable[[], object]] = {
         "c": lambda: check(c_options_of(options["c"])),
         "latency": lambda: _lowering(options),

@@ -22,8 +22,8 @@ _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "s
 class FittedEstimator:
     """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
 
-    `fit` does nothing and `clone` returns the object itself, so metrics and `cross_val_score` accept the object. X:
-    rows (rows, columns), an array or a data frame. Methods raise RowsError for rows that do not fit the model.
+    `fit` does nothing and `clone` returns the object itself, so `cross_val_score` accepts it. X: rows (rows, columns),
+    an array or a data frame. Methods raise RowsError for rows that do not fit the model.
     """
 
     model: Forest

@@ -1,7 +1,6 @@
 """Reads and writes measured.json, the results of synthesis and measurement for a folder's design.
 
-It holds the last result for each command, device or processor, and with or without stream. A file that forestc did not
-write is never replaced.
+It holds the last result for each command, device or processor, and with or without stream.
 """
 
 from __future__ import annotations

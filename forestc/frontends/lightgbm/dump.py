@@ -145,7 +145,6 @@ def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int
 
 
 def _ordered(doc: Document, lists: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """Returns the lists as arrays, sorted by the numbers in the first list. kinds: the type of each array."""
     tree_path = f"{doc.path}.tree_structure"
     arrays = {key: Document(lists[key], f"{tree_path}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
     numbers = next(iter(arrays.values()))

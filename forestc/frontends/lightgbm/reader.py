@@ -1,8 +1,8 @@
 """Reads LightGBM models: text models and JSON dumps without the library, fitted Boosters and estimators.
 
 The Forest keeps these semantics of the library: values of magnitude at most 1e-35 (in float32) are read as 0.
-Thresholds are float64 and compared with `<=`. A category is the value truncated to an integer, and goes left if it is
-in the split's set. Scores are summed in float64, tree by tree; a random forest divides them by its iterations.
+Thresholds are float64 and compared with `<=`. A category is the value truncated to an integer. Scores are summed in
+float64, tree by tree; a random forest divides them by its iterations.
 """
 
 from __future__ import annotations
@@ -99,7 +99,6 @@ def _booster(booster: Booster, where: str, iterations: Iterations) -> Forest:
 
 
 def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with a fitted classifier's labels and decision."""
     if len(labels) == 1:
         raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if len(labels) != max(2, forest.n_outputs):
@@ -112,7 +111,6 @@ def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest
 
 
 def _sigmoid_decision(slope: float) -> Decision:
-    """Returns the decision for class 1 if the float64 sigmoid exceeds 0.5."""
 
     def class_1(score: float) -> bool:
         try:
@@ -208,7 +206,6 @@ def _number(text: str, where: str) -> float:
 
 
 def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], Feature]]:
-    """Returns the trees over the columns of the rows, and a function from column to Feature."""
     decision, feature = saved.decision, saved.feature
     if (bad := np.flatnonzero((decision < 0) | (decision >= 16) | (decision & 12 == 12))).size:
         raise ModelError(
@@ -276,7 +273,6 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
 
 
 def _location(saved: SavedModel, split: int, where: str) -> str:
-    """Returns the tree and node of a split, for errors. split: its index among the splits of all trees."""
     starts = np.cumsum(saved.leaves - 1)
     tree = int(np.searchsorted(starts, split, side="right"))
     return f"{where}, tree {tree}, node {split - (int(starts[tree - 1]) if tree else 0)}"
@@ -288,7 +284,6 @@ def _children(child: NDArray[Any]) -> NDArray[Any]:
 
 
 def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dict[int, NDArray[np.int64]]:
-    """Returns the codes that go left, ascending, by index of the categorical split."""
     trees = np.repeat(np.arange(len(saved.leaves)), saved.leaves - 1)
     members = {}
     for split in np.flatnonzero(categorical).tolist():
@@ -327,12 +322,8 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns the texts of each column of text categories, by column. Raises ModelError if columns can't be told from
-    codes.
-
-    The model lists the categories of a data frame's columns in order, but not the columns. `_only_columns` or
-    `_likely_columns` assigns the columns; without an assignment no column has texts.
-    """
+    """Returns the texts of each column of text categories, by column. The model lists the categories of a data frame's
+    columns in order, but not the columns. Raises ModelError if the columns can't be found safely."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)

@@ -1,7 +1,6 @@
 """Parses LightGBM's text form into arrays.
 
-The file is a header of `key=value` lines, then for each tree a block of such lines, then `end of trees`. Each line of a
-tree holds all numbers of one key, so a key is parsed for all trees at once.
+Each line of a tree holds all numbers of one key, so a key is parsed for all trees at once.
 """
 
 from __future__ import annotations
@@ -59,12 +58,11 @@ class SavedModel:
     categorical: columns trained as categories.
     ranges: each column's least and largest training value or code; None for a constant column.
     pandas: the categories of a data frame's columns, or None.
-    leaves: the number of leaves of each tree. A tree of n leaves has n - 1 splits. The arrays below hold the splits or
-    leaves of all trees, one tree after another.
+    leaves: the number of leaves of each tree. The arrays below join all trees; a tree of n leaves has n - 1 splits.
     feature, threshold, decision, left, right: for each split. A child c >= 0 is split c of its tree, otherwise leaf ~c.
     values: for each leaf.
     counts: the training rows by split and by leaf, or None.
-    categories: for each tree the sets of codes, ascending; a categorical split's threshold is an index into these.
+    categories: for each tree its sets of codes; the threshold of a categorical split is an index into these.
     """
 
     version: str
@@ -183,7 +181,6 @@ def _block(
 
 
 def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[list[dict[str, str]], int]:
-    """Returns the lines of each tree, and the position after the last tree."""
     start, starts = position, []
     trees: list[dict[str, str]] = []
     while data.startswith(b"Tree=", position):
@@ -224,7 +221,6 @@ def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -
 
 
 def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str) -> dict[str, Any]:
-    """Returns for each key the numbers of all trees, concatenated."""
     for index, tree in enumerate(trees):
         if tree.get("is_linear", "0") != "0":
             tree_where = f"{where}, tree {index}"
@@ -246,7 +242,6 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
 def _column(
     key: str, trees: list[dict[str, str]], chosen: Sequence[int], leaves: NDArray[np.int64], where: str
 ) -> NDArray[Any]:
-    """Returns the numbers on the lines `key` of the chosen trees."""
     read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in chosen]
     try:
         counts, numbers = read(lines)
@@ -268,8 +263,7 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns the count of numbers on each line, and all numbers. Arrow is ten times as fast as NumPy. Raises
-    ValueError."""
+    """Returns the count of numbers on each line, and all numbers. Arrow is ten times as fast as NumPy."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -277,7 +271,6 @@ def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64
 
 
 def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the same as `_floats`, for integers."""
     parts = [np.fromstring(line, dtype=np.int64, sep=" ") for line in lines]
     return np.array([len(part) for part in parts], dtype=np.int64), np.concatenate([np.zeros(0, np.int64), *parts])
 

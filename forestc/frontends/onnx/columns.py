@@ -1,7 +1,7 @@
 """Describes the columns that an ONNX tree operator reads, and translates conditions on them to raw columns.
 
-A column is an input column with steps applied to it: monotone functions in onnxruntime's arithmetic, or an imputer's
-replacement of one value. A condition on the result becomes a condition on the input, by bisection over floats.
+A column is an input column with steps applied to it: monotone functions, or an imputer's replacement of one value.
+Bisection over floats translates a condition on the result to the input.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def raw_features(
     raw column becomes a float32 feature if all its readers first round to float32.
 
     columns: by column of the tree operator.
-    names: of the raw columns that have one.
+    names: by raw column.
     """
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
@@ -262,7 +262,6 @@ def _sorted(conditions: CutArrays) -> CutArrays:
 
 
 def _tidy(conditions: CutArrays) -> CutArrays:
-    """Returns equivalent conditions with the fewest cuts."""
     owner = np.repeat(np.arange(len(conditions)), conditions.counts)
     cuts = conditions.cuts + 0.0  # Adding 0 turns -0.0 into 0.0: the two are one cut.
     new = np.ones(len(cuts), dtype=bool)

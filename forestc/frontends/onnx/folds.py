@@ -169,7 +169,6 @@ def _normalizer(node: Node, subject: Value | None) -> Value | None:
 
 
 def _arithmetic(node: Node, subject: Value | None) -> Value | None:
-    """Folds an Add, Sub, Mul or Div of columns or scores with a constant."""
     node.attributes()
     if node.opset < 7:
         raise node.fail(f"of opset {node.opset} is not read", "convert the model to opset 7 or later")

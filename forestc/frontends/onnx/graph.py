@@ -103,14 +103,12 @@ def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[in
 
 
 def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Tensor:
-    """Returns the columns of an input. start: their first column in the rows."""
     if dtype.kind == "O":
         return Tensor(dtype, width, lambda index: TextColumn(start + index), text=True)
     return Tensor(dtype, width, lambda index: RawColumn(start + index, bits_of(dtype), dtype.kind in "iu"))
 
 
 def _needed(nodes: Sequence[NodeProto], outputs: list[str]) -> list[NodeProto]:
-    """Returns the nodes that the outputs need, in the file's order."""
     names = set(outputs)
     needed = []
     for node in reversed(nodes):

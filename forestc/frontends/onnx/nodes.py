@@ -41,7 +41,7 @@ class NodeArrays:
     ids: node numbers, for messages.
     true, false: children, as indices into these arrays; LEAF at a leaf.
     conditions: of the inner nodes, in order.
-    value: the file's nodes_values at a leaf.
+    value: nodes_values in the file.
     weight_leaf: the leaf of each weight; LEAF for a weight at an inner node, which onnxruntime ignores.
     """
 
@@ -83,7 +83,6 @@ def _same_length(attributes: Attributes, lists: Mapping[str, Array], count: int,
 
 
 def _missing_true(attributes: Attributes, count: int) -> Bools:
-    """Returns for each of `count` nodes whether a missing value goes to the true child."""
     missing = attributes.ints("nodes_missing_value_tracks_true")
     if len(missing) not in (0, count):
         raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {count} nodes")
@@ -261,7 +260,7 @@ def _refuse_merged(
     votes: tuple[Ints, Ints, Array],
 ) -> None:
     """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` whose true leaves
-    share their first weight but differ in others."""
+    share their first weight but not all."""
     nodes = np.flatnonzero(equal)
     after = false[nodes]
     nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]

@@ -72,7 +72,6 @@ def _forest(model: ModelProto, where: str) -> Forest:
 
 
 def _refuse_treeless(graph: GraphProto, where: str) -> None:
-    """Raises ModelError for a model without a tree operator, such as a neural network."""
     operators = {str(node.op_type)[:40] for node in graph.node}
     if operators.isdisjoint(OPERATORS):
         names = ", ".join(sorted(operators)[:8]) or "none"
@@ -84,7 +83,6 @@ def _refuse_treeless(graph: GraphProto, where: str) -> None:
 
 
 def _opsets(model: ModelProto, where: str) -> dict[str, int]:
-    """Returns the version of each operator domain."""
     opsets: dict[str, int] = {}
     for item in model.opset_import:
         domain = "" if item.domain == "ai.onnx" else item.domain

@@ -17,7 +17,6 @@ EXACT_SUM = 1 << 24  # bounds the integers that float32 adds exactly
 
 
 def _columns_axis(node: Node, table: Tensor, axis: int) -> None:
-    """Raises ModelError unless `axis` is the axis of the columns."""
     if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
         raise node.fail("works across the rows, not the columns")
 
@@ -142,7 +141,6 @@ def reshape(node: Node, subject: Value | None) -> Value | None:
 
 
 def _axes(node: Node) -> list[int]:
-    """Returns the axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, or an input in later versions."""
     axes: list[int] = node.attributes("axes", "keepdims", "noop_with_empty_axes").ints("axes").tolist()
     return axes or (node.integers(1, "axes") if node.input(1) is not None else [])
 

@@ -129,7 +129,7 @@ def text_features(
     ModelError for a column with too many names.
 
     columns: by column of the tree operator.
-    names: of the raw columns that have one.
+    names: by raw column.
     """
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):

@@ -80,7 +80,6 @@ def label_encoder(node: Node, subject: Value | None) -> Value | None:
 
 
 def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image, np.dtype[Any]]:
-    """Returns a LabelEncoder's table, default and value type. dtype: of its input."""
     first = node.opset < 2
     kinds = [] if first else [*_KINDS, *(["tensor"] if node.opset >= 4 else [])]
     attributes = node.attributes(
@@ -210,7 +209,6 @@ def where(node: Node, subject: Value | None) -> Value | None:
 
 
 def _broadcast(node: Node, constant: Array, table: Tensor) -> list[Any]:
-    """Returns a constant's values: one for all columns of a table, or one for each column."""
     plain = constant.ndim < 2 or (constant.ndim == 2 and len(constant) == 1)
     if not plain or constant.size not in (1, table.width):
         raise node.fail(f"its constant has the shape {list(constant.shape)} for {table.width} columns")

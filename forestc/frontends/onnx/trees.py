@@ -1,8 +1,8 @@
-"""Reads ONNX's tree operators: TreeEnsembleClassifier and TreeEnsembleRegressor (ai.onnx.ml 1 to 4), TreeEnsemble (5).
+"""Reads ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
 
 The Forest keeps these semantics of onnxruntime: values and thresholds are compared in the input's type (integers in
-float32), and NaN differs from every number. Weights are added in the same type, tree by tree in the file's order, then
-the base values. A classifier decides on these sums, before the post-transform.
+float32). Weights are added in the same type, tree by tree in the file's order, then the base values. A classifier
+decides on these sums, before the post-transform.
 """
 
 from __future__ import annotations

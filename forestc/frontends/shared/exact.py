@@ -70,7 +70,7 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
 
 def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
     """Returns the least float64 score for which a test of scores (n,) holds; infinity if it holds for no finite score.
-    Raises ModelError if the test is not monotone nearby, as library functions may be by a unit in the last place."""
+    Raises ModelError if the test is not monotone nearby."""
     least = least_float(lambda score: bool(holds(np.array([score]))[0]), 64)
     if np.isfinite(least):
         near = key_value(order_key(np.array([least]), 64) + np.arange(-SCORE_WINDOW, SCORE_WINDOW), 64)
@@ -103,7 +103,6 @@ def expm1f(x: float) -> float:
 
 @cache
 def _c_function(called: str) -> Callable[[float], float] | None:
-    """Returns a function of one float32 from the C library; None if there is none."""
     for name in (None, "ucrtbase"):  # None stands for the interpreter's C library, which Windows knows by name.
         try:
             function = getattr(ctypes.CDLL(name), called)

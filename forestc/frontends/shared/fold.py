@@ -1,8 +1,8 @@
 """Folds preprocessing of single columns into the conditions of a forest, which then takes raw float64 rows.
 
-A step is a monotone function of one raw column, but for NaN and single points, such as an imputer's values. `f(x) < t`
-becomes `x < c` for the least float64 c with f(c) >= t, found by bisection. Every float around c is tested, because
-library functions such as log1p may decrease by a unit in the last place.
+A step is a monotone function, but for NaN and single points. `f(x) < t` becomes `x < c` for the least float64 c with
+f(c) >= t, found by bisection. Every float around c is tested, because library functions such as log1p may decrease by a
+unit in the last place.
 """
 
 from __future__ import annotations
@@ -195,7 +195,6 @@ def _raw_feature(
 
 
 def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> list[Condition]:
-    """Returns the distinct conditions on a feature, for its raw column."""
     feature = forest.features[index]
     location = f"{where}, feature {feature.name!r}"
     try:
@@ -205,7 +204,6 @@ def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> lis
 
 
 def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns for each image (n,) whether the condition sends it left."""
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
     if absent.any() and not feature.missing:
@@ -216,7 +214,6 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
 
 
 def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
-    """Yields each condition as a condition on the raw column."""
     if image.texts is not None:
         code_images = np.array([*image.texts.values(), *image.function(np.zeros(1))])
         for condition in conditions:

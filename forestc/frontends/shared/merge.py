@@ -95,7 +95,6 @@ def _both(a: Feature, b: Feature, where: str) -> Feature:
 def _member_tree(
     forest: Forest, tree: Tree, new_indices: NDArray[np.int32], targets: list[Feature], start: int
 ) -> Tree:
-    """Returns a forest's tree with the merged forest's features and outputs."""
     pairs = zip(forest.features, targets, strict=True)
     widened = np.array([*(feature.number == FLOAT32 and target.number == FLOAT64 for feature, target in pairs), False])
     takes = np.array([*(target.missing for target in targets), False])

@@ -1,7 +1,7 @@
-"""Reads HistGradientBoosting models: float64 rows, missing values, categories.
+"""Reads HistGradientBoosting models.
 
-The Forest keeps these semantics of the library: thresholds are float64 and compared with `<=`. Scores start at the
-baseline and are summed in float64. An unknown category takes the side of a missing value.
+The Forest keeps these semantics of the library: rows and thresholds are float64 and compared with `<=`. Scores start at
+the baseline and are summed in float64.
 """
 
 from __future__ import annotations
@@ -120,7 +120,6 @@ def _tree(
 
 
 def _members(categories: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
-    """Returns the set of categories that go left: codes for text, cuts around the values for numbers."""
     if categories.dtype.kind not in "iufb":
         return [*codes, len(categories)] if unknown_left else list(codes)
     goes_left = np.isin(np.arange(len(categories)), codes)

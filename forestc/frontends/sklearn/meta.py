@@ -46,7 +46,6 @@ def chosen_note(model: BaseEstimator) -> str:
 
 
 def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
-    """Reads the members into forests. An average of one part becomes that part."""
     forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
     return [
         changed(forest, parts=forest.parts, combine=Combine())

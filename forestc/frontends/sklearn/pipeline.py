@@ -99,7 +99,6 @@ def _library(model: object) -> str:
 
 
 def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after one more step. Raises ModelError if it can't be folded."""
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
@@ -148,13 +147,11 @@ def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
 
 
 def _refusing_missing(column: StepColumn) -> StepColumn:
-    """Returns the column before a step that refuses NaN."""
     no_nan = column.missing is None or column.missing == column.missing or None in column.fills
     return column if no_nan else replace(column, missing=None)
 
 
 def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where: str) -> StepColumn:
-    """Returns column j after a monotone step."""
     if kind == "KBinsDiscretizer" and step.encode != "ordinal":
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
     if kind == "QuantileTransformer" and column.sparse:
@@ -194,7 +191,6 @@ def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = Fal
 
 
 def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstimator:
-    """Returns a copy of the fitted step for column j alone."""
     single = copy.copy(step)
     single.__dict__ = dict(step.__dict__)
     for name, axis in attributes.items():
@@ -210,7 +206,6 @@ def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstima
 
 
 def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a SimpleImputer, with or without indicator columns."""
     filled = []
     statistics = np.asarray(step.statistics_)
     marker = step.missing_values
@@ -332,7 +327,6 @@ def _by_category(
 
 
 def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a ColumnTransformer, one transformer after another."""
     parts = []
     for name, transformer, _ in step.transformers_:
         indices = np.atleast_1d(np.asarray(step._transformer_to_input_indices[name], dtype=np.int64))
@@ -343,13 +337,11 @@ def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> l
 
 
 def _united(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a FeatureUnion, in which each transformer takes all columns."""
     parts = [(name, transformer, columns) for name, transformer in step.transformer_list]
     return _joined(step, _side_by_side(step, parts, where))
 
 
 def _side_by_side(step: BaseEstimator, parts: list[tuple[str, Any, list[StepColumn]]], where: str) -> list[StepColumn]:
-    """Returns the outputs of a step's transformers, one after another. parts: name, transformer and columns of each."""
     if step.transformer_weights:
         raise ModelError(f"{type(step).__name__} with weights", where=where, do="scale the columns instead")
     result: list[StepColumn] = []

@@ -1,7 +1,6 @@
 """Reads scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
 
-The library's class changes at one score. Bisection with the library's own function finds that score, which becomes the
-forest's threshold.
+The class changes at one score. Bisection with the library's own function finds this score, the forest's threshold.
 """
 
 from __future__ import annotations
@@ -76,7 +75,6 @@ def read_calibrated(model: BaseEstimator, where: str) -> Forest:
 
 
 def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
-    """Returns the forest that averages the calibrated models' probabilities."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
@@ -102,7 +100,6 @@ def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
 
 
 def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any], where: str) -> Forest:
-    """Returns the forest of a calibrated model of more than two classes."""
     forest = _scores_of_classes(calibrated.estimator, classes, where)
     decision = Decision("argmax", 0, "values")
     if calibrated.method == "temperature":
@@ -153,8 +150,8 @@ def _method_of(estimator: object, methods: list[str]) -> str:
 
 
 def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """Returns the forest of an estimator of two classes, with a single score, and a function from such scores (n,) to
-    the library's answers. method: gives the library's answers. column: the class of these answers."""
+    """Returns the forest of an estimator of two classes, with a single score, and the library's function from scores
+    (n,) to the answers of `method` for the class `column`."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
@@ -183,7 +180,6 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
 
 
 def _probabilities(estimator: BaseEstimator, where: str) -> Callable[[Values], Values]:
-    """Returns the library's function from the scores (n,) of a model of two classes to probabilities (n, 2)."""
     estimator = final_estimator(estimator)
     kind = type(estimator).__name__
     if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):

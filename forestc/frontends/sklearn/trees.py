@@ -186,7 +186,6 @@ def read_boosting(model: BaseEstimator, where: str) -> Forest:
 
 
 def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Returns the trees and the bias (outputs,) of boosting's initial estimator."""
     init: BaseEstimator = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
@@ -207,7 +206,7 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
 
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
     """Returns the trees and bias of an initial regressor that sums or averages trees. Averages are divided leaf by
-    leaf, so scores may differ from the library's in the last digits."""
+    leaf, which may change the last digits."""
     from forestc.frontends import load_object
 
     forest = None if classifier else load_object(init)

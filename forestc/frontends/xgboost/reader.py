@@ -1,7 +1,7 @@
 """Reads XGBoost 1.7 to 3.x: `.json` and `.ubj` files without the library, fitted Boosters and estimators.
 
-The Forest keeps these semantics of the library: rows and thresholds are float32 and compared with `<`. A category in
-the node's set goes right, any other left. Margins are summed in float32, from the base score, tree by tree.
+The Forest keeps these semantics of the library: rows and thresholds are float32 and compared with `<`. Margins are
+summed in float32, from the base score, tree by tree.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns a classifier's forest with its labels. A forest of one score decides for class 1 above a prediction of
-    0.5."""
+    """Returns a classifier's forest with its labels. A forest without classes gets the decision for class 1 above a
+    prediction of 0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -151,7 +151,6 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
 
 
 def _outputs(params: Document, objective: str) -> int:
-    """Returns the number of outputs: classes, prediction targets or 1."""
     classes = params.get("num_class").integer(0, MAX_OUTPUTS)
     targets = params.get("num_target", 1).integer(0, MAX_OUTPUTS)
     if objective.startswith("multi:") != (classes >= 2) or min(classes, targets) > 1:
@@ -173,7 +172,6 @@ def _best_iteration(attributes: object, learner: Document, needed: bool) -> int 
 
 
 def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tuple[int, ...]]]:
-    """Returns the trees, and for each tree the outputs that it feeds."""
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
     vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_OUTPUTS) > 1
@@ -185,7 +183,6 @@ def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tupl
 
 
 def _is_classifier(metadata: str) -> bool:
-    """Returns True if the metadata of a saved estimator, a JSON text, are those of a classifier."""
     try:
         return bool(json.loads(metadata)["_estimator_type"] == "classifier")
     except (TypeError, ValueError, KeyError, RecursionError):
@@ -193,8 +190,8 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's tree weights (or None), and whether dart is a separate booster. Up to
-    3.3 it is; then estimators add and subtract the base score at weighted trees."""
+    """Returns the document of the trees, dart's tree weights (or None), and whether dart is a separate booster, as
+    before XGBoost 3.4."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
