@@ -105,7 +105,7 @@ def shortest_test(cuts: Iterable[Member]) -> Below | InSpans:
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of a node. feature: index into `Forest.features`. missing_left: whether a missing value goes left."""
+    """The condition of a node. feature: index into `Forest.features`. missing_left: whether missing values go left."""
 
     feature: int
     test: Test

@@ -109,7 +109,7 @@ class _Numbers:
 
     splits: the fields of `SPLIT` for all borders, indexed by `split_index`.
     borders: for each split (border, float_feature_index) as in the export.
-    names: by column; "" for a column without a name.
+    names: column -> name; "" for a column without a name.
     width: columns of the rows.
     """
 
@@ -125,7 +125,7 @@ def _forest(
     """Builds the Forest of an export.
 
     predicts: CatBoost's prediction type; "" for that of the loss function's estimator.
-    trained: whether leaves are numbered as in a trained model, as for `_nested`.
+    trained: whether leaves are numbered as in a trained model.
     best: the best iteration, counted from 1.
     """
     numbers = _numbers(root.get("features_info"))
@@ -268,7 +268,7 @@ def _tree(
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
     """Builds a tree of nested splits. Leaves are numbered from left to right; if `trained`, a node's own leaves come
-    before deeper ones."""
+    before all leaves below its other child."""
     splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []

@@ -61,7 +61,7 @@ def _keys(*keys: str) -> Callable[[Content], bool]:
 
 
 def _matches(pattern: bytes) -> Callable[[Content], bool]:
-    """Returns a function that tests if a file matches, without leading white space and mark of UTF-8."""
+    """Returns a function that tests if a file begins with the pattern, after white space."""
     compiled = re.compile(pattern, re.IGNORECASE)
     return lambda content: compiled.match(content.head) is not None
 
@@ -71,7 +71,7 @@ def _member(pattern: str) -> Callable[[Content], bool]:
 
 
 def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
-    """Returns a function that tests if a compressed file matches once unpacked."""
+    """Returns a function that tests if a compressed file, once unpacked, begins with the pattern."""
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 
@@ -110,8 +110,8 @@ def _is_treelite(content: Content) -> bool:
 
 
 def _message(content: Content) -> bytes | None:
-    """Returns the first byte of field 2 of a protobuf message that begins with a version; None for other files. Field 2
-    is the producer's name in ONNX; in other formats it is a message, which begins with a newline."""
+    """Returns the first byte of field 2 of a protobuf message, b"" without that field, and None for other files. Field
+    2 is the producer's name in ONNX; in other formats it is a message, which begins with a newline."""
     if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
         return None
     if content.data[2:3] != b"\x12":
@@ -272,7 +272,7 @@ KINDS = (
 
 READ = "XGBoost (JSON, UBJSON), LightGBM (text, dump), CatBoost (JSON), ONNX, treelite, skops, pickles, forestc text"
 
-# Maps names of files in a folder to the name of such a folder and the remedy.
+# Maps the files that mark a known folder to its description and a remedy.
 FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
     ("manifest.json", "model.forest"): (
         "a folder that forestc compiled",

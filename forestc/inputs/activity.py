@@ -1,4 +1,5 @@
-"""Estimates how often comparators, leaves and labels are 1, under an input model or on given rows."""
+"""Estimates how often comparators hold, leaves are reached and labels are decided, under an input model or on given
+rows."""
 
 from __future__ import annotations
 

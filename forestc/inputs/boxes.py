@@ -101,7 +101,7 @@ class Domain:
                 return False
 
     def reached(self, values: Values) -> Values:
-        """Returns the values without spans that hold the word of no raw value."""
+        """Returns the values without the spans that no raw value reaches."""
         return Values(tuple(span for span in values.spans if self.inhabited(span)), values.missing)
 
 

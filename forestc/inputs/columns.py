@@ -146,8 +146,8 @@ class InputColumn:
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 
     def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns the cell of each row: the cell below the first cut of its span with state 1; otherwise the last cell
-        of the span."""
+        """Returns the cell of each row. It ends at the first cut of the row's span that the value is below, otherwise
+        at the span's end."""
         ends = np.array([*self.anchors, len(self.cuts)])
         fine = np.array(self.fine, dtype=np.int64)
         span = np.searchsorted(np.array(self.anchors), fine)

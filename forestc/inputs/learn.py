@@ -93,7 +93,8 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns the cuts of each feature in raw units, ascending: in all at most 2,000, the most used ones."""
+    """Returns the cuts of each feature in raw units, ascending. If there are more than 2,000 in all, only the most used
+    ones remain."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner

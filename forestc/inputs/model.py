@@ -85,7 +85,7 @@ class InputModel:
         return np.stack(parts, axis=1) if parts else np.zeros((len(states), 0))
 
     def values_of(self, rows: FloatArray) -> FloatArray:
-        """Returns the values (rows, inputs) of raw rows (rows, width). Arrays of another width are returned unchanged."""
+        """Returns the values (rows, inputs) of raw rows (rows, width). Arrays of another width stay unchanged."""
         return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
 
     def _raw_rows(self, values: FloatArray) -> FloatArray:
@@ -120,8 +120,8 @@ class InputModel:
         return self.network.log_likelihood(self.encoded(rows))
 
     def with_least_count(self, least: int) -> InputModel:
-        """Returns the input model with 0 in place of counts below `least`. Ranges stay. Raises OptionError for a
-        negative number."""
+        """Returns the input model with 0 in place of counts below `least`. Ranges stay unchanged. Raises OptionError
+        for a negative number."""
         network = self.network.with_least_count(least)
         inputs = tuple(
             replace(

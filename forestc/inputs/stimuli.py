@@ -81,7 +81,7 @@ def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
 
 
 class _BoxSampler:
-    """A sampler of rows inside boxes, which counts them as `Stimuli` does."""
+    """A sampler of rows inside boxes, with the counts that `Stimuli` reports."""
 
     def __init__(
         self, inputs: InputModel, model: Forest, forest: Forest, drawn: FloatArray, random: np.random.Generator
@@ -108,8 +108,8 @@ class _BoxSampler:
         return rows
 
     def _evidence(self, chosen: Mapping[int, Span | None]) -> dict[int, tuple[int, ...]]:
-        """Returns the states that the input model's variables can have. chosen: feature -> span of words, or None for
-        missing."""
+        """Returns the states that the input model's variables can have in chosen spans. chosen: feature -> span of
+        words, or None for missing."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
             column, start = self.own[feature], self.starts[feature]

@@ -1,7 +1,7 @@
 """Prints and parses the text form of an input model; the parsed model equals the printed one, bit for bit.
 
     forestc-inputs 1
-    # Counts and ranges of the rows that it was learnt from; not the rows.
+    # Counts and ranges ...
     {"model": "5c1f...", "rows": 400, "width": 30, "comparators": 812, "kept": 812, "columns": 30}
     {"name": "mean radius", "column": 0, "named": true, "raw": "float32", "cuts": [11.2, 13.7], ...}
     bayesian-network 1

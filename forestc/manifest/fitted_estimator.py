@@ -22,7 +22,7 @@ _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "s
 class FittedEstimator:
     """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
 
-    `fit` does nothing and `clone` returns the object itself, so `cross_val_score` accepts it. X: rows (rows, columns),
+    `fit` does nothing and `clone` returns the object itself, so cross-validation accepts it. X: rows (rows, columns),
     an array or a data frame. Methods raise RowsError for rows that do not fit the model.
     """
 

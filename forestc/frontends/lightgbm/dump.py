@@ -1,4 +1,4 @@
-"""Reads LightGBM's JSON form (`Booster.dump_model`) into the arrays of its text form."""
+"""Reads LightGBM's JSON form, which Booster.dump_model makes, into the arrays of its text form."""
 
 from __future__ import annotations
 

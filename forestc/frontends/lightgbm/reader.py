@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster, LGBMModel
 
 CUSTOM = ("none", "null", "custom", "na")  # lists the names for a custom objective
-# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
+# Maps an objective to the link from score to prediction. LightGBM 2.0 wrote the names with xent.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
     **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
@@ -67,7 +67,7 @@ def read_text(data: bytes, where: str, iterations: Iterations = None) -> Forest:
 
 
 def read_dump(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """Reads a parsed dump of `Booster.dump_model` into a Forest. Raises ForestcError."""
+    """Reads a parsed JSON dump into a Forest. Raises ForestcError."""
     return _forest(parse_dump(Document(document, "", where)), where, iterations)
 
 
@@ -92,7 +92,7 @@ def read_live(model: Booster | LGBMModel, iterations: Iterations = None) -> Fore
 
 def _booster(booster: Booster, where: str, iterations: Iterations) -> Forest:
     saved = parse_text(booster.model_to_string(num_iteration=-1).encode(), where)
-    # The text form has only six digits of this parameter.
+    # The text form has only six digits of the parameter sigmoid.
     sigmoid = booster.params.get("sigmoid") if hasattr(booster, "train_set") else None
     best = booster.best_iteration if booster.best_iteration > 0 else None
     return _forest(saved, where, iterations, sigmoid, best)
@@ -370,15 +370,15 @@ def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
 
 
 def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns of the lists if only one assignment in order fits; otherwise []. Only one fits if the
-    leftmost assignment equals the rightmost."""
+    """Returns the columns of the lists of categories if exactly one assignment in order fits; otherwise []."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
 
 
 def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns trained as categories if the lists fit them and rows would reveal an error; otherwise []."""
+    """Returns the columns trained as categories if the lists fit and a wrong assignment would show in rows; otherwise
+    []."""
     assigned = list(saved.categorical)
     if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []
@@ -389,7 +389,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the first of `columns` that the lists fit, in order; [] if they do not fit."""
+    """Returns the leftmost assignment of the lists to `columns`, in order; [] if none fits."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):

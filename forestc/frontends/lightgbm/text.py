@@ -161,7 +161,7 @@ def _block(
     data: bytes, position: int, where: str, allowed: set[str], until: tuple[bytes, ...] = ()
 ) -> tuple[dict[str, str], int]:
     """Returns the `key=value` lines of a block, and the position after it. The block ends at an empty line or, with
-    `until`, before a line that begins so."""
+    `until`, before a line that begins with one of these texts."""
     lines: dict[str, str] = {}
     while position < len(data):
         if until and data.startswith(until, position):

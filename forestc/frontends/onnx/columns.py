@@ -277,9 +277,9 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 
 
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
-    """Returns conditions as tests `x < threshold` or sets of cuts, in four parts. These are the thresholds (n,);
-    whether the children are swapped; the index of the set, NO_SET without one; and the sets. skipped: conditions that
-    get no set."""
+    """Returns conditions in four parts: the threshold t of `x < t`, (n,); whether the children are swapped, (n,); the
+    index of the condition's set, NO_SET without one, (n,); and the sets. skipped: indices of conditions that get no
+    set."""
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)

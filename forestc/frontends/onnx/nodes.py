@@ -153,7 +153,7 @@ _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts 
 
 
 def numbers(attributes: Attributes, name: str, dtype: DTypeLike) -> Array:
-    """Returns a list of numbers, or the tensor of the given type that may replace it."""
+    """Returns the numbers of an attribute, or of the tensor attribute that may replace it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
         raise attributes.fail(f"has both {name} and {name}_as_tensor")

@@ -29,8 +29,8 @@ class TextColumn:
     """The encoding of column `index` of the rows, a column of text.
 
     names: the texts that the graph names.
-    images: text -> its image, for some of the names.
-    other: the image of every other text; None if it stays unchanged.
+    images: text -> its encoded value, for some of the names.
+    other: the encoded value of every other text; None if it stays unchanged.
     """
 
     index: int
@@ -110,7 +110,7 @@ def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The codes of the names of a raw column. spelling: the text that means missing; None if the graph names several."""
+    """The codes of the texts of a raw column. spelling: the text that means missing; None if the graph names several."""
 
     codes: Mapping[str, int]
     spelling: str | None

@@ -38,7 +38,7 @@ _MODERN = [
     *("leaf_targetids", "leaf_weights", "n_targets", "aggregate_function", "post_transform"),
 ]
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-# In the ONNX standard 1 is softmax and 2 the logistic function; onnxruntime has this order.
+# Lists onnxruntime's numbering; in the ONNX standard 1 is softmax and 2 the logistic function.
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 LINKS = {
     "NONE": Link(),

@@ -23,8 +23,8 @@ ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 # Names what a classifier shows: "all" scores, or two columns made of a single score s.
-# "complement" shows (1 - s, s), "opposite" (-s, s), and "logistic" the logistic function of (-s, s).
-# "second" means that only the second column is known.
+# Of a score s "complement" shows (1 - s, s), "opposite" (-s, s), "logistic" the logistic function of (-s, s).
+# With "second" only the second of a classifier's two columns is known.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 

@@ -1,4 +1,4 @@
-"""Preserves the comparisons of libraries exactly."""
+"""Holds functions that keep a library's comparisons exact."""
 
 from __future__ import annotations
 

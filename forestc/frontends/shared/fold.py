@@ -44,7 +44,8 @@ def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class StepColumn:
-    """A column that the forest reads, as a function of the raw column `source` (-1: a constant).
+    """A column that the forest reads: the raw column `source` (-1: a constant) after steps. An image is a value after
+    the steps.
 
     function: non-decreasing on finite floats, (n,) to (n,).
     points: raw value -> image, where it differs from the function's.
@@ -267,8 +268,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """Returns for each of `high` (n,) the floats nearby at which `reaches` changes. The window is widened if
-        changes lie in its outer half."""
+        """Returns for each order key in `high` (n,) the floats nearby at which `reaches` changes. The window is widened
+        if changes lie in its outer half."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# A number of iterations from the first; BEST: up to the best one; None: as the library predicts.
+# Holds a number of iterations, BEST for those up to the best one, or None for the library's default.
 Iterations: TypeAlias = int | Literal["best"] | None
 
 

@@ -28,7 +28,7 @@ def side_by_side(
     """Merges forests over the same rows: the outputs of each forest follow those of the forest before. Raises
     ModelError if the forests read rows in different ways.
 
-    combine: combines the forests as parts; None for one part with the `link`.
+    combine: the rule that combines the forests as parts; None makes a single part with the `link`.
     """
     columns = forests[0].columns
     for index, forest in enumerate(forests):

@@ -297,7 +297,7 @@ def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
     """Returns a column in which known categories become their images, and other values become `unknown`. missing: the
-    image of a known missing value; None if it is the image of its category."""
+    image of a missing value if the encoder knows it; None takes the image of its category."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]

@@ -135,7 +135,7 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
 
 
 def _calibration(method: str, calibrator: BaseEstimator) -> tuple[Link, bool]:
-    """Returns the link from a score to its calibrated probability, and whether it takes the negative score."""
+    """Returns the link from a score to its calibrated probability, and whether the link takes the negative score."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
         return Link("sigmoid", abs(slope), intercept=intercept), slope < 0

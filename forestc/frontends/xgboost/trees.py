@@ -111,8 +111,8 @@ def read_tree(
 
 
 def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
-    """Returns vector leaves: (leaves, size). From 3.2 on they are in leaf_weights, indexed by right_children; before,
-    in base_weights, indexed by node."""
+    """Returns vector leaves: (leaves, size). From XGBoost 3.2 on they are in leaf_weights, indexed by right_children;
+    before, in base_weights, indexed by node."""
     key, row_of = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
     weights = doc.get(key).array(np.float32)
     if len(weights) % size:
