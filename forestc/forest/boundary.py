@@ -23,7 +23,7 @@ def boundary_inputs(
 
     base: (m, features) encoded rows to start from, m >= 1.
     most: approximate number of rows in all; None uses each node once. A small number leaves nodes out, but no distinct
-    condition; a large number uses nodes up to 8 times.
+    threshold; a large number uses nodes up to 8 times.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]

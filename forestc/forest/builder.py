@@ -56,8 +56,8 @@ def make_tree(
     tree.
 
     left, right: children; -1 for both at a leaf, whose feature and threshold are ignored.
-    values: a row for each leaf, in the order of the nodes.
-    leaf: the row of `values` of each node, if the leaves are in another order.
+    values: (leaves, outputs), by default in the order of the nodes.
+    leaf: the row of `values` of each node, for another order.
     sets: as in `Tree.sets`.
     words: whether thresholds are integers.
     quantized: whether thresholds and leaf values are integers.
@@ -158,10 +158,11 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a Feature for each column that some condition reads, and the trees with indices of these features.
+    """Returns a Feature for each column that some condition reads, and the trees with indices of these features. Raises
+    ModelError if a condition reads a column outside the rows.
 
     trees: their `feature` arrays hold columns of the rows.
-    make: makes a column's Feature. Raises ModelError if a condition reads a column outside the rows.
+    make: makes a column's Feature.
     """
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())

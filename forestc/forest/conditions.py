@@ -28,8 +28,8 @@ INFINITY = float("inf")
 
 
 def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. Applied to the cuts of two
-    conditions together, it gives their exclusive or."""
+    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. The cuts of two conditions
+    together give their exclusive or."""
     odd: dict[Member, None] = {}
     for cut in cuts:
         if cut in odd:
@@ -40,7 +40,7 @@ def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def complement(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the cuts of the opposite test: it holds exactly where the given cuts do not."""
+    """Returns the cuts of the opposite test: a test that holds exactly where the given cuts do not."""
     return toggled((*cuts, -INFINITY))
 
 
@@ -226,7 +226,7 @@ def _distinct_sets(
     number = {members: index for index, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
     for tree, nodes in zip(trees, inner, strict=True):
-        # Index NO_SET = -1 finds the last entry, NO_SET.
+        # Index -1, which is NO_SET, finds the last entry.
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
         chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)

@@ -94,7 +94,8 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 
 def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
-    """Returns the Evaluation after the last tree. total: the accumulator (rows, outputs). leaves: as in Evaluation."""
+    """Returns the Evaluation after the last tree. total: the accumulator (rows, outputs). leaves: the source's leaf
+    numbers (rows, trees)."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]

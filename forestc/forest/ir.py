@@ -73,8 +73,8 @@ class Aggregate:
     kind: the sum, the smallest or the largest of the trees' values.
     precision: the float type of the source library's additions.
     bias_first: whether a sum starts with the bias; otherwise the bias is added last.
-    divisor: divides the sum before a bias that is added last; the number of trees for a mean. Quantized forests do not
-    divide.
+    divisor: divides the sum, but not a bias that is added last; the number of trees for a mean. Quantized forests do
+    not divide.
     """
 
     kind: Literal["sum", "min", "max"] = "sum"

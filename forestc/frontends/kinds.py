@@ -272,7 +272,7 @@ KINDS = (
 
 READ = "XGBoost (JSON, UBJSON), LightGBM (text, dump), CatBoost (JSON), ONNX, treelite, skops, pickles, forestc text"
 
-# Maps the files that mark a known folder to its description and a remedy.
+# Maps file names that identify a kind of folder to its description and a remedy.
 FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
     ("manifest.json", "model.forest"): (
         "a folder that forestc compiled",

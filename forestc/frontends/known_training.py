@@ -61,7 +61,7 @@ class KnownTraining:
     estimator: the trained object, or None.
     library: the library of `settings`; "" without settings.
     settings: parameters by their names in the library.
-    sums: of an XGBoost model, or None.
+    sums: the sums of an XGBoost model, or None.
     """
 
     estimator: Any = None

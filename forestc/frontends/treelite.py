@@ -52,7 +52,7 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 class _Shape:
     """The facts that a model's trees share.
 
-    bits: of the thresholds' float type.
+    bits: width of the thresholds' float type.
     vector: the shape of leaf vectors.
     widths: the number of classes of each target.
     categories: the number of codes of each categorical column.

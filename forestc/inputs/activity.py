@@ -133,7 +133,7 @@ class _Events:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """Returns the probability of each list of disjoint events; the counted one in place of None."""
+        """Returns the probability of each list of disjoint events; for None, the counted probability."""
         flat = [event for disjoint in events if disjoint is not None for event in disjoint]
         probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [

@@ -56,7 +56,7 @@ def learned(
 ) -> InputModel:
     """Learns an input model from rows, over the comparators of a forest, quantized or not.
 
-    treewidth: of the network over the columns' first variables.
+    treewidth: width of the network over the columns' first variables.
     seconds, samples, seed: as in `NetworkSearch`.
     least_count: as in `InputModel.with_least_count`.
 

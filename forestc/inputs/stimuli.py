@@ -137,7 +137,7 @@ class _BoxSampler:
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
         """Returns a random span of the feature's values in a box, or None for a missing value. It prefers spans that
-        the learnt rows may have reached."""
+        the rows of the input model may have reached."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:
@@ -163,7 +163,7 @@ class _BoxSampler:
 
 
 def _was_seen(column: InputColumn, low: float, high: float) -> bool:
-    """Returns True if the learnt rows had, or may have had, a value low <= x < high."""
+    """Returns True if the rows of the input model had, or may have had, a value low <= x < high."""
     if column.category:
         return any(column.codes[code] for code in range(max(0, int(low)), min(len(column.codes), int(high))))
     return low <= column.largest and high > column.least

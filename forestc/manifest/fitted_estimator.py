@@ -145,7 +145,7 @@ _FIELDS = ("leaves", "scores", "values", "decision", "index")
 
 
 def has_probabilities(model: Forest) -> bool:
-    """Returns True if the values of a float forest are proportional to probabilities of its classes."""
+    """Returns True if the values of a float forest are probabilities of its classes, up to a factor."""
     if not model.decides:
         return False
     return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
@@ -171,8 +171,7 @@ def _is_probability(model: Forest, part: Part) -> bool:
 
 
 def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns probabilities (rows, classes): values clipped at 0 and divided by their sum. values: (rows, classes), or
-    (rows, 1) of class 1."""
+    """Returns probabilities (rows, classes) that add up to 1. values: (rows, classes), or (rows, 1) of class 1."""
     if values.shape[1] == 1:
         positive = np.clip(values, 0.0, 1.0)
         return np.concatenate([1 - positive, positive], axis=1)

@@ -377,8 +377,8 @@ def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int
 
 
 def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns trained as categories if the lists fit and a wrong assignment would show in rows; otherwise
-    []."""
+    """Returns the columns trained as categories if the lists of categories fit them and an error would show in rows;
+    otherwise []."""
     assigned = list(saved.categorical)
     if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []
@@ -389,7 +389,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the leftmost assignment of the lists to `columns`, in order; [] if none fits."""
+    """Returns the leftmost assignment of the lists of categories to `columns`, in order; [] if none fits."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):
@@ -398,7 +398,7 @@ def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequenc
 
 
 def _like_a_number(name: object) -> bool:
-    """Returns True if a reader of files may parse a text as a number or boolean."""
+    """Returns True if a reader of CSV files may parse a text as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)
     try:

@@ -36,7 +36,7 @@ class Monotone:
     """A monotone step, rising or falling, that maps NaN to NaN.
 
     function: takes (n,) floats and the `numbers`; returns (n,) floats. The columns of a node share it.
-    bits: of the floats that the step takes.
+    bits: width of the floats that the step takes.
     """
 
     function: Callable[..., Array]
@@ -51,7 +51,7 @@ NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 @dataclass(frozen=True)
 class Replace:
-    """An imputer's step: replaces `value` (NaN: a missing value) with `by`. bits: of the column's floats."""
+    """An imputer's step: replaces `value` (NaN: a missing value) with `by`. bits: width of the column's floats."""
 
     value: float
     by: float
@@ -63,8 +63,8 @@ Step: TypeAlias = Monotone | Replace
 
 @dataclass(frozen=True)
 class RawColumn:
-    """Column `index` of the rows with the steps applied to it. bits: of the column's floats. integral: whether the
-    input holds integers, which are never missing."""
+    """Column `index` of the rows with the steps applied to it. bits: width of the column's floats. integral: whether
+    the input holds integers, which are never missing."""
 
     index: int
     bits: int
@@ -126,8 +126,8 @@ def raw_features(
     """Returns the features of the raw columns that are read, and the operator's columns with the steps left to fold. A
     raw column becomes a float32 feature if all its readers first round to float32.
 
-    columns: by column of the tree operator.
-    names: by raw column.
+    columns: column of the tree operator -> its raw column with steps.
+    names: raw column -> its name.
     """
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():

@@ -30,7 +30,7 @@ class TreeGraph:
     """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs.
 
     columns: width of the rows; None if unknown.
-    names: of the columns that have one.
+    names: column -> name, for columns with a name.
     """
 
     ensemble: TreeOperator

@@ -40,8 +40,8 @@ class NodeArrays:
     tree: each tree's number in the file.
     ids: node numbers, for messages.
     true, false: children, as indices into these arrays; LEAF at a leaf.
-    conditions: of the inner nodes, in order.
-    value: nodes_values in the file.
+    conditions: the inner nodes' conditions, in order.
+    value: value of a leaf that has no weight.
     weight_leaf: the leaf of each weight; LEAF for a weight at an inner node, which onnxruntime ignores.
     """
 

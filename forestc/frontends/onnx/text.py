@@ -43,7 +43,7 @@ class TextColumn:
         return text if image is None else image
 
     def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> TextColumn:
-        """Returns the column after a lookup of its values in `table`. default: the image of other values. names: all
+        """Returns the column after a lookup of its values in `table`. default: the result for other values. names: all
         keys, if `table` holds only some of them."""
         images = {text: table.get(value, default) for text, value in self.images.items()}
         if self.other is not None:
@@ -55,7 +55,7 @@ class TextColumn:
         )
 
     def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> TextColumn:
-        """Returns the column after a function of (n,) float64. The column's images must be numbers."""
+        """Returns the column after a function of (n,) float64. The column's encoded values must be numbers."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
@@ -73,8 +73,8 @@ class TextColumn:
 
 
 def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
-    """Combines constants and columns encoded from one column of text. function: takes the image of each part for one
-    text, and returns the new image; None stands for an unchanged text."""
+    """Combines constants and columns encoded from one column of text. function: takes each part's value for one text,
+    and returns the new value; None stands for an unchanged text."""
     texts = [part for part in parts if isinstance(part, TextColumn)]
 
     def value(part: TextColumn | Image, text: str | None) -> Image | None:
@@ -128,8 +128,8 @@ def text_features(
     """Returns the features of the raw columns of text that are read, and their vocabularies by raw column. Raises
     ModelError for a column with too many names.
 
-    columns: by column of the tree operator.
-    names: by raw column.
+    columns: column of the tree operator -> its encoding.
+    names: raw column -> its name.
     """
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):

@@ -74,7 +74,8 @@ def _ensemble(
 
 
 def read_operator(name: str, node: object, version: int, dtype: DTypeLike, where: str) -> TreeOperator:
-    """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
+    """Reads one of `OPERATORS`. version: the version of ai.onnx.ml. dtype: type of the operator's input. Raises
+    ModelError."""
     if name == "TreeEnsemble":
         if version < 5:
             raise ModelError(f"is not an operator of ai.onnx.ml {version}", where=where, do="import version 5")
@@ -306,8 +307,8 @@ def make_trees(
 ) -> list[Tree]:
     """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. Raises ModelError.
 
-    columns, texts: numeric and text columns, by column of the operator.
-    vocabularies: by raw column of text.
+    columns, texts: column of the operator -> its raw column with steps, or its encoding of text.
+    vocabularies: raw column of text -> its vocabulary.
     """
     nodes = ensemble.nodes
     inner = nodes.inner

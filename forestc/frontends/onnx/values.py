@@ -77,7 +77,7 @@ class Tensor:
 class TreeScores:
     """The scores of the trees after the operators applied to them.
 
-    dtype: of the tensor.
+    dtype: type of the tensor.
     bias: (outputs,), added last.
     classifier: whether a classifier made the scores.
     rounded: whether the operator rounded its sums to float32, as the forest does not.

@@ -67,7 +67,7 @@ class StepColumn:
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> StepColumn:
-        """Returns the column after one more step. missing, points: the step's images of NaN and of single values.
+        """Returns the column after one more step. missing, points: the step's results for NaN and for single values.
         Raises ModelError if the points can't be traced to raw values."""
         before = self.function
         exceptions = points or {}
@@ -116,7 +116,7 @@ def _or_nan(image: float | None) -> float:
 
 
 def constant(column: StepColumn) -> bool:
-    """Returns True if all numbers but the single points have the same image."""
+    """Returns True if the column's function has one value for all numbers."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 

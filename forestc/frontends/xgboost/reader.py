@@ -30,7 +30,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Objective -> link from margin to prediction. The inverse link turns a file's base_score into a margin.
+# Maps an objective to the link from margin to prediction. The inverse link turns a file's base_score into a margin.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
