@@ -80,7 +80,7 @@ def _verify_reach(forest: Forest) -> None:
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
             raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
-    # The absolute value of the lowest int64 does not fit int64, so Python's integers add up.
+    # Python's integers are added, as int64 does not hold the absolute value of its lowest number.
     reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
     if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
         raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")

@@ -174,5 +174,5 @@ def _shown(
 
 
 def _as_output(scores: TreeScores) -> TreeScores:
-    """Returns the scores with fixed `dtype`, `rounded` and `part`, which do not matter at an output."""
+    """Returns the scores for comparison at an output, where `dtype`, `rounded` and `part` do not matter."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

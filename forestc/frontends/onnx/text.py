@@ -110,7 +110,7 @@ def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The codes of the texts of a raw column. spelling: the text that means missing; None if the graph names several."""
+    """The codes of the texts of a raw column. spelling: the text that means missing; None if there are several."""
 
     codes: Mapping[str, int]
     spelling: str | None

@@ -258,8 +258,8 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """Returns for each cut the raw values at which `image >= cut` changes, ascending: one value if the function is
-    monotone."""
+    """Returns for each cut the raw values x at which `function(x) >= cut` changes, ascending: one value if the function
+    is monotone."""
     if not len(cuts):
         return []
 

@@ -30,7 +30,7 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# Lists types that skops does not trust, but forestc does: it never calls their functions and checks their trees.
+# Lists types that skops does not trust. forestc never calls the functions among them, and checks the trees.
 TRUSTED = frozenset(
     f"{module}.{name}"
     for module, names in {

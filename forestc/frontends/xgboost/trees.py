@@ -55,7 +55,7 @@ def read_tree(
         if len(array) != n:
             raise doc.fail(f"has {len(array)} {key} for {n} nodes")
     right, columns_of = arrays["right_children"], arrays["split_indices"]
-    # Pruned nodes stay in the arrays, unreachable and marked by this feature.
+    # Pruned nodes stay in the arrays, unreachable, with `_DELETED` as their feature.
     present = columns_of != _DELETED
     if n and not present[0]:
         raise doc.fail("the root is deleted")
