@@ -25,6 +25,6 @@ def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray
 
 
 def _used(tree: Tree, output: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns two arrays of an output's values times `sign`: all rows of `tree.values`, and the rows that leaves use."""
+    """Returns two arrays of an output's values times `sign`: all rows of `tree.values`, and the rows in leaves."""
     values = sign * tree.values[:, tree.outputs.index(output)]
     return values, values[tree.leaf[tree.left == LEAF]]

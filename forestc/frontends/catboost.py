@@ -251,7 +251,7 @@ def _tree(
     cover: NDArray[np.float64] | None,
     ids: NDArray[np.int64],
 ) -> Tree:
-    """Builds a tree from arrays (nodes,). splits: of the type `SPLIT`; ignored at a leaf. values: (leaves * outputs,)."""
+    """Builds a tree from arrays (nodes,). splits: of type `SPLIT`; ignored at a leaf. values: (leaves * outputs,)."""
     return make_tree(
         where=f"{doc.where}, {doc.path}",
         feature=splits["column"],

@@ -75,7 +75,7 @@ def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 
-# Holds the first bytes of pickles (protocols 2 to 5; 0 and 1) and of two forms of joblib.
+# Holds the first bytes of pickles of protocols 2 to 5, of protocols 0 and 1, and of two forms of joblib.
 _PICKLE, _OLD_PICKLE = rb"\x80[\x02-\x05]", rb"\(?[ci][\w.]+\n[\w.]+\n"
 _LZ4, _OLD_JOBLIB = b"\x04\x22\x4d\x18", b"ZF0x"
 

@@ -85,7 +85,7 @@ class InputModel:
         return np.stack(parts, axis=1) if parts else np.zeros((len(states), 0))
 
     def values_of(self, rows: FloatArray) -> FloatArray:
-        """Returns the values (rows, inputs) of raw rows (rows, width). An array of another width is returned as it is."""
+        """Returns the values (rows, inputs) of raw rows (rows, width). An array of another width is returned itself."""
         return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
 
     def _raw_rows(self, values: FloatArray) -> FloatArray:

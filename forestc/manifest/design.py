@@ -390,7 +390,7 @@ def rewrite(folder: Path, files: Mapping[str, str]) -> None:
             path.write_text(text, encoding="utf-8", newline="\n")
 
 
-# Matches a manifest of any format.
+# Matches a manifest of format 2 or later.
 _ANY_FORMAT: Schema = {
     "type": "object",
     "required": ["format", "hash", "options", "files"],

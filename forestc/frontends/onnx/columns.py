@@ -45,7 +45,7 @@ class Monotone:
     numbers: tuple[Any, ...] = ()
 
 
-# rounds to float32; `Feature.raw` expresses it if it is the first step
+# rounds to float32; as the first step it becomes `Feature.raw`
 NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 

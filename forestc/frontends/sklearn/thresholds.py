@@ -150,8 +150,8 @@ def _method_of(estimator: object, methods: list[str]) -> str:
 
 
 def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """Returns the forest of an estimator of two classes, with a single score, and the library's function from scores
-    (n,) to the answers of `method` for the class `column`."""
+    """Returns the forest of an estimator of two classes, with a single score, and a function of scores (n,). The
+    function computes the library's answers by `method` for the class `column`."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
