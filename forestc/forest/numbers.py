@@ -9,7 +9,8 @@
 | Category(count, "floor")        | category<5,floor> | the code floor(x); "trunc" rounds towards 0   |
 
 All types but Float give integers, called words. For an integer T, `x < T / 2^k` holds if and only if `floor(x * 2^k) <
-T` does, so Fixed keeps comparisons exactly. If a feature may be missing, its highest word means missing.
+T` does, so Fixed keeps comparisons where it does not saturate. If a feature may be missing, its highest word means
+missing.
 """
 
 from __future__ import annotations

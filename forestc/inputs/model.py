@@ -177,9 +177,9 @@ class InputModel:
 
 def _check_same(feature: Feature, column: InputColumn, where: str) -> None:
     expected = feature.number.count if isinstance(feature.number, Category) else None
-    found = None if column.category is None else column.category.count
-    if expected != found:
-        kinds = ["a number" if count is None else f"a category of {count}" for count in (found, expected)]
+    actual = None if column.category is None else column.category.count
+    if expected != actual:
+        kinds = ["a number" if count is None else f"a category of {count}" for count in (actual, expected)]
         raise RowsError(
             f"has {kinds[0]} where the model takes {kinds[1]}", where=f"{where}, {feature.name!r}", do="learn it anew"
         )
