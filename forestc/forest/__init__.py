@@ -1,1 +1,1 @@
-"""Level 1: the Forest, the meaning of a tree ensemble."""
+"""The Forest: the meaning of a trained tree ensemble."""

@@ -1,8 +1,4 @@
-"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side.
-
-For each node, the conditions above it clamp the values of a row, so that the row reaches the node. Values that the path
-does not fix come from given rows.
-"""
+"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side."""
 
 from __future__ import annotations
 
@@ -23,10 +19,12 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields encoded rows (n, features) for `evaluate_words`, in batches of some thousands. base: (m, features) encoded
-    rows to start from, m >= 1. most: approximate number of rows in all; None uses each node once. If all nodes need
-    more rows, nodes are left out at random, except the first of each distinct condition. If they need fewer, each node
-    is used up to 8 times, with different values for the features that its path leaves free."""
+    """Yields encoded rows (n, features) for `evaluate_words`, in batches.
+
+    base: (m, features) encoded rows to start from, m >= 1.
+    most: approximate number of rows in all; None uses each node once. A small number leaves nodes out, but no distinct
+    threshold; a large number uses nodes up to 8 times.
+    """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))
@@ -56,9 +54,8 @@ def boundary_inputs(
 
 
 def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
-    """Returns random words (count, features) of a quantized forest. Each feature is drawn independently of the others:
-    a number from its thresholds, the words just below these, and its lowest and highest word; a category from all
-    codes. Such words reach combinations of values that no row has."""
+    """Returns random words (count, features) of a quantized forest, each feature drawn independently. A number is drawn
+    from its thresholds, the words just below them, and its lowest and highest word; a category from all codes."""
     random = np.random.default_rng(seed)
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
@@ -78,7 +75,7 @@ class _FeatureArrays(NamedTuple):
     narrow: True for a float32.
     codes: the number of categories; -1 for numbers.
     missing: True if values may be missing.
-    low, top: lowest and highest word, a word for missing included; empty before quantization.
+    low, top: lowest and highest word; empty before quantization.
     """
 
     narrow: NDArray[np.bool_]
@@ -133,7 +130,6 @@ def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
-    """Returns the parent of each node; for the root, the root."""
     parents = np.zeros(tree.size, dtype=np.int64)
     inner = tree.inner
     parents[tree.left[inner]] = inner
@@ -150,9 +146,8 @@ def _steered(
     nodes: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> NDArray[Any]:
-    """Changes the rows, in place, so that row i reaches nodes[i], and returns them. From the root down, each condition
-    on the path clamps its feature to the side of the path. A row may miss its node if several sets on the path read one
-    feature. conditions: (nodes of the tree,) each node's index in the table of conditions."""
+    """Changes the rows, in place, so that row i reaches nodes[i], and returns them. A row may miss its node if several
+    sets on the path read one feature. conditions: (nodes of the tree,) index of each node's condition."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])
@@ -174,7 +169,7 @@ def _steered(
 
 
 def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
-    """Returns a value of the feature that the test sends left (or right, unless `left`); `value` if there is none."""
+    """Returns a value that the test sends left if `left` is true, otherwise right. Returns `value` if none exists."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)
@@ -192,7 +187,7 @@ def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
     """Returns copies of the rows: on their node's threshold, one step to either side, and with the node's feature
-    missing. For a category the steps are taken from the row's own code."""
+    missing. A category steps from the row's own code."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

@@ -1,7 +1,4 @@
-"""Builds trees and forests from arrays. It rejects arrays that form no tree, and names tree and node in the error.
-
-Frontends pass arrays as they read them; here the arrays are limited in size, checked and frozen.
-"""
+"""Builds trees and forests from unchecked arrays, and freezes the arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from forestc.forest.ir import (
 from forestc.forest.tree import Draw, IntArray
 from forestc.forest.verify import verify
 
-# Files of unknown origin are refused beyond these sizes.
+# Limits the memory and time that a file of unknown origin can take.
 MAX_NODES = 1 << 28  # nodes of a tree
 MAX_DEPTH = 8192  # conditions on a path
 MAX_OUTPUTS = 1 << 16
@@ -55,13 +52,12 @@ def make_tree(
     quantized: bool = False,
     words: bool = False,
 ) -> Tree:
-    """Builds a Tree from arrays with one entry for each node; node 0 is the root. Raises ModelError, naming `where` and
-    the node, if the nodes form no tree.
+    """Builds a Tree from arrays (nodes,); node 0 is the root. Raises ModelError, naming `where`, if the arrays form no
+    tree.
 
-    left, right: children; a node with left = -1 is a leaf. Then right must be -1, too; feature and threshold are
-    ignored.
-    values: a row for each leaf, in the order of the nodes.
-    leaf: for each leaf its row of `values`, if these are in another order.
+    left, right: children; -1 for both at a leaf, whose feature and threshold are ignored.
+    values: (leaves, outputs), by default in the order of the nodes.
+    leaf: the row of `values` of each node, for another order.
     sets: as in `Tree.sets`.
     words: whether thresholds are integers.
     quantized: whether thresholds and leaf values are integers.
@@ -96,7 +92,7 @@ def make_tree(
         if array.shape != (n,):
             raise ModelError(f"{len(array)} {name} for {n} nodes", where=where)
     _refuse_non_tree(left_, right_, numbers, where)
-    # The integer arrays are copies by now, so that writing to them does not change the caller's arrays.
+    # `_ints` has copied these arrays, so the caller's arrays stay unchanged.
     feature_[is_leaf] = LEAF
     if leaf is None:
         leaf_[~is_leaf] = LEAF
@@ -162,9 +158,12 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a Feature for each column that some condition reads, and the trees with indices of these features. trees:
-    their `feature` arrays hold columns of the source's rows. make: makes a column's Feature. Columns that no condition
-    reads take no memory. Raises ModelError if a condition reads a column outside the rows."""
+    """Returns a Feature for each column that some condition reads, and the trees with indices of these features. Raises
+    ModelError if a condition reads a column outside the rows.
+
+    trees: their `feature` arrays hold columns of the rows.
+    make: makes a column's Feature.
+    """
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):
@@ -199,8 +198,8 @@ def make_forest(
     carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
-    """Builds and verifies a Forest. By default its score is the sum of its trees, without bias, link and decision.
-    Raises ModelError naming `where` (the file), tree, node and feature."""
+    """Builds and verifies a Forest. By default its score is the sum of its trees. where: the file, for errors. Raises
+    ModelError for an invalid forest."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
@@ -230,7 +229,7 @@ def make_forest(
 
 def changed(forest: Forest, **fields: Any) -> Forest:
     """Returns the forest with some fields replaced, and verifies it. A single new part also replaces the fields that
-    repeat it, such as `link`. Raises ModelError if the result breaks a rule of `verify`."""
+    repeat it, such as `link`. Raises ModelError for an invalid forest."""
     if "bias" in fields:
         fields["bias"] = _frozen(np.asarray(fields["bias"]))
     if len(fields.get("parts", ())) == 1 and fields.get("combine", forest.combine).kind == "each":
@@ -246,7 +245,7 @@ def changed(forest: Forest, **fields: Any) -> Forest:
 
 
 def changed_tree(tree: Tree, **arrays: Any) -> Tree:
-    """Returns the tree with some arrays replaced and frozen. Only `make_tree` checks that nodes form a tree."""
+    """Returns the tree with some arrays replaced by read-only copies. It does not check that nodes form a tree."""
     fields: dict[str, Any] = {}
     for key, value in arrays.items():
         fields[key] = _frozen(value) if isinstance(value, np.ndarray) else value

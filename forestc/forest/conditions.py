@@ -1,14 +1,12 @@
-"""Conditions as values: the tests of nodes, the algebra of cuts, and the table of a forest's distinct conditions.
+"""Represents conditions as values: the tests of nodes, the algebra of cuts, and the table of a forest's conditions.
 
-If a node's condition holds for a row, the row goes left. A condition has one of three tests:
+A row goes left if its node's test holds. A missing value is not tested: it goes where `missing_left` says.
 
 | test    | holds for x where                                                             |
 |---------|-------------------------------------------------------------------------------|
 | Below   | x < threshold                                                                 |
 | InSpans | an odd number of the cuts is <= x: x in [c0, c1) or [c2, c3) ...              |
 | OneOf   | the category's code is one of the codes (`count` stands for all unseen codes) |
-
-Below is short for the cuts (-inf, threshold). A missing value is not tested: it goes where `missing_left` says.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ INFINITY = float("inf")
 
 
 def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. If the cuts of two conditions
-    are put together, the result holds exactly where one of the two conditions holds and the other does not."""
+    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. The cuts of two conditions
+    together give their exclusive or."""
     odd: dict[Member, None] = {}
     for cut in cuts:
         if cut in odd:
@@ -42,7 +40,7 @@ def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def complement(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns cuts that hold exactly where the given ones do not."""
+    """Returns the cuts of the opposite test: a test that holds exactly where the given cuts do not."""
     return toggled((*cuts, -INFINITY))
 
 
@@ -59,7 +57,6 @@ class Below:
 
     @property
     def cuts(self) -> tuple[Member, ...]:
-        """The test as cuts."""
         return (-INFINITY, self.threshold)
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
@@ -69,7 +66,7 @@ class Below:
 
 @dataclass(frozen=True)
 class InSpans:
-    """The test that an odd number of the ascending cuts is <= x. If their number is odd, the last span has no end."""
+    """The test that an odd number of the ascending cuts is <= x."""
 
     cuts: tuple[Member, ...]
 
@@ -79,18 +76,16 @@ class InSpans:
         return tuple(zip(self.cuts[::2], (*self.cuts[1::2], INFINITY), strict=False))
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """Returns for each x whether the test holds. No x may be missing."""
         return within(x, self.cuts)
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """The test that a category's code is one of `codes`. The codes ascend."""
+    """The test that a category's code is one of the ascending `codes`."""
 
     codes: tuple[int, ...]
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """Returns for each code whether the test holds. No code may be missing."""
         return np.isin(x, self.codes)
 
 
@@ -110,7 +105,7 @@ def shortest_test(cuts: Iterable[Member]) -> Below | InSpans:
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of a node. feature: index into Forest.features. missing_left: whether a missing value goes left."""
+    """The condition of a node. feature: index into `Forest.features`. missing_left: whether missing values go left."""
 
     feature: int
     test: Test
@@ -123,10 +118,13 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class ConditionTable:
-    """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending. Each array but
-    `node_conditions` has one entry for each condition.
-    threshold: 0 if a set decides. set_number: index into `sets`; NO_SET if the threshold decides.
-    node_conditions: for each tree an array (nodes,) with the index of each node's condition; -1 at a leaf."""
+    """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending. Arrays are
+    (conditions,).
+
+    threshold: 0 if a set decides.
+    set_number: index into `sets`; NO_SET if the threshold decides.
+    node_conditions: for each tree (nodes,) the index of each node's condition; -1 at a leaf.
+    """
 
     feature: NDArray[np.int32]
     threshold: NDArray[Any]
@@ -149,7 +147,6 @@ class ConditionTable:
         return Condition(int(self.feature[index]), self.test(index), bool(self.missing_left[index]))
 
     def test(self, index: int) -> Test:
-        """Returns the test of a condition, for values that are not missing."""
         if self.set_number[index] == NO_SET:
             return Below(self.threshold[index].item())
         members = self.sets[self.set_number[index]]
@@ -157,7 +154,7 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """Index of one condition for each distinct pair of feature and test, whatever `missing_left` is."""
+        """Index of one condition for each distinct pair of feature and test."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
@@ -178,8 +175,8 @@ class ConditionTable:
 
 
 def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) -> ConditionTable:
-    """Returns the table of the distinct conditions of trees, in time O(nodes * log(nodes)). categories: for each
-    feature whether it is a category. on_words: whether thresholds are integers."""
+    """Returns the table of the trees' distinct conditions. categories: for each feature whether it is a category.
+    on_words: whether thresholds are integers."""
     inner = [tree.inner for tree in trees]
     dtype = np.int64 if on_words else np.float64
 
@@ -229,7 +226,7 @@ def _distinct_sets(
     number = {members: index for index, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
     for tree, nodes in zip(trees, inner, strict=True):
-        # A set without a node has no number. Index NO_SET = -1 finds the last entry.
+        # Index -1, which is NO_SET, finds the last entry.
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
         chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)
@@ -238,9 +235,12 @@ def _distinct_sets(
 def tree_arrays(
     node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """Returns the arrays `threshold`, `set_index` and `sets` of a tree with the given conditions. node_conditions:
-    (nodes,) index of each node's condition; -1 at a leaf. threshold: (conditions,) of all conditions. sets: the set of
-    each condition that has one, by the condition's index."""
+    """Returns a tree's `threshold`, `set_index` and `sets` for given conditions.
+
+    node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
+    threshold: (conditions,) thresholds.
+    sets: condition index -> set.
+    """
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
     by_set = np.isin(node_conditions, used)

@@ -1,8 +1,6 @@
-"""Evaluates a Forest, slowly and simply: this defines its meaning, to which everything else is compared.
+"""Evaluates a Forest, slowly and simply. This defines the Forest's meaning, to which everything else is compared.
 
-`encode_numbers` turns raw rows into the numbers that conditions compare. `evaluate_words` evaluates these numbers,
-level by level in plain NumPy. After quantization both use integer arithmetic, and every backend equals `evaluate_words`
-on every input, bit for bit.
+`encode_numbers` turns raw rows into the numbers that conditions compare; `evaluate_words` evaluates these numbers.
 """
 
 from __future__ import annotations
@@ -80,10 +78,12 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Returns raw rows as the numbers that conditions compare: (rows, features). table: raw rows, with either all
-    columns of the source or the columns `Forest.carried` alone. Returns int64 words if the forest is on words,
-    otherwise float64 with NaN for missing. Raises RowsError for another number of columns, and for NaN in a feature
-    that takes no missing values."""
+    """Returns raw rows as the numbers that conditions compare: (rows, features). These are int64 words if the forest is
+    on words; otherwise float64, NaN for missing.
+
+    table: raw rows with either all columns of the source or the columns `Forest.carried` alone. Raises RowsError for
+    another number of columns, and for a missing value that its feature does not take.
+    """
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
@@ -123,8 +123,8 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 
 def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
-    """Returns the Evaluation that follows from the accumulator after the last tree. total: the accumulator, (rows,
-    outputs). leaves: as in Evaluation."""
+    """Returns the Evaluation after the last tree. total: the accumulator (rows, outputs). leaves: the source's leaf
+    numbers (rows, trees)."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]
@@ -161,7 +161,7 @@ def _labels(answer: _Answer) -> NDArray[Any]:
 
 
 def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
-    """Returns the scores of a vote, average or median over the parts, as the table of `Combine` defines them."""
+    """Returns the scores of a vote, average or median over the parts, as `Combine` defines them."""
     weights = np.array(forest.weights)
     if forest.quantized and forest.combine.kind == "average":
         values = [quantized_values(answer.part, answer.scores, forest.steps) for answer in answers]
@@ -191,8 +191,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 
 
 def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
-    """Returns the values (rows, classes) of a part of a quantized average from its scores (rows, outputs), as the
-    second table of `Combine` defines them. steps: the value of a probability of 1."""
+    """Returns a part's values (rows, classes) in a quantized average, as the second table of `Combine` defines them.
+    scores: (rows, outputs). steps: the integer that stands for probability 1."""
     if not part.curves:
         return scores
     if part.link.kind == "softmax":
@@ -209,8 +209,7 @@ def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[An
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Returns two arrays (features,): whether the feature has a word for "missing", and the word. In a float forest no
-    number has such a word, as NaN means missing."""
+    """Returns two arrays (features,): whether a word of the feature means missing, and that word (0 if none)."""
     words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
     taken = np.array([word is not None for word in words], dtype=np.bool_)
     return taken, np.array([word or 0 for word in words], dtype=np.int64)
@@ -222,7 +221,7 @@ def leaf_nodes(
     words: NDArray[Any],
     missing: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
 ) -> NDArray[np.int64]:
-    """Returns the leaf (node index) that each encoded row reaches: (rows,). missing: `missing_words(forest)`, if
+    """Returns the leaf (node index) that each encoded row reaches: (rows,). missing: the result of `missing_words`, if
     computed already."""
     node = np.zeros(len(words), dtype=np.int64)
     missing = missing if missing is not None else missing_words(forest)
@@ -237,8 +236,8 @@ def leaf_nodes(
 def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Returns for each row whether it goes left. at: the inner node (index) of each row. x: the word that this node
-    reads. missing: as `missing_words` returns it."""
+    """Returns for each row whether it goes left: (rows,). at: the inner node (index) of each row. x: each row's value
+    of that node's feature. missing: the result of `missing_words`."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
@@ -254,7 +253,7 @@ def goes_left(
 
 
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
-    """Returns the accumulator before the first tree: (rows, outputs), in the precision of the additions."""
+    """Returns the accumulator (rows, outputs) before the first tree."""
     if forest.quantized:
         total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
     else:
@@ -276,9 +275,8 @@ def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
 
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
-    """Adds the values of a tree's leaves to the accumulator, in place; in a part with aggregate min or max, takes the
-    smaller or larger value instead. node: the leaf (node index) of each row. total: the accumulator, (rows, outputs).
-    """
+    """Adds a tree's leaf values to `total` (rows, outputs), in place; with aggregate min or max, takes the smaller or
+    larger value. node: the leaf (node index) of each row."""
     first, last = tree.outputs[0], tree.outputs[-1]
     outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
     values = tree.values.take(tree.leaf.take(node), axis=0)
@@ -297,7 +295,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
 
 
 def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[Any]:
-    """Returns a part's scores from `total`, the part's columns of the accumulator after the last tree."""
+    """Returns a part's scores after the last tree. total: the part's columns of the accumulator."""
     if forest.quantized:
         if part.aggregate.kind != "sum":
             total = total + forest.bias[part.start : part.stop]
@@ -307,13 +305,13 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
     if aggregate.divisor != 1.0:
         total = total / total.dtype.type(aggregate.divisor)
     if not aggregate.bias_first or aggregate.kind != "sum":
-        # The sum is rounded once. An addition in this precision does the same if the precision holds the bias exactly.
+        # The bias may not be a float32, so this sum is taken in float64 and rounded once.
         total = (total.astype(np.float64) + forest.bias[part.start : part.stop]).astype(total.dtype)
     return total
 
 
 def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
-    """Returns the scores after the link, in the precision of the scores. `Link` has the formulas."""
+    """Returns the scores after the link, in the type of the scores. `Link` has the formulas."""
     if link.kind == "shares":
         return _shares(scores, link.each)
     dtype = scores.dtype
@@ -368,7 +366,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "isolation":
             return np.asarray(-(dtype.type(2) ** -scores))
         case "softmax" | "softmax-zero":
-            # Libraries round powers to their precision before the division, so different scores may have equal powers.
+            # Libraries round powers before they divide, so different scores may have equal powers.
             powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
             if kind == "softmax-zero":
                 little = np.abs(scores) <= dtype.type(1e-7)
@@ -377,9 +375,8 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
 
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
-    """Returns ONNX's PROBIT of p: sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1. Every
-    operation is in p's own precision. The result differs from the true quantile by up to 0.006; outside 0..1 it is NaN.
-    """
+    """Returns ONNX's PROBIT of p, in p's precision: sqrt(2) times Winitzki's approximation of the inverse error
+    function at 2p - 1."""
     number = p.dtype.type
     x = 2 * p - number(1)
     log = np.log((1 - x) * (1 + x))
@@ -389,8 +386,8 @@ def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_range(low: float, high: float) -> float:
-    """Returns the number by which errors of scores are divided: the range from the lowest to the highest score, but at
-    least a millionth of the larger absolute value, as smaller ranges come from rounding; 1 if both scores are 0."""
+    """Returns `high` - `low`, by which errors of scores are divided. It is at least 2^-20 of the larger absolute score,
+    and 1 if both scores are 0."""
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 

@@ -1,15 +1,9 @@
-"""Level 1: the Forest, the meaning of a trained tree ensemble.
+"""Defines the Forest: the meaning of a trained tree ensemble.
 
-A row goes down every tree. At a node it goes left if `x < threshold` (strictly, in the feature's own number type) or `x
-in set` holds, otherwise right; a missing value goes where `missing_left` says. The leaf's values go to the tree's
-outputs. The aggregate adds them, tree by tree, in the precision of the source library. The link turns scores into
-values, and the decision turns scores or values into a class.
-
-These steps are done for each part of a forest. A part is a range of outputs. Most forests have one part; votes of whole
-ensembles and several prediction targets have more, and `combine` says how their results are combined.
-
-All arrays are read-only. Only `forestc.forest.builder` makes trees and forests from unchecked data; `verify` states the
-rules that they must meet.
+A row goes left at a node if `x < threshold` or if `x` is in the node's set; otherwise right. A missing value goes where
+`missing_left` says. The aggregate makes scores of the leaves' values, the link turns scores into values, and the
+decision chooses a class. A part is a range of outputs with its own aggregate, link and decision. All arrays are
+read-only.
 """
 
 from __future__ import annotations
@@ -59,8 +53,8 @@ class Feature:
     raw: the number type to which the source library first rounds a row's value.
     column: index in the source's rows, counted from 0.
     missing: whether a missing value (NaN) is accepted.
-    labels: the names of a category's codes, if the source has text; raw rows may hold them.
-    named: whether the name comes from the source or the rows. A generated name matches no column of a table.
+    labels: the texts of a category's codes, if the source has text.
+    named: False for a generated name, which matches no column of a table.
     """
 
     name: str
@@ -74,10 +68,14 @@ class Feature:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The rule by which the trees' values become scores. kind: the sum, the smallest or the largest of the trees'
-    values. precision: the float type in which the source library adds, tree by tree. bias_first: whether the sum starts
-    with the bias or ends with it. divisor: divides the sum of the trees (by their number for a mean) before a bias that
-    comes last. Integer forests add exactly and do not divide."""
+    """The rule by which the trees' values become scores.
+
+    kind: the sum, the smallest or the largest of the trees' values.
+    precision: the float type of the source library's additions.
+    bias_first: whether a sum starts with the bias; otherwise the bias is added last.
+    divisor: divides the sum, but not a bias that is added last; the number of trees for a mean. Quantized forests do
+    not divide.
+    """
 
     kind: Literal["sum", "min", "max"] = "sum"
     precision: Literal["float32", "float64"] = "float64"
@@ -92,21 +90,23 @@ class Link:
     | kind         | f(s)                                    |
     |--------------|-----------------------------------------|
     | identity     | s                                       |
-    | order        | s; only the order of the values has a meaning, as the source library returns other values |
+    | order        | s; only the order of these values is that of the library's values |
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
-    | logistic     | the same, computed from -|s| and mirrored (onnxruntime) |
+    | logistic     | the same, computed from -abs(s) and mirrored (onnxruntime) |
     | softmax      | exp(s_k) / sum of exp(s)                |
-    | softmax-zero | the same with s_k in place of exp(s_k) where |s_k| <= 1e-7 (ONNX) |
+    | softmax-zero | the same with s_k in place of exp(s_k) where abs(s_k) <= 1e-7 (ONNX) |
     | exp, exp2    | exp(s), 2 ** s                          |
     | softplus     | log(1 + exp(s))                         |
-    | square       | s * |s|                                 |
+    | square       | s * abs(s)                              |
     | step         | 1 where s > 0, else 0                   |
-    | sorted       | the outputs' scores, ascending        |
-    | rising       | s_0, then f_(k-1) + (1e-6 + log(1 + exp(s_k))) for each later output k (XGBoost's expectiles) |
+    | sorted       | the scores of the outputs, ascending    |
+    | rising       | s_0 for output 0; f_(k-1) + 1e-6 + log(1 + exp(s_k)) for output k (XGBoost's expectiles) |
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
-    | interpolated | on straight lines between `points` (s, f(s)), s ascending; outside, the value of the nearest end |
-    | shares       | each output after its own link of `each`, divided by the sum of all; equal shares if the sum is 0 |
+    | interpolated | linear between `points` (s, f(s)), s ascending; constant outside |
+    | shares       | each output's value by its own link in `each`, divided by their sum; equal shares if the sum is 0 |
+
+    shares ignores its own slope, intercept and shift.
     """
 
     kind: LinkKind = "identity"
@@ -121,13 +121,13 @@ class Link:
 class Decision:
     """The rule that turns scores or values into a class.
 
-    | kind      | class                                                                                       |
-    |-----------|---------------------------------------------------------------------------------------------|
-    | none      | none: regression                                                                            |
-    | threshold | 1 if the last score (of one or two) >= `threshold`, else 0                                  |
-    | argmax    | the index of the largest of the scores, or of the values after the link, as `on` says       |
+    | kind      | class                                                                       |
+    |-----------|-----------------------------------------------------------------------------|
+    | none      | no class: a regression                                                      |
+    | threshold | 1 if the last score (of one or two) >= `threshold`, else 0                  |
+    | argmax    | the index of the largest score, or of the largest value after the link (`on`) |
 
-    ties: whether argmax takes the first or last of equals. Different scores can have equal values after a link.
+    ties: whether argmax takes the first or the last of equal numbers.
     """
 
     kind: Literal["none", "threshold", "argmax"]
@@ -138,11 +138,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive outputs start .. stop - 1 with an aggregate, link and decision of their own; usually the whole model.
-    classes: the labels of this part. scale: once quantized, the factor from this part's integer scores to the source's
-    scores. curves: only in a quantized average: a step function for each score, which replaces the link, or one for all
-    scores. A curve is a tuple of ascending integers; the level of a score is the number of these that are <= the score.
-    All curves of a forest are equally long. `Combine` says how levels are combined."""
+    """The outputs from `start` to `stop` - 1, with their own aggregate, link and decision.
+
+    classes: the labels of this part.
+    scale: in a quantized forest, the factor from this part's integer scores to the source's scores.
+    curves: only in a quantized average, in place of the link: a curve for each score, or one for all. A curve is a
+    tuple of ascending integers. The level of a score is the number of integers that are <= the score.
+    """
 
     start: int
     stop: int
@@ -155,11 +157,10 @@ class Part:
 
     @property
     def width(self) -> int:
-        """The number of outputs."""
         return self.stop - self.start
 
     def curve_of(self, index: int) -> tuple[int, ...]:
-        """Returns the curve of the part's score `index`, counted from 0."""
+        """Returns the curve of the part's score `index`."""
         return self.curves[index if len(self.curves) > 1 else 0]
 
 
@@ -170,24 +171,23 @@ class Combine:
     | kind    | scores                                                                               |
     |---------|--------------------------------------------------------------------------------------|
     | each    | the scores of all parts, side by side: several prediction targets, each with its decision |
-    | vote    | for each class the sum of the weights of the parts that decided for it, added in order (float64) |
-    | average | the weighted mean of the parts' values; a part with a threshold decision counts as (1 - v, v) |
+    | vote    | for each class the sum of the weights of the parts that decided for it               |
+    | average | the weighted mean of the parts' values; a single value v of two classes counts as (1 - v, v) |
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
-    A quantized median is the median of the parts' scores, which share one scale. A quantized average is the weighted
-    sum of the parts' values in steps; the number of steps is the number of integers in a curve:
+    After a vote, average or median the forest's own link and decision apply. A quantized median takes the parts'
+    scores. A quantized average is the weighted sum of these values, with `steps` integers in a curve:
 
     | quantized part  | value for class k                                                               |
     |-----------------|---------------------------------------------------------------------------------|
-    | of one score    | with level v: steps - v for class 0, v for class 1                              |
     | without curves  | score k                                                                         |
+    | of one score    | with level v: steps - v for class 0, v for class 1                              |
     | softmax, shares | level k's share, (2 * steps * level k + total) // (2 * total); total is the sum |
     |                 | of all levels. If it is 0: steps // classes                                     |
     | any other link  | level k                                                                         |
 
     The levels of a softmax are those of the scores minus the largest score.
 
-    After a vote, average or median the forest's own link and decision are applied to these scores.
     weights: one for each part; empty means equal weights.
     """
 
@@ -197,8 +197,9 @@ class Combine:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a forest: the source library and its version, the SHA-256 of the model and the passes applied; and
-    notes for users on how the model was read."""
+    """The origin of a forest: the source library, its version and the model's SHA-256.
+    passes: the passes that were applied.
+    notes: texts for users on how the model was read."""
 
     source: str = ""
     version: str = ""
@@ -209,59 +210,19 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Tree ensemble, as `load` reads it and passes change it.
+    """A tree ensemble.
 
-    Parts are consecutive outputs with an aggregate, a link and a decision of their own. A forest of one part (`single`)
-    repeats the fields `aggregate`, `link`, `decision`, `classes` and `scale` of the part: change the forest's own. If
-    parts are combined, the last four of these fields hold after the combination; if each part is a target, nothing uses
-    them.
-
-    Attributes
-    ----------
-    name : str
-        Name of the model.
-    features : tuple of Feature
-        The columns that the model may read, each with its number type.
-    columns : int
-        Number of columns of the source's rows.
-    trees : tuple of Tree
-        The trees, each with its nodes as arrays.
-    n_outputs : int
-        Number of scores before parts are combined.
-    aggregate : Aggregate
-        How the trees' values become scores: their sum, smallest or largest.
-    bias : float64 array of shape (n_outputs,)
-        Added to the scores. int64 if the forest is quantized.
-    link : Link
-        Function from scores to values, such as sigmoid.
-    decision : Decision
-        Rule from scores or values to a class.
-    classes : tuple of str, int, float or bool
-        The source's labels by index; empty for a regression.
-    scale : float, optional
-        None for a float forest. Otherwise the source's scores are (bias + sum of leaves) * scale.
-    provenance : Provenance
-        Library and hash of the model, passes that ran, and notes.
-    parts : tuple of Part
-        The parts; never empty.
-    combine : Combine
-        How the results of several parts become one.
-    carried : tuple of int
-        If the source is very wide: its columns that rows hold in forestc, ascending. Empty if rows hold all columns.
-    always_missing : bool
-        True if designs accept all missing values that the model accepts, even if no given row misses one.
-    categories : tuple of tuple of str
-        Names of the categories of each categorical column, if the source does not say which columns these are.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import forestc
-    >>> X, y = load_iris(return_X_y=True)
-    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
-    >>> forest.depth, forest.n_leaves, [feature.column for feature in forest.features]
-    (3, 5, [2, 3])
+    columns: width of the source's rows; features name the columns that matter.
+    categories: names of categories of columns of a data frame, in the order of these, if the source does not say which
+    columns they are.
+    always_missing: whether designs made of it accept every missing value that it takes, even if no row at hand has one.
+    carried: the columns, ascending, that rows in forestc hold of a very wide source; empty where they hold all.
+    bias: (n_outputs,) float64, or int64 once quantized.
+    scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
+    classes: the source's labels by index; empty for regression.
+    parts: never empty, and combined as `combine` says. If there is one (`single`), it repeats the fields `aggregate`,
+    `link`, `decision`, `classes` and `scale`: change those. If parts are combined, the last four belong to the scores
+    after the combination; if each of several is a target, nothing uses them.
     """
 
     name: str
@@ -314,7 +275,7 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """The number of columns of rows in forestc: those in `carried` if any, otherwise all of the source."""
+        """The number of columns of forestc's rows: those in `carried` if any, otherwise all of the source."""
         return len(self.carried) or self.columns
 
     @cached_property
@@ -341,22 +302,21 @@ class Forest:
 
     @property
     def adds(self) -> bool:
-        """True if the forest adds its trees' values; False if it takes their largest or smallest."""
+        """True unless the forest has one part and takes the largest or smallest of the trees' values."""
         return not self.single or self.aggregate.kind == "sum"
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The weight of each part in the combination."""
         return self.combine.weights or (1.0,) * len(self.parts)
 
     @property
     def integer_weights(self) -> tuple[int, ...]:
-        """The weights of a quantized forest, which are whole numbers."""
+        """The weights as integers, for a quantized forest."""
         return tuple(map(int, self.weights))
 
     @property
     def targets(self) -> tuple[Part, ...]:
-        """The prediction targets, as ranges of the scores: each part, or the combination of all."""
+        """The prediction targets: either all parts, or the combination of the parts as one part."""
         return (self.as_part,) if self.combined else self.parts
 
     @property
@@ -366,7 +326,7 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """The value of a probability of 1 in the parts of a quantized average; 0 without curves."""
+        """In a quantized average, the integer that stands for probability 1; 0 without curves."""
         return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property
@@ -375,60 +335,34 @@ class Forest:
         return max(1, len(self.classes)) if self.combined else self.n_outputs
 
     def trees_of(self, part: Part) -> list[int]:
-        """Returns the trees that feed a part. A tree may feed several parts.
-
-        Parameters
-        ----------
-        part : Part
-            One of `parts` or `targets`.
-
-        Returns
-        -------
-        list of int
-            Indices of the trees.
-        """
+        """Returns the indices of the trees that feed a part. A tree may feed several parts."""
         fed = range(part.start, part.stop)
         return [index for index, tree in enumerate(self.trees) if any(output in fed for output in tree.outputs)]
 
     @property
     def n_nodes(self) -> int:
-        """The number of nodes of all trees, leaves included."""
         return sum(tree.size for tree in self.trees)
 
     @property
     def n_leaves(self) -> int:
-        """The number of leaves of all trees."""
         return sum(int((tree.left == LEAF).sum()) for tree in self.trees)
 
     @property
     def depth(self) -> int:
-        """The number of comparisons on the longest path of any tree."""
         return max((tree.depth for tree in self.trees), default=0)
 
     def features_used(self) -> NDArray[np.int64]:
-        """Returns the features that some condition reads.
-
-        Returns
-        -------
-        int64 array of shape (features,)
-            Indices of the features, ascending.
-        """
+        """Returns the indices of the features that some condition reads, ascending."""
         return np.unique(self.conditions.feature).astype(np.int64)
 
     @cached_property
     def conditions(self) -> ConditionTable:
-        """The distinct conditions, with the index of each node's condition among them."""
+        """The table of the forest's distinct conditions."""
         categories = [isinstance(feature.number, Category) for feature in self.features]
         return table_of(self.trees, categories, self.on_words)
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures of `forestc inspect --json`, without the figures of single features.
-
-        Returns
-        -------
-        dict
-            Numbers of trees, nodes, leaves and conditions, classes, kinds of aggregate, link and decision, and notes.
-        """
+        """Returns the figures that `forestc inspect` shows for a model, by name."""
 
         def kinds(names: Iterable[str]) -> str:  # Joins distinct names in their order of appearance.
             return ", ".join(dict.fromkeys(names))

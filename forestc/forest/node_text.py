@@ -1,4 +1,4 @@
-"""Describes features and nodes for people, as texts and figures."""
+"""Describes features and nodes as texts and figures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """Returns a dictionary for each declared feature, in order. Keys `name`, `column`, `type` and `missing` are as in
-    Feature. `uses` is the number of nodes that read the feature, and `conditions` the number of distinct tests of it.
-    `lowest` and `highest` are thresholds in the units of `type`; None without thresholds. `words` is the lowest and
-    highest word; None for a float."""
+    """Returns a dictionary for each feature, in order. `uses` is the number of nodes that read the feature, and
+    `conditions` the number of its distinct tests. `lowest` and `highest` are its outermost thresholds; `words` is its
+    range of words."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:
@@ -42,8 +41,7 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
 
 
 def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
-    """Returns the figures of a node of tree `index` and of `depth` levels below it, as
-    `forestc.commands.inspect.tree_figures` describes them."""
+    """Returns the figures of a node and of `depth` levels below it. index: the tree's index."""
     tree = forest.trees[index]
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
@@ -67,7 +65,8 @@ def _nodes_below(tree: Tree, node: int) -> int:
 
 
 def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
-    """Returns the values of a leaf as text. With a value for each class, it begins with the class of the largest."""
+    """Returns a leaf's values as text. In a forest of one part with a value for each class, the text begins with the
+    class of the largest value."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
     if len(values) > 1 and len(values) == len(forest.classes) and forest.single:
@@ -76,7 +75,7 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def condition_text(forest: Forest, condition: Condition) -> str:
-    """Returns a condition as text. If its numbers are words, the value that a word stands for follows in brackets."""
+    """Returns a condition as text. A word is followed by its value in brackets if the two differ."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 

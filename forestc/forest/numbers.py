@@ -1,4 +1,4 @@
-"""Number types of features: how the value of a row is represented when it is compared.
+"""Defines the number types of features: how a row's value is represented when it is compared.
 
 | type                            | text            | value                                           |
 |---------------------------------|-----------------|-------------------------------------------------|
@@ -8,9 +8,9 @@
 | Category(count)                 | category<5>     | the code 0..count-1; `count` for any other      |
 | Category(count, "floor")        | category<5,floor> | the code floor(x); "trunc" rounds towards 0   |
 
-All types but Float give integers ("words"). `x < T / 2^k` holds exactly if `floor(x * 2^k) < T` does, so strict
-comparisons survive Fixed without a tolerance. Saturation changes no comparison if every threshold lies above the lowest
-word. If a feature may be missing, its highest word means "missing".
+All types but Float give integers, called words. For an integer T, `x < T / 2^k` holds if and only if `floor(x * 2^k) <
+T` does, so Fixed keeps comparisons where it does not saturate. If a feature may be missing, its highest word means
+missing.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def parse_number_type(text: str) -> NumberType:
 
 
 def check_type(number: NumberType) -> NumberType:
-    """Returns the type. Raises ModelError if its numbers are out of range."""
+    """Returns the type. Raises ModelError if its bits, fraction or count are out of range."""
     match number:
         case Float(bits) | Ordered(bits):
             fine = bits in (32, 64)
@@ -107,7 +107,8 @@ def check_type(number: NumberType) -> NumberType:
 
 @dataclass(frozen=True, slots=True)
 class WordRange:
-    """The words of a feature: low to high for values, and the word that means missing, if there is one."""
+    """The words of a feature. low, high: lowest and highest word of a value. missing: the word that means missing, or
+    None."""
 
     low: int
     high: int
@@ -115,12 +116,12 @@ class WordRange:
 
     @property
     def top(self) -> int:
-        """The highest word, a word for missing included."""
+        """The highest word, the word for missing included."""
         return self.high if self.missing is None else self.missing
 
 
 def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
-    """Returns the range of the words of a number type. Raises ModelError for a Float."""
+    """Returns the range of a number type's words. Raises ModelError for a Float."""
     match number:
         case Fixed(bits, _, signed):
             low, top = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
@@ -136,9 +137,8 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
 
 
 def order_key(values: NDArray[Any], bits: int) -> WordArray:
-    """Returns integers in the order of the floats: key(a) < key(b) if a < b. NaN has no order. -0.0 gets the key just
-    below that of 0.0. A threshold of zero takes the key of -0.0 (`threshold_key`); then both zeros compare alike, as
-    floats do."""
+    """Returns integers in the order of the floats of 32 or 64 bits: key(a) < key(b) if a < b. The key of -0.0 is one
+    below that of 0.0. Thresholds need `threshold_key` instead."""
     with np.errstate(over="ignore"):  # A value beyond the range of float32 becomes infinite.
         pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
     return _mirrored(pattern).astype(np.int64)
@@ -152,12 +152,12 @@ def key_value(keys: WordArray, bits: int) -> FloatArray:
 
 
 def _mirrored(pattern: NDArray[np.signedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:
-    """Flips all bits but the sign of negative integers."""
+    """Flips all bits but the sign, in negative integers only."""
     return np.where(pattern < 0, pattern ^ np.iinfo(pattern.dtype).max, pattern)
 
 
 def threshold_key(thresholds: FloatArray, bits: int) -> WordArray:
-    """Returns keys T such that `x < t` holds exactly if `order_key(x) < T` does, for both zeros too."""
+    """Returns keys T such that `x < t` holds if and only if `order_key(x) < T` does, for both zeros too."""
     return order_key(np.where(thresholds == 0.0, -0.0, thresholds), bits)
 
 
@@ -171,8 +171,8 @@ def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
 
 
 def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
-    """Returns values * 2^fraction, exact except for overflow to infinity and underflow. A value that underflows keeps
-    its sign, so its floor and its comparison with 0 stay right."""
+    """Returns values * 2^fraction. A value too small for float64 becomes the smallest float of its sign instead of 0,
+    so its floor stays right."""
     with np.errstate(over="ignore"):
         scaled = np.ldexp(values, fraction)
     if fraction >= 0:
@@ -181,16 +181,15 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
-    """Returns the words of one feature's values (rows,), which are rounded to the source's type already. NaN means
-    missing. If the feature takes no missing values, the caller must refuse NaN; here NaN gets the highest word."""
+    """Returns the words of a feature's values (rows,). values: rounded to the source's type; NaN becomes the highest
+    word. Raises ModelError for a Float."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
     present = np.where(absent, 0.0, values)
     match number:
         case Fixed(_, fraction):
             scaled = np.floor(scaled_by(present, fraction))
-            # Clipping in floats first keeps infinities and huge values from overflowing int64.
-            # The integer clip then corrects limits that float64 can't hold exactly.
+            # The float clip keeps infinities from overflowing int64; the integer clip then has the exact limits.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):
@@ -207,7 +206,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
 
 
 def word_value(word: int, number: NumberType) -> float:
-    """Returns the real number of a threshold word T: `x < word_value(T)` holds exactly if the word of x is below T."""
+    """Returns the real threshold that a threshold word stands for; for a category, the word itself."""
     match number:
         case Fixed(_, fraction):
             with np.errstate(over="ignore"):
@@ -221,6 +220,6 @@ def word_value(word: int, number: NumberType) -> float:
 
 
 def word_bits(number: NumberType) -> int:
-    """Returns the bits of a feature's words."""
+    """Returns the number of bits of the type's words. The type must not be a Float."""
     assert not isinstance(number, Float)
     return number.count.bit_length() if isinstance(number, Category) else number.bits

@@ -18,9 +18,12 @@ from forestc.forest.numbers import NumberType
 def retyped(
     forest: Forest, numbers: Sequence[NumberType], thresholds: Sequence[NDArray[Any]], missing: Sequence[bool]
 ) -> Forest:
-    """Returns the forest with other number types and thresholds; leaves stay as they are. numbers: the new type of each
-    feature. missing: for each feature whether values may be missing. thresholds: for each feature the new thresholds,
-    one for each entry of `ConditionTable.thresholds`; all integers or all floats."""
+    """Returns the forest with other number types and thresholds.
+
+    numbers: the new type of each feature.
+    thresholds: for each feature the new thresholds, in the order of `ConditionTable.thresholds`.
+    missing: for each feature whether values may be missing.
+    """
     features = tuple(
         replace(feature, number=number, missing=absent)
         for feature, number, absent in zip(forest.features, numbers, missing, strict=True)

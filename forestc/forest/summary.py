@@ -1,4 +1,4 @@
-"""Prints figures for people: in tables of the terminal, in pages and in notebooks."""
+"""Formats figures for terminals, pages and notebooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def shown(value: object, most: int = 12) -> str:
-    """Returns a figure as text for people. most: the number of entries of a list that are shown."""
+    """Returns a figure as text. most: the number of entries shown of a list."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -25,7 +25,7 @@ def shown(value: object, most: int = 12) -> str:
 
 
 def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns an HTML table for notebooks. All texts are escaped, as they come from model files."""
+    """Returns an HTML table. All texts are escaped, as they come from model files."""
     heads = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in head)
     cells = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
@@ -34,5 +34,5 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def html_figures(title: str, figures: Mapping[str, object]) -> str:
-    """Returns an HTML table of figures, with the columns what and figure."""
+    """Returns an HTML table of figures, with the columns "what" and "figure"."""
     return html_table(title, ("what", "figure"), ((key.replace("_", " "), shown(v)) for key, v in figures.items()))

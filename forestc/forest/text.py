@@ -1,4 +1,4 @@
-"""The Forest's text form: printed and parsed back to the same forest, bit for bit.
+"""Prints and parses the Forest's text form, which docs/reference/forest-text.md defines.
 
     forest "bc"
     source "xgboost" "3.2.0" "9f86d0..."
@@ -15,24 +15,8 @@
     2: 5 in [0.5,0.75] ? 5 : 6
     3: leaf 0.9585062 id 6
 
-Lines may follow the source, such as `pass "simplify"` and `note "..."`. A node line is `node: feature < threshold
-? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf values`; `id` if the source has another
-number for the node. Floats are printed with enough digits to be read back exactly. A feature may end in `missing`,
-`labels ["a", "b"]` and, if its name is generated, `unnamed`; an aggregate in `/ divisor`; a link in `slope 2.0`,
-`intercept 0.1`, `through 0.0:0.1,2.5:0.9`, `shift 0.5` and `of sigmoid; sigmoid slope 2.0` (links of its outputs); a
-decision in `ties last`; and a tree's outputs in `drawn 120 of 120 seed 7`. Parts follow one another, each with its own
-lines:
-
-    part 0 3
-    part-aggregate sum float64 bias-first / 20.0
-    part-link identity
-    part-decision argmax on scores
-    part-classes [0, 1, 2]
-    part-scale 1.0
-    part-curve 3 8 12    (only in a quantized average; curves of several outputs with / between)
-    combine vote 1.0 2.0
-
-A line `words` says that features and thresholds are integers, and leaves are still floats: between two passes.
+Floats are printed with enough digits to be read back exactly. `carried`, `always_missing` and `categories` are not
+printed.
 """
 
 from __future__ import annotations
@@ -107,7 +91,6 @@ def _lines(forest: Forest) -> Iterator[str]:
 
 
 def _result_lines(part: Part, prefix: str) -> Iterator[str]:
-    """Yields the lines of aggregate, link, decision and classes of a part or of the whole forest."""
     aggregate, link, decision = part.aggregate, part.link, part.decision
     order = "bias-first" if aggregate.bias_first else "bias-last"
     divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""
@@ -181,7 +164,7 @@ _NODE = re.compile(
 
 
 def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[str]:
-    """Matches a whole text. Raises ModelError, naming `where`, for a text that does not match."""
+    """Returns the match of the pattern with the whole text. Raises ModelError, naming `where`, if it does not match."""
     match = pattern.fullmatch(text)
     if not match:
         raise ModelError(f"can't read {text[:60]!r}", where=where)
@@ -189,7 +172,7 @@ def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[st
 
 
 def parse_forest(text: str) -> Forest:
-    """Parses the text form. Raises ModelError, naming the line where it can, for any other text."""
+    """Parses the text form. Raises ModelError for any other text."""
     lines = text.splitlines()
     number = 0
     try:
@@ -279,7 +262,8 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
 def _parse_result(
     header: dict[str, list[str]], prefix: str, index: int
 ) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
-    """Parses the lines of aggregate, link, decision and classes with a prefix. index: of the part; 0 for the forest."""
+    """Parses the lines of aggregate, link, decision and classes. prefix: "part-" for a part, "" for the forest. index:
+    of the part; 0 for the forest."""
     texts = []
     for word in _RESULT:
         if not prefix:

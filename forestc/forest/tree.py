@@ -29,22 +29,20 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree, with its nodes as parallel arrays of length n; node 0 is the root.
+    """A tree, with its nodes as parallel arrays (nodes,); node 0 is the root.
 
-    feature: index into Forest.features; -1 at a leaf.
-    threshold: float64, or int64 once quantized; 0 at a leaf and at a node with a set.
+    feature: index into `Forest.features`; -1 at a leaf.
+    threshold: float64, or int64 words; only used at nodes without a set.
     set_index: index of the node's set in `sets`; NO_SET at a node with a threshold.
-    sets: the sets of the nodes, each ascending. For a category, a set holds the codes that go left (`count` stands for
-    all unseen codes). For any other number it holds cuts c0 < c1 < ...: x goes left if an odd number of them is <= x,
-    so if x is in [c0, c1) or [c2, c3) ... The test `x == t` is the set (t, next above t). An odd number of cuts leaves
-    the last interval open.
+    sets: ascending. A category's set holds the codes that go left. A number's set holds cuts: x goes left if an odd
+    number of them is <= x.
     left, right: child nodes; -1 at a leaf.
     missing_left: whether a missing value goes left.
     leaf: row of `values`; -1 at an inner node.
-    values: (leaves, len(outputs)) float64, or int64 once quantized; column j goes to output outputs[j].
-    cover: training weight that reached each node, or None.
+    values: (leaves, outputs) float64, or int64 once quantized; column j goes to output outputs[j].
+    cover: weight of the rows that reached each node, or None.
     ids: the source library's number of each node.
-    drawn: the rows that the tree was trained on; None if the source does not record them.
+    drawn: the rows that the tree was trained on, if known.
     """
 
     feature: IntArray
@@ -66,7 +64,6 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """The number of nodes, leaves included."""
         return len(self.feature)
 
     @cached_property
@@ -82,17 +79,16 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """The number of conditions on the longest path from root to leaf; 0 for a single leaf."""
+        """The number of conditions on the longest path; 0 for a single leaf."""
         return len(self.levels) - 1
 
     @property
     def inner(self) -> NDArray[np.int64]:
-        """The indices of the nodes that hold a condition."""
         return np.flatnonzero(self.left != LEAF)
 
     def leaves_numbered(self, ids: IntArray) -> NDArray[np.int64]:
-        """Returns the leaves (node indices) whose source numbers are `ids`. The source may give a leaf and an inner
-        node the same number."""
+        """Returns the leaves (node indices) with the source numbers `ids`. A leaf and an inner node may have the same
+        number."""
         nodes = np.flatnonzero(self.left == LEAF)
         order = nodes[np.argsort(self.ids[nodes], kind="stable")]
         return np.asarray(order[np.searchsorted(self.ids[order], ids)])

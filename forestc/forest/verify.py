@@ -1,4 +1,4 @@
-"""Checks the rules that every Forest must satisfy. Errors name tree, node and feature where a rule concerns one."""
+"""Checks the rules that every valid Forest meets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEXT = "give the next float32 above it: no float32 lies between"
 
 
 def verify(forest: Forest) -> None:
-    """Raises ModelError for the first broken rule."""
+    """Raises ModelError for the first rule that the forest breaks."""
     if not forest.trees:
         raise ModelError("the forest has no trees")
     if forest.n_outputs < 1 or forest.bias.shape != (forest.n_outputs,):
@@ -51,7 +51,6 @@ def verify(forest: Forest) -> None:
 
 
 def _verify_features(forest: Forest) -> None:
-    """Checks that each feature reads a column of its own, with a number type for floats or words, as the forest has."""
     if not 0 <= forest.columns <= MAX_COLUMNS:
         raise ModelError(f"{forest.columns} columns", do=f"use at most {MAX_COLUMNS} columns")
     columns = set()
@@ -76,19 +75,18 @@ def _verify_features(forest: Forest) -> None:
 
 
 def _verify_reach(forest: Forest) -> None:
-    """Checks a quantized forest: a tree feeds each output that is a minimum or maximum, and scores fit their bits."""
+    """Checks the size of scores, and that some tree feeds each output with aggregate min or max."""
     fed = {output for tree in forest.trees for output in tree.outputs}
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
             raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
-    # Sums are Python's integers, as the absolute value of the lowest int64 does not fit int64.
+    # Python's integers are added, as int64 does not hold the absolute value of its lowest number.
     reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
     if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
         raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
 
 
 def _verify_part(forest: Forest, index: int, part: Part) -> None:
-    """Checks that a part starts at the output where the part before it stops, and is valid by itself."""
     where = "" if forest.single else f"part {index}"
     before = forest.parts[index - 1].stop if index else 0
     if part.start != before or part.width < 1 or part.stop > forest.n_outputs:
@@ -102,7 +100,6 @@ def _verify_part(forest: Forest, index: int, part: Part) -> None:
 
 
 def _verify_combination(forest: Forest) -> None:
-    """Checks that the parts cover all outputs and fit their combination."""
     if forest.parts[-1].stop != forest.n_outputs:
         raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
@@ -131,7 +128,6 @@ def _verify_combination(forest: Forest) -> None:
 
 
 def _verify_link(link: Link, outputs: int, where: str) -> None:
-    """Checks that a link has finite numbers, ascending points and, if its kind is `shares`, a link for each output."""
     if not all(map(math.isfinite, (link.slope, link.shift, link.intercept))):
         raise ModelError("a link, divisor or scale is not a finite number", where=where)
     points = link.points
@@ -150,7 +146,7 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
 
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
-    """Checks a part's curves: they fit its link if the forest is a quantized average; otherwise there are none."""
+    """Checks a part's curves. Only the parts of a quantized average have curves."""
     averaged = forest.quantized and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
     # A part needs no curve if its values are its scores.
@@ -187,9 +183,9 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 
 
 class _Columns(NamedTuple):
-    """Facts about the features, as arrays (features + 1,); the last entry stands for the leaves, whose feature is -1.
-    single: whether the feature is a float32. low, high: its lowest and highest word; one entry, 0, before quantization.
-    """
+    """Facts about the features, as arrays (features + 1,). The last entry stands for leaves, whose feature is -1.
+    single: True if the feature's values are float32.
+    low, high: lowest and highest word of a value; (1,) before quantization."""
 
     single: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
@@ -211,7 +207,6 @@ class _Columns(NamedTuple):
 
 
 def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> None:
-    """Checks one tree of a forest. index: the tree's index, for errors."""
     values = tree.values
     word, leaf = (np.dtype(np.int64 if integer else np.float64) for integer in (forest.on_words, forest.quantized))
     where = f"tree {index}"
@@ -232,8 +227,7 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
 
 
 def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields the rules on a tree's leaves and thresholds, each with the nodes that break it. A rule may rely on the
-    rules before it."""
+    """Yields rules on a tree's nodes, in order: each rule assumes that the rules before it hold."""
     inner, feature, values = tree.left != LEAF, tree.feature, tree.values
     bounded = inner & (tree.set_index == NO_SET)  # True at nodes with a threshold.
     yield (
@@ -260,8 +254,6 @@ def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule
 
 
 def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields the rules on a tree's sets, missing values and words, each with the nodes that break it. A rule may rely
-    on the rules before it."""
     inner = tree.left != LEAF
     for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
         if broken := _broken_set(forest, forest.features[tree.feature[node]], tree.sets[tree.set_index[node]]):
@@ -271,8 +263,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
         lambda _: "sends missing values left, but the feature is never missing",
     )
     if forest.on_words:
-        # A threshold on the lowest word never holds, and one above the highest word always does.
-        # Hardware has no word for thresholds beyond these two.
+        # A threshold may lie one above the highest word: then every value is below it.
         low, high = columns.low[tree.feature], columns.high[tree.feature]
         outside = (tree.threshold < low) | ((tree.threshold > high) & (tree.threshold - 1 > high))
         yield (
@@ -282,7 +273,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
 
 
 def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -> tuple[str, ...]:
-    """Returns the fault of a feature's set and, for some faults, the remedy; empty if the set is valid."""
+    """Returns the fault of a set and, for some faults, the remedy; an empty tuple for a valid set."""
     number = feature.number
     if not isinstance(number, Category) and not forest.on_words:
         single = FLOAT32 in (number, feature.raw) and not _are_float32(np.array(members, dtype=np.float64)).all()
@@ -301,5 +292,5 @@ def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -
 
 
 def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Returns which values are float32. In float32 no x can be compared with another threshold."""
+    """Returns for each value whether a float32 holds it exactly."""
     return np.asarray(round_to(values, FLOAT32) == values)

@@ -1,4 +1,4 @@
-"""Describes how the words of features are computed, in the same words in every generated file."""
+"""Describes, for generated files, how a feature's word is computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from forestc.forest.numbers import (
 
 
 def word_note(forest: Forest, index: int) -> str:
-    """Returns a line with a feature's number type, the computation of its word from a value, and an example."""
+    """Returns a line with a feature's number type, the recipe for its word, and an example."""
     feature = forest.features[index]
     limits = word_range(feature.number, feature.missing)
     value, word = word_example(forest, index)
@@ -34,7 +34,7 @@ def word_note(forest: Forest, index: int) -> str:
 
 
 def word_example(forest: Forest, index: int) -> tuple[float, int]:
-    """Returns a value of a feature, on a threshold if it has one, and the word of this value."""
+    """Returns a value of a feature, on a threshold if possible, and the word of this value."""
     feature = forest.features[index]
     number = feature.number
     thresholds = forest.conditions.thresholds(index)

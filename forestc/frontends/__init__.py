@@ -1,4 +1,4 @@
-"""Reads a model file or a fitted model into a Forest, by two tables of readers (`kinds.py`, `objects.py`)."""
+"""Reads a model file or a fitted model into a Forest."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
 
 
 def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest:
-    """Reads the bytes of a model file into a Forest. where: the file's path, for messages; its suffix tells the kind of
-    file if the bytes do not. Raises ForestcError."""
+    """Reads the bytes of a model file into a Forest. where: the file's path; its suffix tells the kind of file if the
+    bytes do not. Raises ForestcError."""
     content = Content(data, where)
     return read(content, kind_of(content), trust_pickle=trust_pickle)
 

@@ -1,9 +1,7 @@
 """Reads CatBoost models: JSON exports without the library, and fitted models through a JSON export.
 
-The Forest keeps these semantics of the library: rows and borders are float32, and a row goes right if `x > border`; NaN
-goes to the side of the feature's treatment. An oblivious tree has one condition per level, and bit i of a leaf's number
-is the outcome of split i. Leaf values are summed in float64, tree by tree from tree 0, then scaled, then the bias is
-added. (CatBoost itself loads its JSON with values off by one unit in the last place; here they are exact.)
+The Forest keeps these semantics of the library: rows and borders are float32, and a row goes right if `x > border`. In
+an oblivious tree bit i of a leaf's number is the outcome of split i. Leaf values are summed in float64, tree by tree.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ MULTI = {"MultiClass", "MultiClassOneVsAll"}
 LABELS = {"MultiLogloss", "MultiCrossEntropy"}  # losses of multilabel models: each output is a binary target
 EXPONENT = {"Poisson", "Tweedie"}
 UNCERTAINTY = {"RMSEWithUncertainty"}
-# Losses whose predictions are the scores themselves.
+# Lists the losses whose predictions are the scores themselves.
 SCORES = {
     *("RMSE", "MAE", "Quantile", "LogLinQuantile", "MAPE", "Lq", "Huber", "Expectile", "LogCosh", "MultiQuantile"),
     *("MultiRMSE", "MultiRMSEWithMissingValues", "SurvivalAft", "Cox", "GroupQuantile", "QueryRMSE", "QuerySoftMax"),
@@ -56,7 +54,7 @@ NO_BEST = (
 
 MAX_DEPTH = 16  # bounds the levels of an oblivious tree, as CatBoost's documentation of the parameter `depth` does
 
-# A split: rows with `x < threshold` in the column go left, and NaN if `missing_left`.
+# Defines a split: x goes left if it is below `threshold`, or missing and `missing_left` is set.
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
@@ -66,8 +64,7 @@ def read_export(document: object, where: str, iterations: Iterations = None) -> 
 
 
 def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
-    """Reads a fitted CatBoost model into a Forest; a plain `CatBoost` as the estimator for its loss function. Raises
-    ForestcError."""
+    """Reads a fitted CatBoost model into a Forest. Raises ForestcError."""
     name = type(model).__name__
     where = f"CatBoost {name}"
     if name not in ESTIMATORS:
@@ -81,7 +78,6 @@ def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
     last = model.get_best_iteration()
     best = None if last is None else last + 1
     forest = _forest(root, iterations, kind, trained=True, best=best)
-    # A trained tree numbers its leaves differently from a tree loaded from JSON.
     if name == "CatBoostClassifier" and not forest.decides:
         raise ModelError("a classifier with a custom loss function", where=where, do="use Logloss or MultiClass")
     same = model.get_leaf_values().tobytes().startswith(_values(forest))
@@ -109,9 +105,13 @@ def _values(forest: Forest) -> bytes:
 
 @dataclass
 class _Numbers:
-    """The numeric features of an export. splits: the fields of `SPLIT` for all borders, indexed by `split_index`.
-    borders: for each split (border, float_feature_index) as in the export. names: by column; "" if there is none.
-    width: columns of the rows."""
+    """The numeric features of an export.
+
+    splits: the fields of `SPLIT` for all borders, indexed by `split_index`.
+    borders: for each split (border, float_feature_index) as in the export.
+    names: column -> name; "" for a column without a name.
+    width: columns of the rows.
+    """
 
     splits: list[tuple[int, float, bool]]
     borders: list[tuple[Any, int]]
@@ -122,9 +122,12 @@ class _Numbers:
 def _forest(
     root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
 ) -> Forest:
-    """Builds the Forest of an export. predicts: the prediction type; "" for that of the loss function's estimator.
-    trained: how the leaves of trees that are not oblivious are numbered, see `_nested`. best: the best iteration,
-    counted from 1, which exports do not hold."""
+    """Builds the Forest of an export.
+
+    predicts: CatBoost's prediction type; "" for that of the loss function's estimator.
+    trained: whether leaves are numbered as in a trained model.
+    best: the best iteration, counted from 1.
+    """
     numbers = _numbers(root.get("features_info"))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
@@ -177,7 +180,7 @@ def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
     numbers.names[column] = doc.get("feature_id", "").text()
-    # If the training rows had no NaN, CatBoost just compares values: NaN exceeds no border, so it goes left.
+    # Without NaN in the training rows CatBoost just compares: NaN exceeds no border, so it goes left.
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
     numbers.splits.extend((column, threshold, missing_left) for threshold in next_above(borders, 32).tolist())
@@ -198,7 +201,6 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
 
 
 def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
-    """Returns the split that a part of the document describes. fields: this part, a dictionary in a valid document."""
     fields = fields if isinstance(fields, dict) else {}
     if (kind := fields.get("split_type")) != "FloatFeature":
         what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
@@ -249,7 +251,7 @@ def _tree(
     cover: NDArray[np.float64] | None,
     ids: NDArray[np.int64],
 ) -> Tree:
-    """Builds a tree from (nodes,) arrays. splits: of type `SPLIT`; ignored at a leaf. values: (leaves * outputs,)."""
+    """Builds a tree from arrays (nodes,). splits: of type `SPLIT`; ignored at a leaf. values: (leaves * outputs,)."""
     return make_tree(
         where=f"{doc.where}, {doc.path}",
         feature=splits["column"],
@@ -265,8 +267,8 @@ def _tree(
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """Builds a tree of nested splits. Its leaves are numbered from left to right; if `trained`, a node's own leaves are
-    numbered before all deeper ones."""
+    """Builds a tree of nested splits. Leaves are numbered from left to right; if `trained`, a node's own leaves come
+    before all leaves below its other child."""
     splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []
@@ -317,7 +319,7 @@ _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
 def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_Meaning]:
-    """Returns link, decision and labels: of each output if each is a target, otherwise of all outputs together."""
+    """Returns link, decision and labels: for each output if each is a target, otherwise once for all outputs."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")
@@ -336,7 +338,6 @@ def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_M
 
 
 def _class_1(info: Document) -> Decision:
-    """Returns the decision for class 1 if the score exceeds the logit of the model's probability threshold."""
     key = "binclass_probability_threshold"
     probability = 0.5
     if info.has(key):
@@ -361,7 +362,7 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
     if not all(isinstance(name, accepted) for name in names):
         raise info.fail(f"class_names are not of type {kind}")
     labels = [LABEL_TYPES[kind](name) for name in names] or list(range(count))
-    # If the training rows lacked some classes, class_to_label lists the classes with scores.
+    # Training rows may lack some classes; then `class_to_label` lists the classes that have scores.
     if params.has("class_to_label"):
         scored = params.get("class_to_label")
         order = scored.array(np.float64).tolist()
@@ -379,7 +380,6 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
 
 
 def _loss(info: Document) -> str:
-    """Returns the loss function's name; "" if the model does not name it: then it predicts scores."""
     doc = info.get("params") if info.has("params") else info
     if not doc.has("loss_function"):
         return ""

@@ -1,8 +1,5 @@
-"""Recognizes the kind of a model file by its content. One table says for each kind how it is read, or what to do
-instead.
-
-The suffix of a file counts only if its content does not tell the kind.
-"""
+"""Recognizes the kind of a model file by its content, or else by its suffix. One table lists for each kind the reader
+or a remedy."""
 
 from __future__ import annotations
 
@@ -35,10 +32,16 @@ AS_ROWS = "give the model file first, and the rows with --rows"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model file. name: for messages, with an article if the kind is refused. matches: whether a file is of
-    the kind. read: the reader; None if the kind is refused. do: the remedy if it is refused. cut: whether the reader
-    can stop after a number of iterations. pickled: whether reading it runs code. suffixes: decide if the content of a
-    file does not."""
+    """A kind of model file.
+
+    name: for messages, with an article if the kind is refused.
+    matches: tests if a file is of the kind.
+    read: the reader; None if the kind is refused.
+    do: the remedy if the kind is refused.
+    cut: whether the reader can stop after a number of iterations.
+    pickled: whether reading the file runs code.
+    suffixes: decide if no content matches.
+    """
 
     name: str
     matches: Callable[[Content], bool]
@@ -58,24 +61,21 @@ def _keys(*keys: str) -> Callable[[Content], bool]:
 
 
 def _matches(pattern: bytes) -> Callable[[Content], bool]:
-    """Returns a function that tests if the beginning of a file, without white space, matches."""
+    """Returns a function that tests if a file begins with the pattern, after white space."""
     compiled = re.compile(pattern, re.IGNORECASE)
     return lambda content: compiled.match(content.head) is not None
 
 
 def _member(pattern: str) -> Callable[[Content], bool]:
-    """Returns a function that tests if the whole name of some file in a zip archive matches."""
     return lambda content: any(re.fullmatch(pattern, name) for name in content.members)
 
 
 def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
-    """Returns a function that tests if a file is compressed and begins with the pattern once unpacked."""
+    """Returns a function that tests if a compressed file, once unpacked, begins with the pattern."""
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 
-# --- tests of a file's bytes
-
-# First bytes of pickles: of protocols 2 to 5; of protocols 0 and 1; of joblib's LZ4 and old zlib forms.
+# Holds the first bytes of pickles of protocols 2 to 5, of protocols 0 and 1, and of two forms of joblib.
 _PICKLE, _OLD_PICKLE = rb"\x80[\x02-\x05]", rb"\(?[ci][\w.]+\n[\w.]+\n"
 _LZ4, _OLD_JOBLIB = b"\x04\x22\x4d\x18", b"ZF0x"
 
@@ -103,7 +103,6 @@ def _is_old_xgboost(content: Content) -> bool:
 
 
 def _is_treelite(content: Content) -> bool:
-    """Returns True if a file begins with three version numbers and the types of thresholds and leaves."""
     if len(content.data) < 14:
         return False
     *version, threshold, leaf = struct.unpack("<iiiBB", content.data[:14])
@@ -111,9 +110,8 @@ def _is_treelite(content: Content) -> bool:
 
 
 def _message(content: Content) -> bytes | None:
-    """Returns the first byte of field 2 of a protobuf message that begins with a version in field 1; b"" if another
-    known field follows; None for other files. In ONNX field 2 is the producer's name; in others it is a message, which
-    begins with a newline."""
+    """Returns the first byte of field 2 of a protobuf message, b"" without that field, and None for other files. Field
+    2 is the producer's name in ONNX; in other formats it is a message, which begins with a newline."""
     if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
         return None
     if content.data[2:3] != b"\x12":
@@ -149,7 +147,7 @@ def _text(content: Content) -> Forest:
         raise ModelError(error.what, where=f"{content.where}, {error.where}".rstrip(", "), do=error.do) from None
 
 
-# --- The first kind that matches counts. Kinds of documents are last, as a damaged document raises ModelError.
+# The first kind that matches counts. Documents are last, as a damaged document raises ModelError.
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
 SKOPS = Kind(
@@ -274,7 +272,7 @@ KINDS = (
 
 READ = "XGBoost (JSON, UBJSON), LightGBM (text, dump), CatBoost (JSON), ONNX, treelite, skops, pickles, forestc text"
 
-# File names -> if all are in a folder: the name of such a folder, and the remedy.
+# Maps file names that identify a kind of folder to its description and a remedy.
 FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
     ("manifest.json", "model.forest"): (
         "a folder that forestc compiled",
@@ -291,8 +289,7 @@ FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
 
 
 def kind_of(content: Content) -> Kind:
-    """Returns the kind of a file, by its content or otherwise its suffix. Raises ModelError for an unknown kind or a
-    damaged document."""
+    """Returns the kind of a file. Raises ModelError for an unknown kind or a damaged document."""
     for kind in KINDS:
         if kind.matches(content):
             return kind

@@ -1,4 +1,4 @@
-"""Reads a model's facts about its training: its estimator, its library's parameters, or the sums in XGBoost's files."""
+"""Reads what a model tells about its training: its estimator, its parameters, or the sums in XGBoost's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.sklearn.reader import open_pickle, open_skops
 from forestc.frontends.xgboost.sums import TreeSums, read_sums
 
-# Parameters in LightGBM's text models that change the trees. The others say how training runs, or name files.
+# Lists the parameters in LightGBM's text models that change the trees.
 LIGHTGBM = (
     *("boosting", "objective", "data_sample_strategy", "learning_rate", "num_leaves", "seed", "max_depth"),
     *("min_data_in_leaf", "min_sum_hessian_in_leaf", "bagging_fraction", "pos_bagging_fraction", "bagging_freq"),
@@ -32,7 +32,7 @@ LIGHTGBM = (
     *("scale_pos_weight", "sigmoid", "boost_from_average", "reg_sqrt", "alpha", "fair_c", "poisson_max_delta_step"),
     *("tweedie_variance_power",),
 )
-# Parameters in CatBoost's exports that change the trees.
+# Lists the parameters in CatBoost's exports that change the trees.
 CATBOOST = (
     *("loss_function", "objective", "learning_rate", "eta", "depth", "max_depth", "l2_leaf_reg", "reg_lambda"),
     *("random_strength", "bagging_temperature", "border_count", "max_bin", "feature_border_type", "random_seed"),
@@ -44,21 +44,25 @@ CATBOOST = (
     *("ignored_features", "fold_len_multiplier", "approx_on_full_history", "posterior_sampling", "target_border"),
     *("penalties_coefficient", "feature_weights", "first_feature_use_penalties", "random_score_type"),
 )
-# Parameters that LightGBM writes as 0 or 1, and takes as false or true.
+# Lists the parameters that LightGBM writes as 0 or 1, and takes as false or true.
 _SWITCHES = (
     *("extra_trees", "xgboost_dart_mode", "uniform_drop", "use_quantized_grad", "quant_train_renew_leaf"),
     *("stochastic_rounding", "enable_bundle", "use_missing", "zero_as_missing", "feature_pre_filter", "is_unbalance"),
     *("boost_from_average", "reg_sqrt"),
 )
-# Values with blanks would be read as further parameters.
+# Values with blanks do not match: LightGBM would read them as further parameters.
 _LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")
 
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """The facts about its training that a model tells. estimator: the object that was trained, or None. library: of
-    `settings`; "" if there are none. settings: parameters by their names in the library. sums: of an XGBoost model, or
-    None."""
+    """What a model tells about its training.
+
+    estimator: the trained object, or None.
+    library: the library of `settings`; "" without settings.
+    settings: parameters by their names in the library.
+    sums: the sums of an XGBoost model, or None.
+    """
 
     estimator: Any = None
     library: str = ""
@@ -67,8 +71,8 @@ class KnownTraining:
 
 
 def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> KnownTraining:
-    """Returns what a model tells about its training. model: a fitted model, or the path of a file with the bytes
-    `data`. Raises ForestcError for a damaged file."""
+    """Returns what a model tells about its training. model: a fitted model, or a file's path. data: the file's bytes.
+    Raises ForestcError for a damaged file."""
     if isinstance(model, str | Path):
         content = Content(data, str(model))
         if SKOPS.matches(content):
@@ -102,14 +106,13 @@ def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False)
 
 
 def _of_lightgbm(text: str) -> dict[str, Any]:
-    """Returns the parameters behind the trees of a text model; empty if it was saved without them."""
     lines = text[max(text.rfind("\nparameters:"), 0) :].splitlines() if "\nparameters:" in text else []
     settings = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
     return {key: str(value == "1").lower() if key in _SWITCHES else value for key, value in settings if key in LIGHTGBM}
 
 
 def _of_catboost(root: Document) -> dict[str, Any]:
-    """Returns the parameters given by the user, with the learning rate and the class weights that CatBoost chose."""
+    """Returns the user's parameters, with the learning rate and the class weights that CatBoost chose."""
     params = root.get("model_info", {}).get("params", {})
     given = params.get("flat_params", {}).value
     settings = {key: value for key, value in given.items() if key in CATBOOST} if isinstance(given, Mapping) else {}

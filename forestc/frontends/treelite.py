@@ -1,12 +1,9 @@
-"""Reads treelite models: checkpoints (cuML's and others'), through the treelite package, and models in memory.
+"""Reads treelite models: checkpoints, through the treelite package, and models in memory.
 
-The Forest keeps these semantics of treelite's reference predictor (GTIL): rows are read in the float type of the
-thresholds. Leaves are summed from 0 in the leaves' type, tree by tree; if the model averages, the sum is divided by the
-number of trees of the output; then the base score is added. A category that is negative, too large or not in a node's
-list does not match.
+The Forest keeps these semantics of treelite's reference predictor (GTIL): leaves are summed in their type, tree by
+tree, averages are divided by the number of trees, and then the base score is added.
 
-treelite reads the binary form itself, and a damaged file can make it crash or loop forever. So a separate process opens
-a checkpoint first.
+A damaged checkpoint can make treelite crash or loop forever, so a separate process opens it first.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ LINKS: dict[str, LinkKind] = {
     "signed_square": "square",
     "hinge": "step",
 }
-# Values of treelite's enumerations TaskType (for classifiers), TreeNodeType and Operator.
+# Holds values of treelite's enumerations TaskType (for classifiers), TreeNodeType and Operator.
 _BINARY, _MULTI = 0, 2
 _CATEGORICAL = 2
 _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
@@ -53,8 +50,13 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class _Shape:
-    """The facts that a model's trees share. bits: of the thresholds' float type. vector: the shape of leaf vectors.
-    widths: the number of classes of each target. categories: the number of codes of each categorical column."""
+    """The facts that a model's trees share.
+
+    bits: width of the thresholds' float type.
+    vector: the shape of leaf vectors.
+    widths: the number of classes of each target.
+    categories: the number of codes of each categorical column.
+    """
 
     bits: Literal[32, 64]
     vector: list[int]
@@ -63,7 +65,8 @@ class _Shape:
 
 
 def read_bytes(data: bytes, where: str) -> Forest:
-    """Reads the bytes of a checkpoint into a Forest. Raises ModelError."""
+    """Reads the bytes of a checkpoint into a Forest. Raises ModelError for a damaged file, MissingExtraError without
+    treelite."""
     try:
         import treelite
     except ImportError:
@@ -160,7 +163,6 @@ def _forest(model: Model, where: str) -> Forest:
 
 
 def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision, tuple[Label, ...]]:
-    """Returns the decision and the labels of a target. treelite itself computes values only."""
     if task == _BINARY and width == 1:
         dtype, bits = np.dtype(scores), 32 if scores == "float32" else 64
         if link.kind != "sigmoid":
@@ -179,7 +181,7 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
 
 
 def _outputs(target: int, cls: int, widths: list[int]) -> tuple[int, ...]:
-    """Returns the outputs that a tree feeds. target, cls: the target and class that it feeds; -1 stands for all."""
+    """Returns the outputs that a tree feeds. target, cls: the tree's target and class; -1 stands for all."""
     outputs: list[int] = []
     first = 0
     for index, width in enumerate(widths):
@@ -214,7 +216,6 @@ def _codes(arrays: Arrays, node: int) -> NDArray[Any]:
 
 
 def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> Tree:
-    """Builds a tree. target, cls: the target and class that it feeds; -1 stands for all."""
     left, right = arrays["cleft"].astype(np.int64), arrays["cright"].astype(np.int64)
     is_leaf = left == LEAF
     compare = np.where(is_leaf, _LT, arrays["cmp"])
@@ -257,7 +258,7 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
 def _values(
     arrays: Arrays, is_leaf: NDArray[np.bool_], shape: _Shape, target: int, cls: int, where: str
 ) -> NDArray[np.float64]:
-    """Returns (leaves, outputs): the leaf values, or the leaf vectors without padding behind a target's classes."""
+    """Returns the leaf values (leaves, outputs). Vectors lose the padding behind a target's classes."""
     size = int(np.prod(shape.vector))
     if size == 1:
         return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)

@@ -1,1 +1,1 @@
-"""The input model: a small file of counts and ranges that stands for rows, for use where the rows can't travel."""
+"""The input model: a small file of counts and ranges that replaces the rows where they can't travel."""

@@ -1,8 +1,5 @@
-"""Estimates how often comparators, leaves and labels are 1.
-
-Under an input model a probability is exact if the model's cuts determine it; otherwise it is counted on drawn rows. Or
-all are counted on given rows.
-"""
+"""Estimates how often comparators hold, leaves are reached and labels are decided, under an input model or on given
+rows."""
 
 from __future__ import annotations
 
@@ -27,11 +24,15 @@ Event = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class ForestActivity:
-    """Probabilities over rows. Each is exact under an input model or counted on `count` rows. conditions: (distinct
-    conditions,) that a row goes left. toggles: (distinct conditions,) that the result changes from one row to the next.
-    leaves: for each tree (nodes,) that a row ends in the leaf; 0 at inner nodes. exact_conditions, exact_leaves: of the
-    same shapes: whether the probability is exact. labels: (classes,) always counted; empty for a regression or several
-    targets. label_errors: standard errors of `labels` if the rows are independent."""
+    """Probabilities over rows; each is exact under an input model or counted on `count` rows.
+
+    conditions: (distinct conditions,) that a row goes left.
+    toggles: (distinct conditions,) that the result changes from one row to the next.
+    leaves: for each tree (nodes,) that a row ends in the leaf; 0 at inner nodes.
+    exact_conditions, exact_leaves: in the same shapes, whether the probability is exact.
+    labels: (classes,) always counted; empty for a regression or several targets.
+    label_errors: standard errors of `labels`.
+    """
 
     conditions: FloatArray
     exact_conditions: NDArray[np.bool_]
@@ -43,9 +44,7 @@ class ForestActivity:
     count: int
 
     def comparisons(self, forest: Forest) -> FloatArray:
-        """Returns the inner nodes that a row is expected to visit in each tree, (trees,): the mean depth of its leaves.
-        The probabilities of a tree's leaves are scaled to add up to 1, as exact ones and counted ones together need
-        not."""
+        """Returns for each tree the expected number of comparisons of a row: (trees,)."""
         depths = []
         for tree, shares in zip(forest.trees, self.leaves, strict=True):
             depth = np.zeros(tree.size)
@@ -56,10 +55,9 @@ class ForestActivity:
 
 
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> ForestActivity:
-    """Returns the activity of a quantized forest on independent rows of an input model. model: the forest before
-    quantization. A condition or leaf is exact if all its thresholds are cuts of the input model. Conditions on
-    categories are counted. A condition of probability p toggles with probability 2 p (1 - p). Raises RowsError if the
-    input model has other columns."""
+    """Returns the activity of a quantized forest on independent rows of an input model. Probabilities that the model's
+    cuts do not determine are counted on `count` drawn rows. model: the forest before quantization. Raises RowsError for
+    other columns."""
     events_of = _Events(inputs, forest)
     counted = counted_activity(forest, inputs.drawn_for(model, count, seed, (forest,)))
     events = [events_of.condition(number) for number in range(len(forest.conditions))]
@@ -86,8 +84,8 @@ def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRA
 
 
 def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
-    """Returns the activity of a quantized forest counted on raw rows; toggles are counted in the order of the rows.
-    Raises RowsError if there are no rows."""
+    """Returns the activity of a quantized forest counted on raw rows; toggles follow the order of the rows. Raises
+    RowsError if there are no rows."""
     coverage, walked, table = Coverage.of(forest), concatenated_trees(forest), tuple(forest.conditions)
     ones, changes = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
     chosen, count = np.zeros(len(forest.classes), dtype=np.int64), 0
@@ -126,8 +124,8 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
 
 
 class _Events:
-    """The events of conditions and boxes, as the input model states them. An event maps variables to their allowed
-    states; it is None if the cuts of the input model do not determine it."""
+    """The events of conditions and boxes under an input model. An event maps variables to their allowed states; None
+    stands for an event that the model's cuts do not determine."""
 
     def __init__(self, inputs: InputModel, forest: Forest) -> None:
         self.inputs, self.forest, self.boxes = inputs, forest, Boxes(forest)
@@ -135,7 +133,7 @@ class _Events:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """Returns the probability of each list of disjoint events; the counted probability if the list is None."""
+        """Returns the probability of each list of disjoint events; for None, the counted probability."""
         flat = [event for disjoint in events if disjoint is not None for event in disjoint]
         probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [
@@ -145,8 +143,8 @@ class _Events:
         return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # Rounded sums may lie past the ends.
 
     def condition(self, index: int) -> list[Event] | None:
-        """Returns the events of a condition on a threshold: a value below it and, if missing values go left, a missing
-        value. None if the condition has no threshold."""
+        """Returns the disjoint events of a threshold's condition: a smaller value and, if it goes left, a missing
+        value. Returns None if the input model does not determine them."""
         condition = self.forest.conditions[index]
         if not isinstance(condition.test, Below):
             return None
@@ -159,8 +157,8 @@ class _Events:
         return [below, *([absent] if condition.missing_left and absent is not None else [])]
 
     def box(self, box: Box | None) -> list[Event] | None:
-        """Returns the event that a row is in a leaf's box, in a list; an empty list if no row can be. None if a feature
-        has several spans, or a span and missing."""
+        """Returns the event that a row is in a leaf's box, in a list; an empty list if no row can be. Returns None if
+        the input model does not determine the event."""
         if box is None:
             return []
         joint: Event = {}
@@ -181,7 +179,6 @@ class _Events:
         return [joint]
 
     def _number(self, feature: int, low: int, high: int) -> Event | None:
-        """Returns the event of a number in a span of words; None unless each end of the span is a cut or open."""
         column, domain = self.own[feature], self.boxes.domains[feature]
         if column.category or not column.states:
             return None
@@ -191,7 +188,6 @@ class _Events:
         return {self.starts[feature] + variable: states for variable, states in column.literals(*ends).items()}
 
     def _absent(self, feature: int) -> Event | None:
-        """Returns the event of a missing value; None if the rows had none or the forest takes none."""
         literals = self.own[feature].absent_literals()
         if not literals or not self.forest.features[feature].missing:
             return None

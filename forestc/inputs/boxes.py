@@ -1,7 +1,7 @@
-"""Computes the box of each leaf: for each feature the values with which a row reaches the leaf, exactly.
+"""Computes the box of each leaf: for each feature on its path the values with which a row reaches the leaf.
 
-Features are independent of each other. So a row meets all conditions of a path if, for each feature, some value meets
-the path's conditions on this feature. A leaf is unreachable exactly if a feature on its path is left without a value.
+Features are independent of each other, so a leaf is unreachable exactly if a feature on its path is left without a
+value.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Spans = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a feature that some conditions leave. spans: words in spans [low, high), ascending. missing:
-    whether the feature may be missing."""
+    """A set of values of one feature. spans: spans of words [low, high), ascending. missing: whether a missing value is
+    in the set."""
 
     spans: tuple[Span, ...]
     missing: bool
@@ -33,7 +33,7 @@ class Values:
         return bool(self.spans) or self.missing
 
     def within(self, spans: Sequence[tuple[float, float]], missing: bool) -> Values:
-        """Returns the values inside other spans, which ascend. The result may be missing if both allow it."""
+        """Returns the intersection with other values. spans: ascending."""
         overlaps = [
             (int(max(low, a)), int(min(high, b)))
             for low, high in self.spans
@@ -48,13 +48,13 @@ Box = Mapping[int, Values]
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that a feature of a quantized forest can take from raw rows, and the raw values of its words."""
+    """The words that a feature of a quantized forest can take, and the raw numbers behind them."""
 
     feature: Feature
 
     @cached_property
     def all_values(self) -> Values:
-        """All words from the word of the smallest raw value to that of the largest."""
+        """All words of the number type; for an Ordered type without those of NaNs."""
         number = self.feature.number
         limits = word_range(number, self.feature.missing)
         low, high = limits.low, limits.high
@@ -64,8 +64,8 @@ class Domain:
         return Values(((low, high + 1),), limits.missing is not None)
 
     def raw_span(self, span: Span) -> tuple[float, float]:
-        """Returns the ends of the raw numbers low <= x < high that have a word in the span. Ends of the domain become
-        infinite."""
+        """Returns the ends of the raw numbers low <= x < high that have a word in the span. An end of the domain
+        becomes infinite."""
         (first, last), number = self.all_values.spans[0], self.feature.number
         if isinstance(number, Category):
             return float(span[0]), float(span[1])
@@ -88,7 +88,7 @@ class Domain:
 
     @cached_property
     def _dense(self) -> bool:
-        """True if every word is certainly the word of some raw value."""
+        """True if every word surely has a raw value."""
         digits = 24 if self.feature.raw == Float(32) else 53
         match self.feature.number:
             case Category():
@@ -101,13 +101,11 @@ class Domain:
                 return False
 
     def reached(self, values: Values) -> Values:
-        """Returns the spans that contain the word of some raw value."""
+        """Returns the values without the spans that no raw value reaches."""
         return Values(tuple(span for span in values.spans if self.inhabited(span)), values.missing)
 
 
 class Boxes:
-    """The boxes of a quantized forest's leaves. domains: the domain of each feature."""
-
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
         self.domains = tuple(map(Domain, forest.features))
@@ -115,7 +113,7 @@ class Boxes:
 
     def leaves(self, index: int) -> Iterator[tuple[int, Box | None]]:
         """Yields each leaf (node index) of a tree with its box; None in place of the box if no raw row reaches the
-        leaf. A box holds the features of the path alone."""
+        leaf."""
         tree, node_conditions = self.forest.trees[index], self.forest.conditions.node_conditions[index].tolist()
         features = self.forest.conditions.feature.tolist()
         stack: list[tuple[int, dict[int, Values] | None]] = [(0, {})]

@@ -1,9 +1,7 @@
 """Describes a column of an input model: its cuts and range, or its categories, and the network's variables for them.
 
-The cuts of a column of numbers divide it into cells. A few of the cuts, the anchors, divide it into spans of cells. The
-first variable says in which span a value lies. Inside a span, each other cut has a binary variable, which says whether
-the value is below the cut. A value is decoded from the span and the first cut of the span that the value is below; so
-no draw contradicts itself. A missing value is a state of the first variable.
+A few of a column's cuts, the anchors, divide its values into spans. The first variable holds the span of a value, or
+that the value is missing. Each other cut has a binary variable: 1 if the value is below the cut.
 """
 
 from __future__ import annotations
@@ -26,12 +24,12 @@ class InputColumn:
 
     name, column, named, raw: as in `Feature`.
     category: its number type; None for numbers.
-    cuts: for numbers, ascending, in raw units (`x < cut`).
-    anchors: indices of the cuts at which spans end, ascending.
-    least, largest: of the finite values in the rows; 0 if there are none. whole: whether all of these were whole
-    numbers.
-    missing: the number of missing values in the rows; None if there are none, 0 if the number is withheld.
-    codes: for a category, the number of rows with each code; the last entry counts all other codes.
+    cuts: for numbers, ascending, in raw units.
+    anchors: indices of the cuts at which spans end.
+    least, largest: range of the finite values in the rows; 0 if there are none.
+    whole: whether all of these values were whole numbers.
+    missing: the number of missing values in the rows; None if there were none.
+    codes: for a category, the number of rows with each code, and then with any other code.
     groups: for a category, the codes of each state of its variable.
     """
 
@@ -56,7 +54,7 @@ class InputColumn:
 
     @property
     def states(self) -> tuple[int, ...]:
-        """The number of states of each variable; empty if the column can only have one state."""
+        """The number of states of each variable; empty if the column has a single state."""
         first = self.spans + (self.missing is not None)
         return (first, *[2] * len(self.fine)) if first > 1 else ()
 
@@ -67,13 +65,13 @@ class InputColumn:
 
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """The parents of each binary variable among the column's variables: the first variable and, in the same span,
-        the variable of the cut before."""
+        """For each binary variable its parents: the column's first variable and, in the same span, the variable of the
+        cut before."""
         before = [0, *self.fine]
         return tuple((0, i) if i and cut == before[i] + 1 else (0,) for i, cut in enumerate(self.fine))
 
     def encoded(self, values: FloatArray) -> NDArray[np.uint8]:
-        """Returns the states of values: (rows, variables)."""
+        """Returns the states (rows, variables) of values (rows,)."""
         if not self.states:
             return np.zeros((len(values), 0), dtype=np.uint8)
         states = np.zeros((len(values), len(self.states)), dtype=np.uint8)
@@ -96,8 +94,8 @@ class InputColumn:
         return np.searchsorted(np.array(self.cuts), round_to(values, self.raw), side="right")
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """Returns a random value for each row of states: uniform in the cell, within the range of the rows; of a
-        category, a code with probability by its count."""
+        """Returns a random value for each row of states: NaN for missing, a random code of a category, otherwise a
+        uniform number between its cuts."""
         if not self.states:
             return self._somewhere(np.zeros(len(states), dtype=np.int64), random)
         first = states[:, 0].astype(np.int64)
@@ -120,8 +118,8 @@ class InputColumn:
         return wrong
 
     def literals(self, low: float, high: float) -> Literals:
-        """Returns the evidence for a number low <= x < high, by the column's own variables, as exact as the cuts allow.
-        If the column is a category, the evidence is for a code in that range."""
+        """Returns the states that variables can have for low <= x < high, as exactly as the cuts allow. For a category,
+        x is the code."""
         if not self.states:
             return {}
         if self.category:
@@ -139,18 +137,17 @@ class InputColumn:
         return literals
 
     def absent_literals(self) -> Literals:
-        """Returns the evidence for a missing value; empty if the rows had none."""
+        """Returns the states that variables can have for a missing value; empty if the rows had none."""
         return {} if self.missing is None else {0: (self.spans,)}
 
     def uniform(self, low: float, high: float, random: np.random.Generator) -> float:
-        """Returns a random value low <= x < high of the column's raw type: within the range of the rows if the two
-        overlap."""
+        """Returns a random value low <= x < high, within the range of the rows if the two overlap."""
         a, b = (float(end) for end in self._ends(np.array([low]), np.array([high]))[:, 0])
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 
     def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns the cell of each row: the cell below the first cut in its span that the value is below; otherwise the
-        last cell of the span."""
+        """Returns the cell of each row. It ends at the first cut of the row's span that the value is below, otherwise
+        at the span's end."""
         ends = np.array([*self.anchors, len(self.cuts)])
         fine = np.array(self.fine, dtype=np.int64)
         span = np.searchsorted(np.array(self.anchors), fine)
@@ -181,9 +178,8 @@ class InputColumn:
         return self._ends(edges[:-1], edges[1:])
 
     def _ends(self, low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
-        """Returns (2, n): the least and the largest value of the raw type in [low, high), limited to the range of the
-        rows. If the two do not overlap, both are the end that is nearer to the range. If all values of the rows were
-        whole numbers, so are these, as far as [low, high) holds one."""
+        """Returns (2, n): the least and the largest value in [low, high), limited to the range of the rows. Without
+        overlap, both are the end nearer to that range."""
         most = float(np.finfo(np.float32 if self.raw == Float(32) else np.float64).max)
         a, b = np.clip(at_least(low, self.raw), -most, most), np.clip(next_below(high, self.raw), -most, most)
         if self.whole:

@@ -1,5 +1,4 @@
-"""Measures coverage: the leaves, nodes and comparators of a forest that some rows reach, counted from the leaves of
-rows."""
+"""Measures which leaves, nodes and comparators of a forest some rows reach."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class Coverage:
         return Coverage(forest, [np.zeros(tree.size, dtype=np.int64) for tree in forest.trees])
 
     def add(self, leaves: NDArray[np.int32]) -> None:
-        """Adds rows to the counts. leaves: (rows, trees), the source's numbers of leaves, as in `Evaluation`."""
+        """Adds rows to the counts. leaves: (rows, trees), as in `Evaluation`."""
         for index, tree in enumerate(self.forest.trees):
             self.leaf_visits[index] += np.bincount(tree.leaves_numbered(leaves[:, index]), minlength=tree.size)
 
@@ -44,9 +43,8 @@ class Coverage:
         return visits
 
     def figures(self, reachable: Reachable | None) -> dict[str, dict[str, int | None]]:
-        """Returns for leaves, inner nodes and sides of comparators how many some row reached, how many are proved
-        unreachable (None without `reachable`), and how many there are. A comparator has two sides, one for each result.
-        A row reaches a side if it takes it at any node."""
+        """Returns, for leaves, inner nodes and comparator sides, how many were reached, are unreachable, and exist. A
+        comparator has two sides, one for each result. The unreachable ones are None without `reachable`."""
         seen = self._counted([self.visits(index) > 0 for index in range(len(self.forest.trees))])
         total = self._counted([np.ones(tree.size, dtype=bool) for tree in self.forest.trees])
         possible = None if reachable is None else self._counted(reachable.nodes)
@@ -60,8 +58,6 @@ class Coverage:
         }
 
     def _counted(self, nodes: Sequence[NDArray[np.bool_]]) -> dict[str, int]:
-        """Returns the number of leaves, inner nodes and sides of comparators among some nodes of each tree. nodes: for
-        each tree (nodes,) whether the node counts."""
         conditions, leaves, inners = self.forest.conditions, 0, 0
         group = np.searchsorted(conditions.comparators, np.arange(len(conditions)), side="right") - 1
         sides = np.zeros((len(conditions.comparators), 2), dtype=bool)
@@ -82,8 +78,7 @@ class Reachable:
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Decides exactly for each leaf of a quantized forest whether it is reachable. An inner node is if a leaf below
-        is."""
+        """Decides exactly for each node of a quantized forest whether some raw row can reach it."""
         boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)

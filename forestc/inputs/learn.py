@@ -1,8 +1,7 @@
 """Learns an input model from rows, over the comparators of a forest.
 
-Each column has a first variable of few states, whose spans divide the rows as evenly as the cuts allow. The first
-variables are learnt jointly, as a network of bounded treewidth. The cuts inside a span follow their first variable as a
-chain. All tables are counted on the rows, so that both levels are one network.
+A network of bounded treewidth is learnt over the first variables of all columns. The cuts inside a span form a chain
+behind the first variable.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MOST_BYTES = 2**28  # bytes of the states of all rows; beyond, the network is co
 
 @dataclass
 class _Seen:
-    """Facts about a column in all rows. below: for each cut, how many values are below it."""
+    """Facts about a column in all rows. below: for each cut, the number of values below it."""
 
     least: float
     largest: float
@@ -55,18 +54,14 @@ def learned(
     least_count: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> InputModel:
-    """Learns an input model from rows, over all comparators of a forest. The forest may be quantized or not.
+    """Learns an input model from rows, over the comparators of a forest, quantized or not.
 
-    treewidth: of the network over the columns' first variables. The chains inside the spans add no width above 2.
-    seconds, samples, seed: as in `NetworkSearch`; with `samples` the result does not depend on time.
+    treewidth: width of the network over the columns' first variables.
+    seconds, samples, seed: as in `NetworkSearch`.
     least_count: as in `InputModel.with_least_count`.
 
-    If the forest has more than 2,000 cuts, the network has the most used cuts alone, by the training rows that pass
-    their nodes (or by the number of nodes, if the model has no covers). Between these cuts, values are drawn uniformly.
-    If the states of all rows take more than 2^28 bytes, the network is learnt from every n-th row, but ranges from all.
-
-    Raises ModelError if the forest compares nothing, if there are no rows, or if each column has a single state;
-    OptionError for a negative `least_count`; RowsError for rows that do not fit.
+    If the forest has more than 2,000 cuts, only the most used ones are kept. Raises ModelError if there are no
+    comparators, no rows, or no column with two states; OptionError for a negative `least_count`.
     """
     if least_count < 0:
         raise OptionError(
@@ -98,8 +93,8 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns the cuts of each feature in raw units, ascending; none of a category. If there are too many, the most
-    used."""
+    """Returns the cuts of each feature in raw units, ascending. If there are more than 2,000 in all, only the most used
+    ones remain."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
@@ -125,8 +120,6 @@ def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
 
 
 def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tuple[list[_Seen], int]:
-    """Reads the rows once: returns the range, missing values and counts by cut or code of each column, and the number
-    of rows."""
     seen = [
         _Seen(inf, -inf, True, 0, np.zeros(len(feature_cuts), np.int64), np.zeros(_codes(feature), np.int64))
         for feature, feature_cuts in zip(forest.features, cuts, strict=True)
@@ -158,7 +151,7 @@ def _codes(feature: Feature) -> int:
 
 
 def _spans(features: int, treewidth: int) -> int:
-    """Returns the most spans for each column such that all cliques of treewidth + 1 columns have few entries."""
+    """Returns the largest number of spans for which all clique tables of the network stay small; at least 2."""
     spans = 2
     while spans < MOST_SPANS and (spans + 2) ** (treewidth + 1) * features <= MOST_CLIQUE_CELLS:
         spans += 1
@@ -184,7 +177,6 @@ def _column(forest: Forest, index: int, cuts: tuple[float, ...], seen: _Seen, sp
 
 
 def _anchors(below: NDArray[np.int64], present: int, spans: int) -> tuple[int, ...]:
-    """Returns the indices of the cuts that divide the values most evenly into spans."""
     if len(below) < spans:
         return tuple(range(len(below)))
     targets = np.arange(1, spans) * present / spans
@@ -192,8 +184,8 @@ def _anchors(below: NDArray[np.int64], present: int, spans: int) -> tuple[int, .
 
 
 def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the codes of each state. Codes are together if no condition distinguishes them. If there are more than
-    `spans` such groups, the rarest are one state."""
+    """Returns the codes of each state: codes that no condition distinguishes are together. If there are more than
+    `spans` groups, the rarest form one state."""
     sets = [
         frozenset(test.codes)
         for test in map(forest.conditions.test, forest.conditions.of(index).tolist())
@@ -229,7 +221,6 @@ def _states(inputs: Sequence[InputColumn], positions: Sequence[int], rows: Rows,
 def _network(
     inputs: Sequence[InputColumn], states: NDArray[np.uint8], search: NetworkSearch, progress: Callable[[str], None]
 ) -> BayesianNetwork:
-    """Learns the network over the first variables, and adds the chain of cuts of each span."""
     columns = [column for column in inputs if column.states]
     starts = np.cumsum([0, *(len(column.states) for column in columns)]).tolist()
     firsts = starts[:-1]
@@ -259,8 +250,8 @@ def _score(table: NDArray[np.int64], ess: float) -> float:
 
 
 def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: FloatArray) -> float:
-    """Returns the mean log-likelihood of the raw rows' comparator bits if all bits were independent, each with its
-    frequency in the raw rows `fitted`: a baseline for input models."""
+    """Returns the mean log-likelihood of the raw rows' comparator bits, if all bits were independent: a baseline. Each
+    bit has its frequency in the raw rows `fitted`."""
     total = 0.0
     both = model.values_of(fitted), model.values_of(rows)
     for index, column in enumerate(model.inputs):
@@ -274,8 +265,8 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns the comparator bits of a column: whether a value is missing, and whether it is below each cut; for a
-    category, whether it is in each state but the last."""
+    """Returns the comparator bits of a column: whether a value is missing, and whether it is below each cut or in each
+    state of a category."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

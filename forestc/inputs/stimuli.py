@@ -1,9 +1,7 @@
 """Generates rows that follow an input model and reach every reachable leaf of a quantized forest.
 
-First, rows are drawn from the input model. For each leaf that they miss, more rows are drawn given the leaf, as far as
-the input model's cuts determine it; a value outside the leaf's box is then moved into the box. So rows reach every leaf
-with a box, however improbable; every other leaf is proved unreachable. Such draws take time: after 2,000 leaves, rows
-drawn before are moved into the boxes instead.
+For each reachable leaf that drawn rows miss, more rows are drawn given the leaf, and values outside the leaf's box are
+moved into it.
 """
 
 from __future__ import annotations
@@ -36,10 +34,10 @@ class Stimuli:
     """Rows (n, columns) for a model and its quantized forest.
 
     drawn: the number of rows drawn without condition; they come first.
-    conditioned: the number of leaves for which rows were drawn given the leaf. moved: the number of these rows with a
-    value that was moved into the leaf's box.
-    steered: the number of leaves for which rows drawn before were moved into the box instead.
-    coverage: of the drawn rows alone.
+    conditioned: the number of leaves for which rows were drawn given the leaf.
+    steered: the number of leaves for which earlier rows were moved into the box.
+    moved: the number of rows, drawn given a leaf, with a moved value.
+    coverage: of the rows drawn without condition.
     """
 
     rows: FloatArray
@@ -51,8 +49,8 @@ class Stimuli:
 
 
 def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Stimuli:
-    """Draws rows from the input model, and rows for each reachable leaf of the quantized forest that they miss. model:
-    the forest before quantization; the rows have its columns. Raises RowsError if the input model has other columns."""
+    """Draws rows from the input model, and rows for each reachable leaf that they miss. model: the forest before
+    quantization. forest: the quantized forest. Raises RowsError if the input model has other columns."""
     rows = inputs.drawn_for(model, count, seed, (forest,)).X
     sampler = _BoxSampler(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
     coverage = Coverage.of(forest)
@@ -74,7 +72,6 @@ def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAW
 
 
 def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
-    """Yields tree index, node index and box of each reachable leaf without a row so far."""
     for index, tree in enumerate(boxes.forest.trees):
         if reached.leaf_visits[index][tree.left == LEAF].all():
             continue
@@ -84,7 +81,7 @@ def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
 
 
 class _BoxSampler:
-    """A sampler of rows inside boxes, which counts them as `Stimuli` does. drawn: rows drawn before."""
+    """A sampler of rows inside boxes, with the counts that `Stimuli` reports."""
 
     def __init__(
         self, inputs: InputModel, model: Forest, forest: Forest, drawn: FloatArray, random: np.random.Generator
@@ -111,7 +108,8 @@ class _BoxSampler:
         return rows
 
     def _evidence(self, chosen: Mapping[int, Span | None]) -> dict[int, tuple[int, ...]]:
-        """Returns the states that the input model's variables can have in a box."""
+        """Returns the states that the input model's variables can have in chosen spans. chosen: feature -> span of
+        words, or None for missing."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
             column, start = self.own[feature], self.starts[feature]
@@ -122,7 +120,7 @@ class _BoxSampler:
         return evidence
 
     def _move(self, rows: FloatArray, chosen: Mapping[int, Span | None]) -> int:
-        """Moves values outside a box into it, in place. Returns the number of rows that changed."""
+        """Moves values into their chosen spans, in place. Returns the number of rows that changed."""
         words = encode_numbers(self.forest, rows)
         changed: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         for feature, span in chosen.items():
@@ -138,9 +136,8 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Chooses a random span of the feature's values in a box, or None for a missing value. It prefers spans that
-        the learnt rows may have had values in, and takes a span of infinity alone only if the value cannot be missing
-        instead."""
+        """Returns a random span of the feature's values in a box, or None for a missing value. It prefers spans that
+        the rows of the input model may have reached."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:

@@ -1,14 +1,13 @@
 """Prints and parses the text form of an input model; the parsed model equals the printed one, bit for bit.
 
     forestc-inputs 1
-    # Counts and ranges of the rows that it was learnt from; not the rows.
+    # Counts and ranges ...
     {"model": "5c1f...", "rows": 400, "width": 30, "comparators": 812, "kept": 812, "columns": 30}
     {"name": "mean radius", "column": 0, "named": true, "raw": "float32", "cuts": [11.2, 13.7], ...}
     bayesian-network 1
     ...
 
-The first line ends in the version of the form. After the note, a line of JSON describes the model, and one line each
-column. Then comes the text form of the network (`networks.text`).
+The lines: the version, a note, the model, each column, and then the network in its own text form.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from forestc.inputs.model import InputModel
 from forestc.system.records import DamagedError, Schema, hold, parse_json, shown
 
 VERSION = 1  # rises with each change of the text form
-# Text of unknown origin is refused beyond these sizes.
+# Limits the size of a text of unknown origin.
 MOST_BYTES = 2**27
 MOST_COLUMNS = 2**20
 MOST_COUNT = 2**53  # integers that float64 holds
@@ -100,8 +99,8 @@ def _field_values(column: InputColumn) -> dict[str, Any]:
 
 
 def parsed(text: str) -> InputModel:
-    """Parses the text form of an input model. Raises ModelError, naming the line, for any other text. Safe to use on
-    text of unknown origin: sizes are checked before memory is taken for them."""
+    """Parses the text form of an input model. Raises ModelError for any other text. Sizes are checked before memory is
+    taken."""
     lines = text.split("\n", 3)
     if len(text) > MOST_BYTES or len(lines) < 4 or lines[:2] != [HEADER, NOTE]:
         raise ModelError("is not the text of an input model", where="line 1", do=REMEDY)
@@ -163,13 +162,13 @@ def read_inputs(path: str | Path) -> InputModel:
 
 
 def text_hash(model: InputModel) -> str:
-    """Returns the SHA-256 of the text form, and so of the file of an input model."""
+    """Returns the SHA-256 of the text form."""
     return hashlib.sha256(printed(model).encode()).hexdigest()
 
 
 def _fields(line: str, number: int, *kinds: tuple[str, Schema]) -> dict[str, Any]:
-    """Parses a line of JSON and checks it against a schema: the first of `kinds` whose field it has; "" stands for any.
-    Raises ModelError if the line does not fit."""
+    """Parses a line of JSON and checks it against the first schema that fits. kinds: pairs of a field and the schema of
+    lines with that field; "" stands for any line. Raises ModelError if the line does not fit."""
     try:
         fields = parse_json(line)
         hold(fields, {"type": "object"})

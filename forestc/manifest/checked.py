@@ -1,4 +1,4 @@
-"""Reads check.json, the results of the last check of a folder, and trusts nothing in it."""
+"""Reads check.json, the results of a folder's last check, and checks its form."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ _SCHEMA: Schema = {
 
 
 def read_check(folder: Path) -> dict[str, Any] | None:
-    """Returns the content of a folder's check.json; None if there is none. Raises ForestcError, naming the field, if
-    forestc did not write the file."""
+    """Returns the content of a folder's check.json; None if there is none. Raises ForestcError if forestc did not write
+    the file."""
     if not (folder / CHECK).exists():
         return None
     record: dict[str, Any] = read_record(folder / CHECK, _SCHEMA, AGAIN, AGAIN)

@@ -25,12 +25,12 @@ from forestc.options.fields import schema_of
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
 FORMAT = 4
-# names the schema of all fields but the options of compile
+# holds the schema of all fields but the options of compile
 FILE = files_of("forestc.manifest") / "manifest.schema.json"
 
 
 def schema() -> dict[str, Any]:
-    """Returns the JSON Schema of a manifest of this format, with a description of every field."""
+    """Returns the JSON Schema of a manifest of this format."""
     result: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     options = schema_of(CompileOptions)
     closed = {"properties": options, "required": list(options), "additionalProperties": False}
@@ -65,8 +65,8 @@ _STEP: Schema = {
 
 @cache
 def reading_schema() -> dict[str, Any]:
-    """Returns the schema by which a manifest is read. Options added since it was written may be missing, hashes guard
-    unknown fields, and paths must stay in the folder."""
+    """Returns the schema for reading a manifest. It allows missing options and unknown fields, and only paths inside
+    the folder."""
     result = schema()
     del result["additionalProperties"]
     options = result["properties"]["made"]["properties"]["options"]
@@ -79,12 +79,11 @@ def reading_schema() -> dict[str, Any]:
 
 
 def digest(text: str | bytes) -> str:
-    """Returns the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a manifest's fields with hashes of each field and each file but the manifest. files: path to text."""
+    """Returns a manifest's fields with the SHA-256 of each field and each file. files: path -> text."""
     return {
         **fields,
         "sha256": {
@@ -95,12 +94,12 @@ def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any
 
 
 def field_digest(value: object) -> str:
-    """Returns the hash of a field's value, which does not depend on its layout as JSON."""
+    """Returns the SHA-256 of a field's value, whatever the order of its keys."""
     return digest(json.dumps(value, sort_keys=True))
 
 
 def design_hash(printed: str, options: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 over the printed quantized forest and the options. Equal hashes mean equal files."""
+    """Returns the SHA-256 over the printed quantized forest and the options."""
     hasher = hashlib.sha256(printed.encode())
     hasher.update(json.dumps(options, sort_keys=True).encode())
     return hasher.hexdigest()
@@ -114,9 +113,12 @@ def manifest(
     guarantees: Mapping[str, str],
     printed: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the manifest as a JSON object; the same arguments give the same object. netlist: None if only C is
-    written; then fields that describe hardware are absent. files: role to path. printed: `print_forest(forest)`, if
-    computed already."""
+    """Returns the manifest as a JSON object.
+
+    netlist: None if there is no hardware; then fields that describe it are absent.
+    files: role -> path.
+    printed: the result of `print_forest(forest)`, if computed already.
+    """
     hardware = None if netlist is None else _Hardware.of(netlist)
     fields: dict[str, Any] = {
         "format": FORMAT,
@@ -154,8 +156,6 @@ def manifest(
 
 @dataclass(frozen=True)
 class _Hardware:
-    """The facts about a netlist that the manifest states."""
-
     core: str
     inputs: list[Field]
     outputs: list[Field]
@@ -176,7 +176,6 @@ class _Hardware:
 
 
 def _output(forest: Forest, field: Field) -> dict[str, Any]:
-    """Returns the manifest's entry of an output of the hardware, with its bits in the port y."""
     return {
         "name": field.name,
         "offset": field.offset,
@@ -187,7 +186,7 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
 
 
 def _results(forest: Forest) -> list[dict[str, Any]]:
-    """Returns the manifest's entries of the results that C computes, under the names of the hardware's outputs."""
+    """Returns the manifest's entries of the results of C, under the names of hardware outputs."""
     count = len(forest.targets)
     labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
     scores = range(forest.n_scores)
@@ -195,7 +194,6 @@ def _results(forest: Forest) -> list[dict[str, Any]]:
 
 
 def _scale(forest: Forest, output: int) -> float | None:
-    """Returns the value of one step of a score: the scale of its prediction target."""
     return next(
         (p.scale for p in forest.targets if len(forest.targets) > 1 and p.start <= output < p.stop), forest.scale
     )

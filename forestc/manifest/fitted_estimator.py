@@ -1,7 +1,4 @@
-"""Quantized forests as scikit-learn estimators, which predict as the hardware does.
-
-Results equal those of `evaluate` on the quantized forest, bit for bit. Compiled code computes them for many rows.
-"""
+"""Makes scikit-learn estimators of quantized forests, which predict as the hardware does."""
 
 from __future__ import annotations
 
@@ -18,51 +15,30 @@ from forestc.forest.ir import Forest, Part
 from forestc.rows.encode import encode
 
 ROWS_AT_ONCE = 65536
-# Links whose values are probabilities.
+# Lists the links whose values are probabilities.
 _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "step")
 
 
 class FittedEstimator:
     """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
 
-    `fit` does nothing and `clone` returns the object itself, so metrics, displays and `cross_val_score` accept the
-    object like the model. X: rows (rows, columns) as an array, nested lists or a data frame, in the model's columns.
-    Methods raise RowsError for rows that do not fit the model.
+    `fit` does nothing and `clone` returns the object itself, so cross-validation accepts it. X: rows (rows, columns),
+    an array or a data frame. Methods raise RowsError for rows that do not fit the model.
     """
 
     model: Forest
     forest: Forest
 
     def predict(self, X: object) -> NDArray[Any]:
-        """Predicts with the quantized forest.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (rows, columns)
-            Rows with the model's columns.
-
-        Returns
-        -------
-        array of shape (rows,) or (rows, targets)
-            Class labels or values.
-
-        Raises
-        ------
-        RowsError
-            If the rows do not match the model.
-        """
+        """Returns class labels or values: (rows,), or (rows, targets) for several targets."""
         return self._evaluated(X).decision
 
     @property
     def predict_proba(self) -> Callable[[Any], Any]:
-        """The method that returns probabilities (rows, classes); for several targets a list of arrays.
+        """The method that returns probabilities (rows, classes), in the order of `classes_`; for several targets a list
+        of these. Raises AttributeError for models whose scores are not probabilities.
 
-        Classes are in the order of `classes_`. Few leaf bits may keep every decision but give coarse probabilities.
-
-        Raises
-        ------
-        AttributeError
-            If the model's scores are not probabilities.
+        The leaf bits limit the precision: few bits may keep every decision but give coarse probabilities.
         """
         if not has_probabilities(self.model):
             raise AttributeError("the model has no probabilities")
@@ -72,14 +48,8 @@ class FittedEstimator:
     def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
         """The method that returns margins or scores, in the model's units.
 
-        For two classes it returns the margin of class 1, (rows,): at least 0 where class 1 is decided. If the forest
-        has two scores, equal scores have margin 0 and the tie rule decides. For more classes it returns the scores,
-        (rows, classes).
-
-        Raises
-        ------
-        AttributeError
-            If the model is a regression or has several targets.
+        It returns the margin of class 1 for two classes, (rows,), and the scores for more classes, (rows, classes).
+        Raises AttributeError for regressions and several targets.
         """
         if not self.model.decides or len(self.model.targets) > 1:
             raise AttributeError("the model has no decision function")
@@ -87,13 +57,7 @@ class FittedEstimator:
 
     @property
     def classes_(self) -> Any:
-        """The class labels, (classes,); for several targets a list of arrays.
-
-        Raises
-        ------
-        AttributeError
-            If the model is a regression.
-        """
+        """The class labels, (classes,); for several targets a list of these. Raises AttributeError for a regression."""
         if not self.model.decides:
             raise AttributeError("a regression has no classes")
         labels = [np.asarray(part.classes) for part in self.model.targets]
@@ -101,81 +65,22 @@ class FittedEstimator:
 
     @property
     def n_features_in_(self) -> int:
-        """The number of columns of the model's rows."""
         return self.model.columns
 
     def score(self, X: object, y: object) -> float:
-        """Scores the predictions on rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (rows, columns)
-            Rows with the model's columns.
-        y : array-like of shape (rows,) or (rows, targets)
-            True labels or values.
-
-        Returns
-        -------
-        float
-            Accuracy; R squared for a regression.
-
-        Raises
-        ------
-        RowsError
-            If the rows do not match the model.
-        """
+        """Returns the accuracy; R squared for a regression."""
         from sklearn.metrics import accuracy_score, r2_score
 
         return float((accuracy_score if self.model.decides else r2_score)(y, self.predict(X)))
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Returns self without training: a compiled design is fitted already.
-
-        Parameters
-        ----------
-        X, y : object, optional
-            Not used.
-
-        Returns
-        -------
-        self
-            The design, unchanged.
-        """
+        """Returns self without training: a compiled design is fitted already."""
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the parameters of the estimator: none.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Not used.
-
-        Returns
-        -------
-        dict
-            An empty dictionary.
-        """
         return {}
 
     def set_params(self, **params: object) -> Self:
-        """Returns self: a compiled design has no parameters.
-
-        Parameters
-        ----------
-        **params : dict
-            No parameters are accepted.
-
-        Returns
-        -------
-        self
-            The design, unchanged.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is given.
-        """
         if params:
             raise ValueError(f"a compiled design has no parameters; got {', '.join(params)}")
         return self
@@ -240,7 +145,7 @@ _FIELDS = ("leaves", "scores", "values", "decision", "index")
 
 
 def has_probabilities(model: Forest) -> bool:
-    """Returns True if the values of a float forest are probabilities of its classes, or proportional to these."""
+    """Returns True if the values of a float forest are probabilities of its classes, up to a factor."""
     if not model.decides:
         return False
     return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
@@ -266,8 +171,7 @@ def _is_probability(model: Forest, part: Part) -> bool:
 
 
 def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns probabilities (rows, classes): values clipped at 0 and divided by their sum. values: (rows, classes), or
-    (rows, 1) of class 1."""
+    """Returns probabilities (rows, classes) that add up to 1. values: (rows, classes), or (rows, 1) of class 1."""
     if values.shape[1] == 1:
         positive = np.clip(values, 0.0, 1.0)
         return np.concatenate([1 - positive, positive], axis=1)

@@ -1,7 +1,5 @@
-"""Holds the functions that show a value in notebooks and print.
-
-The modules of reports use those of designs and studies, not the reverse; so reports register their functions here.
-"""
+"""Holds the functions that show a value in notebooks and print. Reports register them here, so designs do not import
+reports."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ _WRITERS: dict[tuple[type, Form], Callable[[Any], str]] = {}
 
 
 def shows(kind: type, form: Form = "html") -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
-    """Returns a decorator for functions that write a value of the type `kind` as HTML or as text: it registers them."""
+    """Returns a decorator that registers a function to write values of type `kind` as HTML or as text."""
 
     def register(write: Callable[[Any], str]) -> Callable[[Any], str]:
         _WRITERS[kind, form] = write
@@ -23,6 +21,6 @@ def shows(kind: type, form: Form = "html") -> Callable[[Callable[[Any], str]], C
 
 
 def shown_as(value: object, form: Form) -> str | None:
-    """Returns the value in a form; None, for which notebooks print the repr, if no function is registered."""
+    """Returns the value as HTML or text; None if no function is registered for its type."""
     write = _WRITERS.get((type(value), form))
     return None if write is None else write(value)

@@ -1,7 +1,6 @@
-"""measured.json: the results of synthesis and measurement for a folder's design, each with tools and date.
+"""Reads and writes measured.json, the results of synthesis and measurement for a folder's design.
 
-It holds the last result for each command, device or processor, and with or without stream; each with the hashes of the
-design and of its files at that time. A file that forestc did not write is refused and never replaced.
+It holds the last result for each command, device or processor, and with or without stream.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _BUDGET: Schema = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
 }
-# Figures that tables show, by command: `_NEEDED` must be there, `_MORE` may be there.
+# Lists the figures that tables show, by command: `_NEEDED` must be there, `_MORE` may be there.
 _NEEDED: dict[str, dict[str, Schema]] = {
     "synth": {
         "device": TEXT, "lut": COUNT, "ff": COUNT, "carry": COUNT, "bram": COUNT, "depth": _OPTIONAL,
@@ -86,9 +85,14 @@ _MORE: dict[str, dict[str, Schema]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """A result of a command for a design. command: synth, measure or place. on: the device or processor. stream:
-    whether the design had its stream wrapper. date: in ISO 8601. hash, files: of the design and its files at that time.
-    figures: as the command gives them."""
+    """A result of a command for a design.
+
+    command: synth, measure or place.
+    on: the device or processor.
+    stream: whether the design had its stream wrapper.
+    date: in ISO 8601.
+    hash, files: SHA-256 of the design and of each of its files at that time.
+    """
 
     command: Command
     on: str
@@ -105,8 +109,8 @@ class Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Returns the results of a folder in the order of measured.json; an empty list if there is no file. Raises
-    ForestcError, naming the field, if forestc did not write the file."""
+    """Returns the results in a folder's measured.json; an empty list without the file. Raises ForestcError if forestc
+    did not write the file."""
     path = folder / MEASURED
     if not path.exists():
         return []
@@ -130,8 +134,8 @@ def add_result(
     *,
     stream: bool = False,
 ) -> str:
-    """Adds a result to a folder's measured.json, completely or not at all. It replaces an older result of the same
-    kind. design: hash and digests of the design. Returns why the file could not be written, or ""."""
+    """Adds a result to a folder's measured.json, in place of an older one of the same command, device and stream.
+    design: its hash, and the SHA-256 of each file. Returns why the file could not be written, or ""."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])
     added = Result(command, on, stream, date, __version__, design[0], design[1], figures)
@@ -163,7 +167,7 @@ _SCHEMA: Schema = {
 
 
 def check_figures(command: Command, figures: Mapping[str, Any], path: str) -> None:
-    """Raises DamagedError, naming the field, if the figures do not fit the command. path: names them in the error."""
+    """Raises DamagedError if the figures do not fit the command. path: names the figures in the error."""
     needed = _NEEDED[command]
     hold(figures, {"required": list(needed), "properties": needed | _MORE[command]}, path)
     if command == "synth" and figures["fmax_mhz"] is not None and figures.get("placed") is None:

@@ -1,4 +1,4 @@
-"""Reads LightGBM's JSON form (`Booster.dump_model`) into the arrays of its text form."""
+"""Reads LightGBM's JSON form, which Booster.dump_model makes, into the arrays of its text form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-# The numbers of a split and of a leaf that are read. The last three of a split are encoded as in the text form.
+# Lists the numbers of a split and of a leaf that are read.
 SPLIT = {
     "split_index": np.int64,
     "split_feature": np.int64,
@@ -87,7 +87,7 @@ def _value_range(info: Document) -> tuple[float, float]:
 
 
 def _tree(doc: Document) -> dict[str, Any]:
-    """Returns a tree's splits and leaves as arrays in the order of their numbers; `categories` as in SavedModel."""
+    """Returns a tree's splits and leaves as arrays in the order of their numbers."""
     splits: dict[str, list[Any]] = {key: [] for key in SPLIT}
     leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
     categories: list[NDArray[np.int64]] = []
@@ -145,7 +145,6 @@ def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int
 
 
 def _ordered(doc: Document, lists: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """Returns the lists as arrays of the types in `kinds`, sorted by the numbers in the first list."""
     tree_path = f"{doc.path}.tree_structure"
     arrays = {key: Document(lists[key], f"{tree_path}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
     numbers = next(iter(arrays.values()))

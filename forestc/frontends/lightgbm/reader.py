@@ -1,10 +1,8 @@
-"""Reads LightGBM models: text models of versions 2 to 4 and JSON dumps, without the library; fitted Boosters and
-estimators.
+"""Reads LightGBM models: text models and JSON dumps without the library, fitted Boosters and estimators.
 
 The Forest keeps these semantics of the library: values of magnitude at most 1e-35 (in float32) are read as 0.
-Thresholds are float64 and compared with `<=`. Each split says whether NaN takes its default side, is read as 0, or is
-missing as 0 is. A category is the value truncated to an integer, and goes left if it is in the split's set. Scores are
-summed in float64, tree by tree from tree 0; a random forest finally divides them by its iterations.
+Thresholds are float64 and compared with `<=`. A category is the value truncated to an integer. Scores are summed in
+float64, tree by tree; a random forest divides them by its iterations.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster, LGBMModel
 
 CUSTOM = ("none", "null", "custom", "na")  # lists the names for a custom objective
-# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
+# Maps an objective to the link from score to prediction. LightGBM 2.0 wrote the names with xent.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
     **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
@@ -69,13 +67,13 @@ def read_text(data: bytes, where: str, iterations: Iterations = None) -> Forest:
 
 
 def read_dump(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """Reads a parsed dump of `Booster.dump_model` into a Forest. Raises ForestcError."""
+    """Reads a parsed JSON dump into a Forest. Raises ForestcError."""
     return _forest(parse_dump(Document(document, "", where)), where, iterations)
 
 
 def read_live(model: Booster | LGBMModel, iterations: Iterations = None) -> Forest:
-    """Reads a Booster or a scikit-learn-style estimator into a Forest. Without `iterations` the Forest has the trees up
-    to the best iteration, if there is one, as the model's predictions have. Raises ForestcError."""
+    """Reads a Booster or a scikit-learn-style estimator into a Forest. Without `iterations` it reads the trees up to
+    the best iteration, if there is one. Raises ForestcError."""
     name = type(model).__name__
     where = f"LightGBM {name}"
     if name == "Booster":
@@ -94,14 +92,13 @@ def read_live(model: Booster | LGBMModel, iterations: Iterations = None) -> Fore
 
 def _booster(booster: Booster, where: str, iterations: Iterations) -> Forest:
     saved = parse_text(booster.model_to_string(num_iteration=-1).encode(), where)
-    # A Booster in training has the exact parameter; the text form has six digits.
+    # The text form has only six digits of the parameter sigmoid.
     sigmoid = booster.params.get("sigmoid") if hasattr(booster, "train_set") else None
     best = booster.best_iteration if booster.best_iteration > 0 else None
     return _forest(saved, where, iterations, sigmoid, best)
 
 
 def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with an estimator's labels. It decides for the largest probability, the first of equals."""
     if len(labels) == 1:
         raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if len(labels) != max(2, forest.n_outputs):
@@ -114,7 +111,6 @@ def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest
 
 
 def _sigmoid_decision(slope: float) -> Decision:
-    """Returns the decision for class 1 if the float64 sigmoid exceeds 0.5."""
 
     def class_1(score: float) -> bool:
         try:
@@ -132,8 +128,12 @@ def _forest(
     sigmoid: float | None = None,
     best: int | None = None,
 ) -> Forest:
-    """Builds the Forest of a model. requested: the iterations to read. sigmoid: LightGBM's parameter of this name, if
-    it is known more exactly than in `saved`. best: the best iteration, counted from 1, which files do not hold."""
+    """Builds the Forest of a model.
+
+    requested: the iterations to read.
+    sigmoid: LightGBM's parameter of this name, if known more exactly than in `saved`.
+    best: the best iteration, counted from 1.
+    """
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
@@ -206,7 +206,6 @@ def _number(text: str, where: str) -> float:
 
 
 def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], Feature]]:
-    """Returns the trees over the columns of the rows, and a function from column to Feature. Raises ModelError."""
     decision, feature = saved.decision, saved.feature
     if (bad := np.flatnonzero((decision < 0) | (decision >= 16) | (decision & 12 == 12))).size:
         raise ModelError(
@@ -226,7 +225,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
     strict, missing_left, around_zero = _numeric(saved.threshold, decision)
     # Infinite training values make infinite thresholds: all but missing values go left.
     infinite = saved.threshold == np.inf
-    # A set of cuts holds for the values that go right, so left and right are swapped. Missing categories never go left.
+    # A set of cuts holds for the values that go right, so left and right are swapped.
     by_cuts = (around_zero | infinite) & ~categorical
     missing_left = (missing_left ^ by_cuts) & ~categorical
     left, right = np.where(by_cuts, [saved.right, saved.left], [saved.left, saved.right])
@@ -274,19 +273,17 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
 
 
 def _location(saved: SavedModel, split: int, where: str) -> str:
-    """Returns the tree and node of a split, for errors. split: its index among the splits of all trees."""
     starts = np.cumsum(saved.leaves - 1)
     tree = int(np.searchsorted(starts, split, side="right"))
     return f"{where}, tree {tree}, node {split - (int(starts[tree - 1]) if tree else 0)}"
 
 
 def _children(child: NDArray[Any]) -> NDArray[Any]:
-    """Converts LightGBM's numbers of children to node indices, in a tree that lists splits first, then leaves."""
+    """Converts LightGBM's numbers of children to node indices. The tree lists splits first, then leaves."""
     return np.where(child >= 0, child, len(child) - 1 - child)
 
 
 def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dict[int, NDArray[np.int64]]:
-    """Returns for each categorical split (by index) the codes that go left, ascending."""
     trees = np.repeat(np.arange(len(saved.leaves)), saved.leaves - 1)
     members = {}
     for split in np.flatnonzero(categorical).tolist():
@@ -298,8 +295,8 @@ def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dic
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
-    """Returns the members of a set of codes: for a category the codes; for a number the cuts of the intervals that
-    truncate to one of the codes."""
+    """Returns the members of a set of codes: for a category the codes; for a number the cuts around values that
+    truncate to the codes."""
     if category or not len(codes):
         return tuple(codes.tolist())
     gaps = np.flatnonzero(np.diff(codes) > 1)
@@ -311,8 +308,8 @@ def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
 def _numeric(
     threshold: NDArray[np.float64], decision: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Returns three arrays (splits,): t of `x < t`; whether NaN goes left; whether zero takes the side opposite to `x <
-    t`, so that its interval needs cuts of its own."""
+    """Returns three arrays (splits,): the threshold t of `x < t`; whether NaN goes left; whether zero takes the side
+    opposite to `x < t` and needs cuts of its own."""
     default_left, zero = decision & DEFAULT_LEFT != 0, decision & MISSING_ZERO != 0
     strict = next_above(threshold, 64)
     among_zeros = (strict > ZERO) & (strict < PAST_ZERO)
@@ -325,13 +322,8 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns the category names of each column of text categories. Raises ModelError. The model lists the categories
-    of a data frame's columns in order, but not the columns. If the training ranges allow one assignment to columns
-    only, that is used. Otherwise the lists go to the columns trained as categories, if there are equally many. That is
-    wrong if `categorical_feature` named a column of codes instead of one of text; then rows are refused, as they hold
-    numbers where the forest wants text, if conditions read the column. Columns of categories take codes in rows instead
-    of texts if they were not trained as categories (LightGBM reads their codes as numbers), or if no assignment fits.
-    Categories that look like numbers would not be refused: they need a unique assignment."""
+    """Returns the texts of each column of text categories, by column. The model lists the categories of a data frame's
+    columns in order, but not the columns. Raises ModelError if the columns can't be found safely."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
@@ -363,7 +355,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """Returns the lists of categories, if all hold texts and it is not sure which columns they are of; otherwise ()."""
+    """Returns the lists of categories if all hold texts and their columns are not certain; otherwise ()."""
     lists = saved.pandas or []
     if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()
@@ -378,16 +370,15 @@ def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
 
 
 def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns of the lists of categories if only one assignment in order fits; otherwise an empty list. It
-    is the only one if the leftmost assignment equals the rightmost."""
+    """Returns the columns of the lists of categories if exactly one assignment in order fits; otherwise []."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
 
 
 def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns trained as categories if the lists fit them and rows would reveal an error; otherwise an
-    empty list. A column of codes that no condition reads would not reveal it."""
+    """Returns the columns trained as categories if the lists of categories fit them and an error would show in rows;
+    otherwise []."""
     assigned = list(saved.categorical)
     if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []
@@ -398,7 +389,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the first of `columns` that the lists fit, in order; an empty list if they do not fit."""
+    """Returns the leftmost assignment of the lists of categories to `columns`, in order; [] if none fits."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):
@@ -407,7 +398,7 @@ def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequenc
 
 
 def _like_a_number(name: object) -> bool:
-    """Returns True if a reader of files may parse a text as a number or boolean."""
+    """Returns True if a reader of CSV files may parse a text as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)
     try:

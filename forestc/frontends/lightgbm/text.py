@@ -1,8 +1,6 @@
-"""Parses LightGBM's text form into arrays, which `reader.py` interprets.
+"""Parses LightGBM's text form into arrays.
 
-The file is a header of `key=value` lines, with or without empty lines between them; then for each tree a block of such
-lines, which ends in an empty line; then `end of trees` and data that predictions do not depend on. Each line of a tree
-holds all numbers of one key, so a key is parsed for all trees at once.
+Each line of a tree holds all numbers of one key, so a key is parsed for all trees at once.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from forestc.errors import ModelError
 from forestc.forest.builder import MAX_OUTPUTS
 
 VERSIONS = ("", "v2", "v3", "v4")  # lists "" for LightGBM 2.0, which writes no version
-# The keys of the header and of a tree. Any other key is refused.
+# Lists the keys of the header and of a tree. Any other key is refused.
 HEADER = {
     *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective"),
     *("average_output", "feature_names", "feature_infos", "monotone_constraints", "tree_sizes"),
@@ -41,7 +39,7 @@ INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "inte
 PER_LEAF = {"leaf_value", "leaf_count"}  # lists the lines with a number per leaf; the others have one per split
 COUNTS = {"internal_count", "leaf_count"}  # lists the lines that predictions do not need
 
-# Bits of a split's decision_type. If neither MISSING bit is set, NaN is read as 0.
+# Names the bits of a split's decision_type. Without either MISSING bit NaN is read as 0.
 CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
 
 MAX_TREES = 1 << 20  # limits the trees that a damaged file can claim
@@ -53,16 +51,18 @@ _AFTER_HEADER = (b"Tree=", *_END)
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A model, in the form that LightGBM's text and JSON share.
+    """A model in the form that LightGBM's text and JSON share.
 
-    outputs: trees per iteration. average: whether scores are divided by the iterations. categorical: columns trained as
-    categories. ranges: each column's least and largest training value or code; None if it was constant. pandas: the
-    categories of a data frame's columns, or None.
-    leaves: the number of leaves of each tree. A tree of n leaves has n - 1 splits, both numbered from 0. The other
-    arrays concatenate all trees.
-    feature, threshold, decision, left, right: one entry for each split. A child c >= 0 is split c, otherwise leaf ~c.
-    values: one entry for each leaf. counts: None, or training rows by split and by leaf.
-    categories: for each tree the sets of codes, ascending; a categorical split's threshold is an index into these.
+    outputs: trees per iteration.
+    average: whether scores are divided by the iterations.
+    categorical: columns trained as categories.
+    ranges: each column's least and largest training value or code; None for a constant column.
+    pandas: the categories of a data frame's columns, or None.
+    leaves: the number of leaves of each tree. The arrays below join all trees; a tree of n leaves has n - 1 splits.
+    feature, threshold, decision, left, right: for each split. A child c >= 0 is split c of its tree, otherwise leaf ~c.
+    values: for each leaf.
+    counts: the training rows by split and by leaf, or None.
+    categories: for each tree its sets of codes; the threshold of a categorical split is an index into these.
     """
 
     version: str
@@ -85,7 +85,7 @@ class SavedModel:
     categories: Sequence[Sequence[NDArray[np.int64]]]
 
     def first(self, trees: int) -> SavedModel:
-        """Returns the model with its first trees only."""
+        """Returns the model with its first trees only. trees: their number."""
         if trees >= len(self.leaves):
             return self
         leaves = int(self.leaves[:trees].sum())
@@ -160,9 +160,8 @@ def _value_range(info: str, where: str) -> tuple[float, float] | None:
 def _block(
     data: bytes, position: int, where: str, allowed: set[str], until: tuple[bytes, ...] = ()
 ) -> tuple[dict[str, str], int]:
-    """Returns the `key=value` lines up to an empty line, and the position after it. until: beginnings of a line that
-    ends the block instead; the position is then before that line, and empty lines are skipped, as LightGBM does in the
-    header."""
+    """Returns the `key=value` lines of a block, and the position after it. The block ends at an empty line or, with
+    `until`, before a line that begins with one of these texts."""
     lines: dict[str, str] = {}
     while position < len(data):
         if until and data.startswith(until, position):
@@ -182,7 +181,6 @@ def _block(
 
 
 def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[list[dict[str, str]], int]:
-    """Returns the lines of each tree, and the position after the last tree."""
     start, starts = position, []
     trees: list[dict[str, str]] = []
     while data.startswith(b"Tree=", position):
@@ -223,7 +221,6 @@ def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -
 
 
 def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str) -> dict[str, Any]:
-    """Returns for each key the numbers of all trees, concatenated."""
     for index, tree in enumerate(trees):
         if tree.get("is_linear", "0") != "0":
             tree_where = f"{where}, tree {index}"
@@ -245,7 +242,6 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
 def _column(
     key: str, trees: list[dict[str, str]], chosen: Sequence[int], leaves: NDArray[np.int64], where: str
 ) -> NDArray[Any]:
-    """Returns the numbers on the lines `key` of the chosen trees."""
     read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in chosen]
     try:
         counts, numbers = read(lines)
@@ -267,8 +263,7 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns the count of numbers on each line, and all numbers, correctly rounded. Arrow is ten times as fast as
-    NumPy. Raises ValueError (Arrow's error is a subclass)."""
+    """Returns the count of numbers on each line, and all numbers. Arrow is ten times as fast as NumPy."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -276,7 +271,6 @@ def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64
 
 
 def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the same as `_floats`, for integers. An overflow gives the largest int64, beyond every index and code."""
     parts = [np.fromstring(line, dtype=np.int64, sep=" ") for line in lines]
     return np.array([len(part) for part in parts], dtype=np.int64), np.concatenate([np.zeros(0, np.int64), *parts])
 
@@ -303,7 +297,7 @@ def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
 
 
 def _pandas_categorical(data: bytes, position: int, where: str) -> Any:
-    """Returns the categories that the Python package writes at the end; None if another program saved the model."""
+    """Returns the categories that the Python package writes at the end of a file; None without them."""
     tail = data[position:]
     marked = tail.startswith(b"end of trees")  # LightGBM writes this line from 2.2 on, and `end of parameters` too.
     if marked and b"\nparameters:" in tail and b"\nend of parameters" not in tail:

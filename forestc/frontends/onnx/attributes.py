@@ -1,7 +1,4 @@
-"""Reads attributes, tensors and constants of an ONNX file, and checks every length and type.
-
-The size that a file declares for a tensor is compared with its data before memory is allocated.
-"""
+"""Reads attributes, tensors and constants of an ONNX file, and checks their lengths and types."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ Array: TypeAlias = NDArray[Any]
 
 UNREAD = "export the model without this operator or setting: docs/reference/models.md lists those that are read"
 
-# TensorProto.DataType -> NumPy type, and the field that holds the numbers if raw_data does not.
+# Maps TensorProto.DataType to the NumPy type and to the field with the numbers, used without raw_data.
 TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     1: (np.float32, "float_data"),
     2: (np.uint8, "int32_data"),
@@ -34,13 +31,13 @@ TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     11: (np.float64, "double_data"),
 }
 TEXT_TENSOR = 8  # stands for texts in TensorProto.DataType
-# Values of AttributeProto.AttributeType.
+# Holds values of AttributeProto.AttributeType.
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
 
 def tensor_array(tensor: TensorProto, fail: Callable[[str], ModelError]) -> Array:
-    """Returns the numbers (or texts, as objects) of a TensorProto, in its shape and type. Raises the error that `fail`
-    makes."""
+    """Returns the numbers (or texts, as objects) of a TensorProto, in its shape and type. fail: makes the error for an
+    invalid tensor."""
     if tensor.data_location == 1 or len(tensor.external_data):
         raise fail("keeps its data in another file, which is not read: save the model with its data inside")
     if tensor.HasField("segment"):
@@ -80,8 +77,7 @@ def _text(data: bytes, fail: Callable[[str], ModelError]) -> str:
 
 
 class Attributes:
-    """The attributes of a node by name. The constructor refuses attributes that the operator does not have; methods
-    raise ModelError for an attribute of another type."""
+    """The attributes of a node by name. Raises ModelError for unknown attributes and for attributes of another type."""
 
     def __init__(self, node: NodeProto, allowed: Iterable[str], where: str) -> None:
         self.where = where
@@ -115,18 +111,15 @@ class Attributes:
         return np.fromiter(numbers, np.int64, len(numbers))
 
     def floats(self, name: str) -> NDArray[np.float32]:
-        """Returns a list of float32 numbers; empty if the attribute is absent."""
         attribute = self._get(name, _FLOATS, "a list of numbers")
         numbers = () if attribute is None else attribute.floats
         return np.fromiter(numbers, np.float32, len(numbers))
 
     def strings(self, name: str) -> Sequence[bytes]:
-        """Returns a list of texts as bytes; empty if the attribute is absent."""
         attribute = self._get(name, _STRINGS, "a list of texts")
         return () if attribute is None else attribute.strings
 
     def texts(self, name: str) -> list[str]:
-        """Returns a list of decoded texts; empty if the attribute is absent."""
         return [_text(item, lambda what: self.fail(f"attribute {name!r} {what}")) for item in self.strings(name)]
 
     def integer(self, name: str, default: int) -> int:
@@ -142,7 +135,6 @@ class Attributes:
         return default if attribute is None else _text(attribute.s, lambda what: self.fail(f"{name!r} {what}"))
 
     def tensor(self, name: str) -> Array | None:
-        """Returns a tensor; None if the attribute is absent."""
         attribute = self._get(name, _TENSOR, "a tensor")
         return None if attribute is None else tensor_array(attribute.t, lambda what: self.fail(f"{name!r} {what}"))
 

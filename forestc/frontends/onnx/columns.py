@@ -1,9 +1,7 @@
 """Describes the columns that an ONNX tree operator reads, and translates conditions on them to raw columns.
 
-A column is a column of the model's inputs with the steps applied to it: monotone functions in the exact arithmetic of
-onnxruntime (a cast, a scaler), and an imputer's replacement of one value. A condition on the resulting column becomes a
-condition on the raw one, by bisection in the order of the floats. A monotone function of floats may be flat in places,
-but there is still one float from which on `f(x) >= c` holds.
+A column is an input column with steps applied to it: monotone functions, or an imputer's replacement of one value.
+Bisection over floats translates a condition on the result to the input.
 """
 
 from __future__ import annotations
@@ -29,16 +27,17 @@ BLOCK = 1 << 14  # cuts bisected together; more do not fit the processor's cache
 
 
 def bits_of(dtype: DTypeLike) -> int:
-    """Returns the bits of the floats that hold a column of this type: 32 for float32, otherwise 64. Integers are held
-    in float64."""
+    """Returns the bits of the floats that hold a column of this type: 32 for float32, otherwise 64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 
 
 @dataclass(frozen=True)
 class Monotone:
-    """A monotone step, rising or falling, that maps NaN to NaN. function: takes (n,) floats and the `numbers`, each a
-    scalar or (n,); returns (n,) floats. The columns of a node share the function, so that they can be folded together.
-    bits: of the floats that the step takes."""
+    """A monotone step, rising or falling, that maps NaN to NaN.
+
+    function: takes (n,) floats and the `numbers`; returns (n,) floats. The columns of a node share it.
+    bits: width of the floats that the step takes.
+    """
 
     function: Callable[..., Array]
     bits: int
@@ -46,13 +45,13 @@ class Monotone:
     numbers: tuple[Any, ...] = ()
 
 
-# rounds to float32; `Feature.raw` expresses it if it is the first step
+# rounds to float32; as the first step it becomes `Feature.raw`
 NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 
 @dataclass(frozen=True)
 class Replace:
-    """An imputer's step: `value` (NaN: a missing value) becomes `by`. bits: of the column's floats."""
+    """An imputer's step: replaces `value` (NaN: a missing value) with `by`. bits: width of the column's floats."""
 
     value: float
     by: float
@@ -64,8 +63,8 @@ Step: TypeAlias = Monotone | Replace
 
 @dataclass(frozen=True)
 class RawColumn:
-    """Column `index` of the rows, in the type of its input, and the steps applied to it. bits: of the floats that hold
-    the column. integral: whether the input holds integers, which are never missing."""
+    """Column `index` of the rows with the steps applied to it. bits: width of the column's floats. integral: whether
+    the input holds integers, which are never missing."""
 
     index: int
     bits: int
@@ -78,9 +77,13 @@ class RawColumn:
 
 @dataclass
 class CutArrays:
-    """An array of conditions. Condition i holds for x if an odd number of its cuts is <= x; if even[i], an even number.
-    cuts: (m,), ascending within each condition. first: condition i has cuts[first[i]:first[i + 1]]. missing: whether
-    each condition holds for NaN."""
+    """An array of conditions. Condition i holds for x if an odd number of its cuts is <= x; with even[i], an even
+    number.
+
+    cuts: (m,), ascending within each condition.
+    first: condition i has cuts[first[i]:first[i + 1]].
+    missing: whether each condition holds for NaN.
+    """
 
     cuts: Floats
     first: Ints
@@ -95,12 +98,12 @@ class CutArrays:
         return np.diff(self.first)
 
     def holds_at(self, values: Floats) -> Bools:
-        """Returns for each i whether condition i of the array holds for values[i]. values: (n,), without NaN."""
+        """Returns for each i whether condition i holds for values[i]. values: (n,), without NaN."""
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
     def taken(self, chosen: Ints) -> CutArrays:
-        """Returns the conditions of these indices, in their order."""
+        """Returns the conditions with these indices."""
         counts = self.counts[chosen]
         first = np.concatenate([[0], np.cumsum(counts)])
         indices = np.arange(first[-1]) + np.repeat(self.first[chosen] - first[:-1], counts)
@@ -108,7 +111,6 @@ class CutArrays:
 
 
 def joined(parts: list[CutArrays]) -> CutArrays:
-    """Concatenates arrays of conditions."""
     counts = np.concatenate([part.counts for part in parts])
     return CutArrays(
         np.concatenate([part.cuts for part in parts]),
@@ -121,9 +123,12 @@ def joined(parts: list[CutArrays]) -> CutArrays:
 def raw_features(
     columns: Mapping[int, RawColumn], names: Mapping[int, str]
 ) -> tuple[list[Feature], dict[int, RawColumn]]:
-    """Returns the features of the raw columns that are read, ascending, and the operator's columns with the steps left
-    to fold. columns: by column of the tree operator. names: of the raw columns that have one. If all readers of a raw
-    column round it to float32 first, it becomes a float32 feature."""
+    """Returns the features of the raw columns that are read, and the operator's columns with the steps left to fold. A
+    raw column becomes a float32 feature if all its readers first round to float32.
+
+    columns: column of the tree operator -> its raw column with steps.
+    names: raw column -> its name.
+    """
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
         used.setdefault(column.index, []).append(column)
@@ -143,8 +148,8 @@ def raw_features(
 
 
 def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn]) -> CutArrays:
-    """Translates the conditions to raw columns. reads: for each condition the tree operator's column that it reads.
-    Columns changed by the same nodes are folded together, in time O(cuts * steps * 64) for any number of columns."""
+    """Translates conditions on the tree operator's columns to raw columns. reads: the tree operator's column that each
+    condition reads."""
     if not any(column.steps for column in columns.values()):
         return conditions
     kinds: dict[tuple[Any, ...], int] = {}
@@ -170,8 +175,10 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
-    """Translates conditions on the output of the steps to conditions on their input, from the last step to the first.
-    steps: for each column its steps, of equal kinds. column_of: for each condition the index of its column in `steps`.
+    """Translates conditions on the output of the steps to conditions on their input.
+
+    steps: for each column its steps.
+    column_of: for each condition the index of its column in `steps`.
     """
     end = len(steps[0])
     while end:
@@ -211,15 +218,15 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
     for start in range(0, len(cuts), BLOCK):
         here = slice(start, min(start + BLOCK, len(cuts)))
         cuts[here] = _least_where(partial(reached, here=here), here.stop - start, bits)
-    # A falling function reaches a cut below a point, not above: an odd number of cuts inverts the condition.
+    # A falling function turns `y >= cut` into `x < cut`, so an odd number of cuts inverts the condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
     return _sorted(CutArrays(cuts, conditions.first, even, conditions.missing))
 
 
 def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Floats:
-    """Returns for each of `count` monotone predicates on order keys the least float that satisfies it: -infinity if all
-    floats do, NaN if none does."""
+    """Returns for each of `count` monotone predicates the least float that satisfies it: -infinity if all floats do,
+    NaN if none does. holds: tests (count,) order keys."""
     lowest, highest = order_key(np.array([-np.inf, np.inf]), bits).tolist()
     low, high = np.full(count, lowest, dtype=np.int64), np.full(count, highest, dtype=np.int64)
     always, never = holds(low), ~holds(high)
@@ -243,7 +250,7 @@ def _before_replacing(conditions: CutArrays, steps: Sequence[Replace], column_of
 
 
 def _sorted(conditions: CutArrays) -> CutArrays:
-    """Returns the conditions with their cuts sorted, without cuts that no number reaches (NaN)."""
+    """Returns the conditions with sorted cuts. NaN, a cut that no number reaches, is removed."""
     counts, cuts = conditions.counts, conditions.cuts
     owner = np.repeat(np.arange(len(conditions)), counts)
     if counts.max(initial=0) > 1:
@@ -255,7 +262,6 @@ def _sorted(conditions: CutArrays) -> CutArrays:
 
 
 def _tidy(conditions: CutArrays) -> CutArrays:
-    """Returns equal conditions with the fewest cuts: equal cuts cancel, and a cut at -infinity is an inversion."""
     owner = np.repeat(np.arange(len(conditions)), conditions.counts)
     cuts = conditions.cuts + 0.0  # Adding 0 turns -0.0 into 0.0: the two are one cut.
     new = np.ones(len(cuts), dtype=bool)
@@ -271,16 +277,15 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 
 
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
-    """Returns conditions as `x < threshold`, where possible, in four parts: thresholds (n,); whether the condition is
-    the complement (so that its children are swapped); the index of its set of cuts, NO_SET if it needs none or is in
-    `skipped`; and these sets. If a condition holds for no number, it becomes x < -infinity; if for all, the complement
-    of this."""
+    """Returns conditions in four parts: the threshold t of `x < t`, (n,); whether the children are swapped, (n,); the
+    index of the condition's set, NO_SET without one, (n,); and the sets. skipped: indices of conditions that get no
+    set."""
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)
     single = counts == 1
     threshold[single] = conditions.cuts[conditions.first[:-1][single]]
-    # `x < t` is an even condition with one cut. Without cuts an even condition always holds, and an odd one never does.
+    # `x < t` is an even condition with one cut; an even condition without cuts always holds.
     turned = np.where(counts == 0, conditions.even, np.where(single, ~conditions.even, conditions.even))
     set_index = np.full(len(conditions), NO_SET, dtype=np.int64)
     sets: dict[tuple[Member, ...], int] = {}

@@ -1,7 +1,6 @@
-"""Folds the operators around ONNX's trees: operators before them into conditions, operators after them into scores and
-decision.
+"""Folds the operators before ONNX's trees into conditions, and the operators after the trees into scores and decision.
 
-An operator is folded only if the forest then equals onnxruntime exactly; otherwise it is refused by name.
+An operator is refused if the forest would not equal onnxruntime exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from forestc.frontends.onnx.values import FLOATS, ML, Array, Fold, Node, Predict
 from forestc.frontends.shared.exact import least_float
 
 MAX_STEPS = 50  # nodes in a chain at most; columns are built recursively, and Python's stack is limited
-# Operators that accept tables of other than two dimensions.
+# Lists the operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
     *("LabelEncoder", "OneHotEncoder"),
@@ -32,8 +31,7 @@ WIDEN = Monotone(lambda x: x.astype(np.float64), 32)
 
 
 def fold(node: Node) -> list[Value]:
-    """Folds a node before or after the trees into their columns or scores, and returns its outputs. Raises ModelError
-    if it can't be folded."""
+    """Folds a node before or after the trees, and returns its outputs. Raises ModelError if it can't be folded."""
     ml = node.proto.domain == ML
     operators = _AROUND_ML if ml else _AROUND if node.proto.domain in ("", "ai.onnx") else {}
     if node.opset < 1:
@@ -134,7 +132,7 @@ def _scaler(node: Node, subject: Value | None) -> Value | None:
 
 
 def _width(node: Node, table: Tensor, count: int, what: str) -> int | None:
-    """Returns the table's width, given `count` constants: one for all columns, or one for each column."""
+    """Returns the table's width. count: the number of constants, 1 or one for each column."""
     if count == 1:
         return table.width
     if table.width not in (None, count):
@@ -171,7 +169,6 @@ def _normalizer(node: Node, subject: Value | None) -> Value | None:
 
 
 def _arithmetic(node: Node, subject: Value | None) -> Value | None:
-    """Folds an Add, Sub, Mul or Div of columns or scores with a constant."""
     node.attributes()
     if node.opset < 7:
         raise node.fail(f"of opset {node.opset} is not read", "convert the model to opset 7 or later")
@@ -212,8 +209,7 @@ def _table_arithmetic(node: Node, table: Tensor, constant: Array, first: bool) -
 
 
 def _score_arithmetic(operator: str, scores: TreeScores, constant: Array, first: bool) -> TreeScores | None:
-    """Folds additions into the bias, divisions into the divisor, products into the link's slope. Returns None if an
-    earlier operation would have to be rounded in between."""
+    """Folds a constant into the scores' bias, divisor or link slope. Returns None if the result would not be exact."""
     numbers = constant.tolist()
     uniform = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
     neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]
@@ -307,7 +303,7 @@ def _arg_max(node: Node, subject: Value | None) -> Value | None:
 
 
 def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:
-    """Returns the two columns (rows, 2) in which onnxruntime shows single scores (rows,) of class 1."""
+    """Returns the two columns (rows, 2) that onnxruntime shows for single scores (rows,) of class 1."""
     unit = np.float32(1)
     with np.errstate(over="ignore"):
         s = scores * np.float32(link.slope)

@@ -1,7 +1,4 @@
-"""Reads the graph of an ONNX model, from its inputs through its single tree operator to its outputs.
-
-Nodes are visited in the file's order; nodes without effect on an output are skipped.
-"""
+"""Reads the graph of an ONNX model, from its inputs through its single tree operator to its outputs."""
 
 from __future__ import annotations
 
@@ -30,8 +27,11 @@ _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 @dataclass(frozen=True)
 class TreeGraph:
-    """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs. columns:
-    the number of columns of the rows; None if unknown. names: of the columns that have one."""
+    """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs.
+
+    columns: width of the rows; None if unknown.
+    names: column -> name, for columns with a name.
+    """
 
     ensemble: TreeOperator
     table: Tensor
@@ -42,7 +42,7 @@ class TreeGraph:
 
 
 def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> TreeGraph:
-    """Folds the graph of a ModelProto into its single tree operator. Raises ModelError, naming the node."""
+    """Folds the graph of a ModelProto into its single tree operator. Raises ModelError if that is not possible."""
     values: dict[str, Value] = {}
     for tensor in graph.initializer:
         name = tensor.name
@@ -72,8 +72,8 @@ def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Tree
 
 
 def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
-    """Adds the inputs, which lie side by side in the rows, to the values. Returns the width of the rows (None if
-    unknown), and the names of inputs of a single column."""
+    """Adds the graph's inputs to `values`. Returns the width of the rows (None if unknown), and the names of inputs of
+    a single column."""
     real = [item for item in graph.input if item.name not in values]
     start: int | None = 0
     names: dict[int, str] = {}
@@ -103,14 +103,12 @@ def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[in
 
 
 def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Tensor:
-    """Returns the columns of an input. start: their first column in the rows."""
     if dtype.kind == "O":
         return Tensor(dtype, width, lambda index: TextColumn(start + index), text=True)
     return Tensor(dtype, width, lambda index: RawColumn(start + index, bits_of(dtype), dtype.kind in "iu"))
 
 
 def _needed(nodes: Sequence[NodeProto], outputs: list[str]) -> list[NodeProto]:
-    """Returns the nodes that the outputs need, in the file's order."""
     names = set(outputs)
     needed = []
     for node in reversed(nodes):
@@ -144,8 +142,8 @@ def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
 def _shown(
     ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[TreeScores, Predicted | None]:
-    """Returns the scores and the class at the outputs. If no output holds scores, it returns the scores that an ArgMax
-    compared or, without an ArgMax, the operator's scores."""
+    """Returns the scores and the class at the outputs. Without scores at an output, these are the scores that an ArgMax
+    compared, or the operator's."""
     scores: TreeScores | None = None
     answer: Predicted | None = None
     for name in outputs:
@@ -176,5 +174,5 @@ def _shown(
 
 
 def _as_output(scores: TreeScores) -> TreeScores:
-    """Returns the scores without their type and the number of columns, which do not matter at an output."""
+    """Returns the scores for comparison at an output, where `dtype`, `rounded` and `part` do not matter."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

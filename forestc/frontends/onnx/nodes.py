@@ -1,7 +1,4 @@
-"""Turns the node arrays of ONNX tree operators into trees with conditions, by array operations.
-
-The result is the same for both forms of operators: leaves are nodes, and a tree's nodes are contiguous, root first.
-"""
+"""Turns the node lists of ONNX tree operators into arrays of nodes, with leaves as nodes."""
 
 from __future__ import annotations
 
@@ -37,11 +34,16 @@ MAX_TREES = 1 << 17  # limits the trees that a damaged file can claim
 
 @dataclass
 class NodeArrays:
-    """The nodes of all trees, as (n,) arrays, and the weights of the leaves, as (w,) arrays in the file's order. start:
-    (trees + 1,), where each tree's nodes begin, root first. tree: each tree's number in the file. ids: node numbers,
-    for messages. true, false: children, as indices into these arrays; LEAF at a leaf. conditions: of the inner nodes,
-    in order. value: nodes_values at a leaf. weight_leaf: the leaf of each weight; LEAF for a weight of an inner node,
-    which onnxruntime ignores."""
+    """The nodes of all trees, as arrays (n,), and the weights of their leaves, as arrays (w,).
+
+    start: (trees + 1,), where each tree's nodes begin, root first.
+    tree: each tree's number in the file.
+    ids: node numbers, for messages.
+    true, false: children, as indices into these arrays; LEAF at a leaf.
+    conditions: the inner nodes' conditions, in order.
+    value: value of a leaf that has no weight.
+    weight_leaf: the leaf of each weight; LEAF for a weight at an inner node, which onnxruntime ignores.
+    """
 
     start: Ints
     tree: Ints
@@ -60,7 +62,6 @@ class NodeArrays:
         return np.flatnonzero(self.true != LEAF)
 
     def location(self, node: int) -> str:
-        """Returns the tree and the node as text, for messages."""
         tree = self.tree[np.searchsorted(self.start, node, side="right") - 1]
         return f"tree {tree}, node {self.ids[node]}"
 
@@ -82,7 +83,6 @@ def _same_length(attributes: Attributes, lists: Mapping[str, Array], count: int,
 
 
 def _missing_true(attributes: Attributes, count: int) -> Bools:
-    """Returns for each of `count` nodes whether a missing value goes to the true child; False without the attribute."""
     missing = attributes.ints("nodes_missing_value_tracks_true")
     if len(missing) not in (0, count):
         raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {count} nodes")
@@ -90,9 +90,11 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
 
 
 def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeArrays:
-    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of the weights' attributes, class or
-    target.
-    dtype: the type in which thresholds are compared and weights added. Raises ModelError."""
+    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. Raises ModelError.
+
+    votes: the prefix of the weights' attributes, class or target.
+    dtype: the type in which thresholds are compared and weights added.
+    """
     trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
     n = len(trees)
     if not n:
@@ -151,7 +153,7 @@ _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts 
 
 
 def numbers(attributes: Attributes, name: str, dtype: DTypeLike) -> Array:
-    """Returns a list of numbers, or the tensor of the given type that may replace it."""
+    """Returns the numbers of an attribute, or of the tensor attribute that may replace it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
         raise attributes.fail(f"has both {name} and {name}_as_tensor")
@@ -199,7 +201,8 @@ class _NodePositions:
         return np.where(inside & (self.keys[position] == keys), self.order[position], LEAF)
 
     def children(self, nodes: Ints, ids: Ints, side: str) -> Ints:
-        """Returns the positions of the children with these numbers. Raises ModelError for a missing child."""
+        """Returns the positions of the nodes' children. ids: the children's numbers. Raises ModelError for a missing
+        child."""
         positions = self.find(self.run[nodes], ids)
         if (bad := np.flatnonzero(positions == LEAF)).size:
             node = nodes[bad[0]]
@@ -225,8 +228,8 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains `x == a, else x == b, ...` with a common true child into one node with a set. Converters write
-    categories so. Returns the head of each node's chain, and which nodes stay; `false` is changed in place."""
+    """Merges chains `x == a, else x == b, ...` with a common true child into one node. Returns the head of each node's
+    chain, and whether each node stays; `false` is changed in place."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -256,8 +259,8 @@ def _refuse_merged(
     false: Ints,
     votes: tuple[Ints, Ints, Array],
 ) -> None:
-    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` with leaves as true
-    children, if the first weights of these leaves are equal and other weights are not."""
+    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` whose true leaves
+    share their first weight but not all."""
     nodes = np.flatnonzero(equal)
     after = false[nodes]
     nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]
@@ -282,13 +285,14 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns the ends of intervals [low, high) that hold one number each; NaN for a high that no number reaches."""
+    """Returns the ends of intervals [low, high) that hold one number each; NaN in place of a high above infinity."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
-    """Returns the conditions of inner nodes. equal: node and intervals of each set, for modes EQ, NEQ and MEMBER."""
+    """Returns the conditions of inner nodes. equal: node and interval of each number in the sets of modes EQ, NEQ and
+    MEMBER."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)
@@ -310,8 +314,8 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
 
 
 def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
-    """Reads the nodes of a TreeEnsemble, whose leaves are listed separately. Inner nodes keep their numbers as ids;
-    leaf k has the id (number of inner nodes) + k. dtype: as in `classic_nodes`. Raises ModelError."""
+    """Reads the nodes of a TreeEnsemble. Leaf k gets the id (number of inner nodes) + k. dtype: as in `classic_nodes`.
+    Raises ModelError."""
     mode = attributes.vector("nodes_modes", np.uint8)
     split = attributes.vector("nodes_splits", dtype)
     names = [f"nodes_{name}" for name in ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")]
@@ -384,8 +388,8 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
 
 
 def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_leaf: Bools) -> tuple[Ints, Ints]:
-    """Returns the tree of each inner node, and the inner nodes level by level. Raises ModelError for a node with two
-    parents or none."""
+    """Returns the tree of each inner node, and the inner nodes level by level. Raises ModelError for nodes that form no
+    trees."""
     tree_of = np.full(len(child), -1, dtype=np.int64)
     level, trees = roots[~one_leaf], np.flatnonzero(~one_leaf)
     visited = [level[:0]]
@@ -412,9 +416,11 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
-    """Returns the sets of mode MEMBER: for each of the membership_values its node and interval. NaN ends a node's list.
-    A number is in a set if it equals a member. But onnxruntime stores sets of 31 or more numbers, or with numbers
-    outside 0 to 30, as integers, and truncates the number that it looks up."""
+    """Returns the sets of mode MEMBER: node and interval of each member.
+
+    onnxruntime stores a set of 31 or more numbers, or with a number outside 0 to 30, as integers. It then truncates the
+    number that it looks up.
+    """
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)
@@ -440,7 +446,7 @@ def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals
             "onnxruntime takes only 32-bit integers in such sets",
         )  # fmt: skip
     bits = bits_of(dtype)
-    # The floats that truncate to k lie from k to below k + 1, or from above k - 1 to k; beyond 2^24 only k does.
+    # The floats that truncate to k lie in [k, k + 1) for positive k, in (k - 1, k] for negative k.
     after = np.maximum(np.where(number >= 0, number + 1, number), low)
     low = np.where(integral, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
     return nodes[group], low, np.where(integral, np.where(number >= 0, np.maximum(after, high), high), high)

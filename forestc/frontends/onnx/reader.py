@@ -1,8 +1,4 @@
-"""Reads ONNX models with tree ensembles as onnxruntime evaluates them: `.onnx` files and ModelProto objects.
-
-It reads the tree operators of ai.onnx.ml (`trees.py`), and the operators around them that can be folded exactly
-(`folds.py`). A row holds the model's inputs side by side.
-"""
+"""Reads ONNX models with tree ensembles as onnxruntime evaluates them: `.onnx` files and ModelProto objects."""
 
 from __future__ import annotations
 
@@ -76,7 +72,6 @@ def _forest(model: ModelProto, where: str) -> Forest:
 
 
 def _refuse_treeless(graph: GraphProto, where: str) -> None:
-    """Raises ModelError for a model without a tree operator, such as a neural network."""
     operators = {str(node.op_type)[:40] for node in graph.node}
     if operators.isdisjoint(OPERATORS):
         names = ", ".join(sorted(operators)[:8]) or "none"
@@ -88,7 +83,6 @@ def _refuse_treeless(graph: GraphProto, where: str) -> None:
 
 
 def _opsets(model: ModelProto, where: str) -> dict[str, int]:
-    """Returns the version of each operator domain. Raises ModelError for an unknown version of ai.onnx.ml."""
     opsets: dict[str, int] = {}
     for item in model.opset_import:
         domain = "" if item.domain == "ai.onnx" else item.domain
@@ -103,7 +97,7 @@ def _opsets(model: ModelProto, where: str) -> dict[str, int]:
 
 
 def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
-    """Builds the forest over the columns of the rows. Raises ModelError for a column outside of the rows."""
+    """Builds the forest over the columns of the rows. Raises ModelError for a column outside the rows."""
     nodes, table = graph.ensemble.nodes, graph.table
     read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
     if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):

@@ -17,13 +17,12 @@ EXACT_SUM = 1 << 24  # bounds the integers that float32 adds exactly
 
 
 def _columns_axis(node: Node, table: Tensor, axis: int) -> None:
-    """Raises ModelError unless `axis` is the axis of the columns: the last one, after that of the rows alone."""
     if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
         raise node.fail("works across the rows, not the columns")
 
 
 def concat(node: Node, subject: Value | None) -> Value | None:
-    """Folds a Concat: the columns of its inputs lie side by side."""
+    """Folds a Concat of columns, side by side."""
     axis = node.attributes("axis").integer("axis", 0)
     tables = [value for value in node.inputs if isinstance(value, Tensor)]
     if len(tables) != len(node.inputs) or not tables:
@@ -56,7 +55,7 @@ def concat(node: Node, subject: Value | None) -> Value | None:
 
 
 def select_columns(node: Node, subject: Value | None) -> Value | None:
-    """Folds an ArrayFeatureExtractor or Gather: it selects columns, or looks up class labels by class index."""
+    """Folds an ArrayFeatureExtractor or Gather, which selects columns or looks up class labels."""
     axis = -1
     if node.operator == "Gather":
         axis = node.attributes("axis").integer("axis", 0)
@@ -93,7 +92,7 @@ def _selected(table: Tensor, indices: Sequence[int], dims: int) -> Tensor:
 
 
 def split(node: Node, subject: Value | None) -> list[Value] | None:
-    """Folds a Split: each output is a range of columns."""
+    """Folds a Split of columns into ranges."""
     attributes = node.attributes("axis", "split", "num_outputs")
     if not isinstance(subject, Tensor) or node.input(0) is not subject:
         return None
@@ -115,7 +114,7 @@ def split(node: Node, subject: Value | None) -> list[Value] | None:
 
 
 def slice_(node: Node, subject: Value | None) -> Value | None:
-    """Folds a Slice of some columns of the scores. Converters output the columns one by one."""
+    """Folds a Slice of some columns of the scores."""
     node.attributes()
     if not isinstance(subject, TreeScores) or node.integers(3, "axes") not in ([1], [-1]):
         return None
@@ -123,8 +122,7 @@ def slice_(node: Node, subject: Value | None) -> Value | None:
 
 
 def reshape(node: Node, subject: Value | None) -> Value | None:
-    """Folds a Reshape, Flatten, Squeeze or Unsqueeze that keeps rows and columns, or removes or adds the dimension of a
-    single column."""
+    """Folds a Reshape, Flatten, Squeeze or Unsqueeze that does not mix columns."""
     node.attributes("allowzero", "axis", "axes")
     if isinstance(subject, Tensor):
         return _TABLE_SHAPES[node.operator](node, subject)
@@ -143,7 +141,6 @@ def reshape(node: Node, subject: Value | None) -> Value | None:
 
 
 def _axes(node: Node) -> list[int]:
-    """Returns the axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, or an input in later versions."""
     axes: list[int] = node.attributes("axes", "keepdims", "noop_with_empty_axes").ints("axes").tolist()
     return axes or (node.integers(1, "axes") if node.input(1) is not None else [])
 
@@ -184,7 +181,7 @@ _TABLE_SHAPES: dict[str, Callable[[Node, Tensor], Tensor | None]] = {
 
 
 def reduce_sum(node: Node, subject: Value | None) -> Value | None:
-    """Folds a ReduceSum of columns encoded from one column of text. Converters write infrequent categories so."""
+    """Folds a ReduceSum of columns encoded from one column of text, as converters write infrequent categories."""
     attributes = node.attributes("axes", "keepdims", "noop_with_empty_axes")
     axes = _axes(node)
     if not isinstance(subject, Tensor) or not subject.text or subject.width is None or len(axes) != 1:

@@ -1,8 +1,7 @@
 """Describes columns of text that are encoded before an ONNX tree operator, and translates conditions to sets of texts.
 
-A graph names some texts (an encoder's categories, an imputer's fill value) and treats all others the same way, so the
-encoding of a column is a short table. The raw column becomes a category with these names as labels. A condition becomes
-the set of codes for which it holds.
+A graph names some texts and treats all others the same way. The raw column becomes a category with these names as
+labels.
 """
 
 from __future__ import annotations
@@ -21,16 +20,18 @@ from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx.columns import Bools, CutArrays, Ints, Replace, Step
 
 Image: TypeAlias = str | float
-# A tensor of texts has no missing values: onnxruntime writes NaN, None or pandas' NA as one of these texts.
-# Converters list the spelling in the training rows among an encoder's categories.
+# A tensor of texts has no missing values: onnxruntime writes NaN, None or pandas' NA as one of these.
 SPELLINGS = ("nan", "None", "<NA>")
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """The encoding of column `index` of the rows, a column of text. names: the texts that the graph names, in the order
-    of its lists. images: the images of some of the names; numbers are exact in float64. other: the image of every other
-    text; None if it stays unchanged."""
+    """The encoding of column `index` of the rows, a column of text.
+
+    names: the texts that the graph names.
+    images: text -> its encoded value, for some of the names.
+    other: the encoded value of every other text; None if it stays unchanged.
+    """
 
     index: int
     names: tuple[str, ...] = ()
@@ -42,8 +43,8 @@ class TextColumn:
         return text if image is None else image
 
     def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> TextColumn:
-        """Returns the column after a lookup of its values. default: the image of values that are not in the table.
-        names: of the whole list, if the table holds only a part of it or if the column is no longer text."""
+        """Returns the column after a lookup of its values in `table`. default: the result for other values. names: all
+        keys, if `table` holds only some of them."""
         images = {text: table.get(value, default) for text, value in self.images.items()}
         if self.other is not None:
             return TextColumn(self.index, self.names, images, table.get(self.other, default))
@@ -54,14 +55,13 @@ class TextColumn:
         )
 
     def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> TextColumn:
-        """Returns the column after a function of (n,) float64. The column's images must be numbers."""
+        """Returns the column after a function of (n,) float64. The column's encoded values must be numbers."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
         return replace(self, images=dict(zip(self.images, images, strict=True)), other=other)
 
     def then(self, step: Step) -> TextColumn:
-        """Returns the column after a numeric step."""
 
         def replaced(values: NDArray[np.float64], how: Replace) -> NDArray[np.float64]:
             return np.where(np.isnan(values) if np.isnan(how.value) else values == how.value, how.by, values)
@@ -73,8 +73,8 @@ class TextColumn:
 
 
 def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
-    """Applies a function, text by text, to constants and to several columns encoded from one column of text. function:
-    takes the image of each part and returns an image; None stands for an unchanged text."""
+    """Combines constants and columns encoded from one column of text. function: takes each part's value for one text,
+    and returns the new value; None stands for an unchanged text."""
     texts = [part for part in parts if isinstance(part, TextColumn)]
 
     def value(part: TextColumn | Image, text: str | None) -> Image | None:
@@ -103,14 +103,14 @@ def _number(image: Image | None) -> float:
 
 
 def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
-    """Returns the names of all columns, each once. The columns of one encoder share a list, which is read once."""
+    """Returns the names of all columns, each once. Columns of one encoder share a list, which is read once."""
     lists = {id(text.names): text.names for text in texts}
     return tuple(dict.fromkeys(name for names in lists.values() for name in names))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The codes of the names of a raw column. spelling: the text that means missing; None if there are several."""
+    """The codes of the texts of a raw column. spelling: the text that means missing; None if there are several."""
 
     codes: Mapping[str, int]
     spelling: str | None
@@ -125,9 +125,12 @@ class Vocabulary:
 def text_features(
     columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """Returns the features of the raw columns of text that are read, and their vocabularies by raw column. columns: by
-    column of the tree operator. names: of the raw columns that have one. A feature takes no missing values if the graph
-    knows two or more spellings of them. Raises ModelError for a column with too many names."""
+    """Returns the features of the raw columns of text that are read, and their vocabularies by raw column. Raises
+    ModelError for a column with too many names.
+
+    columns: column of the tree operator -> its encoding.
+    names: raw column -> its name.
+    """
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)
@@ -153,8 +156,12 @@ def text_features(
 
 @dataclass(frozen=True)
 class CodeSet:
-    """A condition on a raw column of text. turned: whether it is the complement of the set (so that its children are
-    swapped). members: the codes of the set. missing: whether the set holds missing values."""
+    """A condition on a raw column of text, as a set of codes.
+
+    turned: whether the condition is the complement of the set, so that its children are swapped.
+    members: the codes in the set.
+    missing: whether the set holds missing values.
+    """
 
     turned: bool
     members: tuple[Member, ...]
@@ -164,8 +171,8 @@ class CodeSet:
 def code_sets(
     conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], vocabularies: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """Returns the conditions on text, by index, as sets that never hold unknown texts. reads: for each condition the
-    tree operator's column that it reads."""
+    """Returns the conditions on text by index, as sets without unknown texts. reads: the tree operator's column that
+    each condition reads."""
     result: dict[int, CodeSet] = {}
     distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))

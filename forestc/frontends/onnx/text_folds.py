@@ -1,4 +1,4 @@
-"""Folds ONNX's operators on text: encoders, and the operators that converters write for imputers of text."""
+"""Folds ONNX's operators on text: encoders, and operators that converters write for imputers of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.text import Image, TextColumn, together
 from forestc.frontends.onnx.values import Array, Node, Predicted, Tensor, Value
 
-# Operators that take columns of text, or booleans computed from text.
+# Lists the operators that take columns of text, or booleans computed from text.
 TEXT_OPERATORS = {
     *("Identity", "Cast", "Concat", "Gather", "ArrayFeatureExtractor", "Split", "Reshape", "Flatten", "Squeeze"),
     *("Unsqueeze", "LabelEncoder", "OneHotEncoder", "Equal", "Where"),
@@ -31,8 +31,8 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 
 
 def one_hot(node: Node, subject: Value | None) -> Value | None:
-    """Folds a OneHotEncoder of text, or of integers encoded from text. If `zeros` is 0, onnxruntime refuses unknown
-    texts; here they are encoded as zeros."""
+    """Folds a OneHotEncoder of text, or of integers encoded from text. Unknown texts become zeros, also where
+    onnxruntime refuses them."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
     if not isinstance(subject, Tensor) or subject.dims > 2:
         return None
@@ -80,7 +80,6 @@ def label_encoder(node: Node, subject: Value | None) -> Value | None:
 
 
 def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image, np.dtype[Any]]:
-    """Returns a LabelEncoder's table, default and value type. dtype: of its input."""
     first = node.opset < 2
     kinds = [] if first else [*_KINDS, *(["tensor"] if node.opset >= 4 else [])]
     attributes = node.attributes(
@@ -210,7 +209,6 @@ def where(node: Node, subject: Value | None) -> Value | None:
 
 
 def _broadcast(node: Node, constant: Array, table: Tensor) -> list[Any]:
-    """Returns a constant's values: one for all columns of a table, or one for each column."""
     plain = constant.ndim < 2 or (constant.ndim == 2 and len(constant) == 1)
     if not plain or constant.size not in (1, table.width):
         raise node.fail(f"its constant has the shape {list(constant.shape)} for {table.width} columns")

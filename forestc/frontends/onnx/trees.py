@@ -1,9 +1,8 @@
-"""Reads ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor (ai.onnx.ml 1 to 4) and TreeEnsemble (5).
+"""Reads ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
 
 The Forest keeps these semantics of onnxruntime: values and thresholds are compared in the input's type (integers in
-float32). Each node says where a missing value goes, and NaN differs from every number. Weights are added in the same
-type, tree by tree in the file's order (as on one thread), then the base values. A classifier decides on the sums,
-before the post-transform.
+float32). Weights are added in the same type, tree by tree in the file's order, then the base values. A classifier
+decides on these sums, before the post-transform.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _MODERN = [
     *("leaf_targetids", "leaf_weights", "n_targets", "aggregate_function", "post_transform"),
 ]
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-# In onnxruntime's numbering. In the ONNX standard 1 is softmax and 2 the logistic function.
+# Lists onnxruntime's numbering; in the ONNX standard 1 is softmax and 2 the logistic function.
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 LINKS = {
     "NONE": Link(),
@@ -68,7 +67,6 @@ def _ensemble(
     shown: Shown = "all",
     answer: Predicted | None = None,
 ) -> TreeOperator:
-    """Builds a TreeOperator, with scores in the type of its additions. bias: (outputs,)."""
     dtype, classifier = np.dtype(aggregate.precision), answer is not None
     return TreeOperator(
         nodes, TreeScores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer
@@ -76,7 +74,8 @@ def _ensemble(
 
 
 def read_operator(name: str, node: object, version: int, dtype: DTypeLike, where: str) -> TreeOperator:
-    """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
+    """Reads one of `OPERATORS`. version: the version of ai.onnx.ml. dtype: type of the operator's input. Raises
+    ModelError."""
     if name == "TreeEnsemble":
         if version < 5:
             raise ModelError(f"is not an operator of ai.onnx.ml {version}", where=where, do="import version 5")
@@ -196,8 +195,7 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values a class without a weight in any of a row's leaves can't win in onnxruntime.
-    # This matters only if all other scores can be negative or zero.
+    # Without base values onnxruntime can't choose a class that has no weight in any of a row's leaves.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
         raise attributes.fail(
@@ -217,11 +215,12 @@ def _binary(
     base: NDArray[np.float64],
     summed: Aggregate,
 ) -> TreeOperator:
-    """Reads a classifier of two classes, a special case in onnxruntime: output and decision depend on the classes with
-    weights. Converters write weights for class 0 only; then they make up class 1's score s, and the forest has this one
-    score. If no weight is negative, onnxruntime shows (1 - s, s) and decides by s > 0.5; otherwise it shows (-s, s) and
-    decides by s > 0; LOGISTIC shows the logistic function of (-s, s). The forest's value is the second column. With
-    weights for class 1 there are two scores, and that of class 1 decides."""
+    """Reads a classifier of two classes, a special case in onnxruntime.
+
+    If only class 0 has weights, their sum s is class 1's score. Without negative weights onnxruntime shows (1 - s, s)
+    and decides for class 1 by s > 0.5; otherwise it shows (-s, s) and decides by s > 0. LOGISTIC shows the logistic
+    function of (-s, s) instead. If class 1 has weights, there are two scores, and class 1's score decides.
+    """
     voted = set(np.unique(nodes.weight_target).tolist())
     always = _always_voted(nodes, 2)
     positive = len(voted) == 1 and not (nodes.weight < 0).any()
@@ -279,7 +278,7 @@ def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> Non
 
 
 def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
-    """Returns the outputs for which every row reaches a weight, because all leaves of some tree have one."""
+    """Returns for each output whether all leaves of some tree have a weight for it."""
     real = nodes.weight_leaf != LEAF
     tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
     pairs, counts = np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
@@ -306,9 +305,11 @@ def make_trees(
     vocabularies: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
-    """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. columns, texts: numeric columns
-    and encoded text columns, by column of the operator. vocabularies: by raw column of text. Raises ModelError, naming
-    tree and node."""
+    """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. Raises ModelError.
+
+    columns, texts: column of the operator -> its raw column with steps, or its encoding of text.
+    vocabularies: raw column of text -> its vocabulary.
+    """
     nodes = ensemble.nodes
     inner = nodes.inner
     reads = nodes.feature[inner]
@@ -367,9 +368,8 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """Returns a function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs). If a
-    leaf has no weight, its value is 0 in a sum. In a minimum it is the largest of all weights, which never wins:
-    `_regression` ensures that some tree always has a weight. In a maximum it is the smallest."""
+    """Returns a function from a tree's index to its outputs and leaf values (leaves, outputs). A leaf without a weight
+    gets 0 in a sum, the largest weight in a minimum, and the smallest in a maximum."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Holds the values between the nodes of an ONNX graph while it is folded, and a node with its input values."""
+"""Holds the values between the nodes of an ONNX graph while it is folded."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-# How a classifier shows its scores: "all" of them, or a single score s in two columns.
-# The columns are (1 - s, s) for "complement", (-s, s) for "opposite", and the logistic of (-s, s) for "logistic".
-# For "second" only the second column is known: the link applied to s.
+# Names what a classifier shows: "all" scores, or two columns made of a single score s.
+# Of a score s "complement" shows (1 - s, s), "opposite" (-s, s), "logistic" the logistic function of (-s, s).
+# With "second" only the second of a classifier's two columns is known.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Columns before the trees. width: the number of columns; None if unknown. column: returns the i-th column. depth:
-    the length of the chain of nodes that computed the tensor, at most `MAX_STEPS` because columns are built
-    recursively. text: whether all columns come from text. dims: 2 for rows and columns; 1 for a single column without
-    its dimension; 3 for encoded columns of text, (rows, width / inner, inner), whose columns are counted as if they lay
-    side by side."""
+    """Columns before the trees.
+
+    width: the number of columns; None if unknown.
+    column: returns the i-th column.
+    depth: the length of the chain of nodes behind the tensor.
+    text: whether all columns come from text.
+    dims: 2 for rows and columns; 1 for a single column; 3 for encoded text, (rows, width / inner, inner).
+    """
 
     dtype: np.dtype[Any]
     width: int | None
@@ -47,7 +50,8 @@ class Tensor:
     def then(
         self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
     ) -> Tensor:
-        """Returns the table with a step applied to each column; if `step` returns None, the column is unchanged."""
+        """Returns the table with a step applied to each column. step: column index -> step, or None for an unchanged
+        column."""
 
         def column(index: int) -> RawColumn | TextColumn:
             added = step(index)
@@ -58,23 +62,27 @@ class Tensor:
     def with_columns(
         self, column: Callable[[int], RawColumn | TextColumn], dtype: DTypeLike, width: int | None
     ) -> Tensor:
-        """Returns the output of a node, with the same dimensions and other columns."""
+        """Returns a node's output with the same dimensions and other columns."""
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
     def shaped(self, dims: int, inner: int = 0) -> Tensor:
-        """Returns the same columns in other dimensions. inner: the size of the last dimension, if there are three."""
+        """Returns the same columns in other dimensions. inner: the size of the last of three dimensions."""
         return replace(self, dims=dims, inner=inner if dims == 3 else 0)
 
     def texts(self, index: int) -> TextColumn:
-        """Returns the i-th column of a table of text."""
         return cast("TextColumn", self.column(index))
 
 
 @dataclass(frozen=True)
 class TreeScores:
-    """The scores of the trees after the operators applied to them. dtype: of the tensor. bias: (outputs,), added last.
-    shown: see `Shown`. classifier: whether a classifier made them. rounded: whether the operator rounded its sums to
-    float32, which the forest does not do. part: whether some columns are left out."""
+    """The scores of the trees after the operators applied to them.
+
+    dtype: type of the tensor.
+    bias: (outputs,), added last.
+    classifier: whether a classifier made the scores.
+    rounded: whether the operator rounded its sums to float32, as the forest does not.
+    part: whether some columns are left out.
+    """
 
     dtype: np.dtype[Any]
     outputs: int
@@ -92,7 +100,7 @@ class TreeScores:
 
     @property
     def open(self) -> bool:
-        """True if these are the forest's scores in its type, so that further operators can be folded."""
+        """True if further operators can be folded: these are the forest's scores, in its type."""
         return not self.rounded and not self.part and self.dtype == np.dtype(self.aggregate.precision)
 
 
@@ -110,7 +118,7 @@ Fold: TypeAlias = "Callable[[Node, Value | None], Value | list[Value] | None]"
 
 
 class Node:
-    """A node with the values of its inputs. Methods raise ModelError for inputs of another kind."""
+    """A node with the values of its inputs."""
 
     def __init__(self, node: NodeProto, where: str, values: Mapping[str, Value], opsets: Mapping[str, int]) -> None:
         self.proto = node
@@ -139,7 +147,7 @@ class Node:
         return value
 
     def integers(self, index: int, what: str) -> list[int]:
-        """Returns a constant list of integers."""
+        """Returns a constant list of integers. Raises ModelError for any other input."""
         value = self.constant(index, what)
         if value.dtype.kind not in "iu":
             raise self.fail(f"its {what} does not hold integers")

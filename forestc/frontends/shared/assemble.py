@@ -1,4 +1,4 @@
-"""Makes the Forest at the end of a frontend, from trees over the columns of the source's rows."""
+"""Makes the Forest at the end of a frontend."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def assembled(
     where: str,
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
-    """Builds a Forest. trees: their `feature` arrays hold columns of the rows. feature: makes the Feature of a column
-    that is read. Raises ModelError."""
+    """Builds a Forest. trees: their `feature` arrays hold columns of the rows. feature: makes the Feature of a column.
+    Raises ModelError."""
     features, renumbered = read_features(trees, columns, feature, where)
     return make_forest(
         where=where,

@@ -1,5 +1,4 @@
-"""Holds the bytes of a model file, with what tells its kind: its beginning, a JSON document's keys, an archive's
-members."""
+"""Holds the bytes of a model file, with properties that tell its kind."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from forestc.frontends.shared.ubjson import parse_ubjson
 HEAD = 1 << 16  # bytes of a text or a compressed file that are examined
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UBJSON = frozenset(b"iUIlL$#N")  # lists the markers that may follow the first brace
-# First bytes of a compressed file -> function that makes an object to unpack it.
+# Maps the first bytes of a compressed file to a function that makes an object to unpack it.
 _UNPACKERS: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     **dict.fromkeys((b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"), zlib.decompressobj),
@@ -50,7 +49,7 @@ class Content:
 
     @cached_property
     def document(self) -> Any:
-        """The parsed document of a file in JSON or UBJSON; None for any other. Raises ModelError if it is damaged."""
+        """The parsed document of a JSON or UBJSON file; None for any other. Raises ModelError if it is damaged."""
         if self.data[:1] == b"{" and self.data[1:2] and self.data[1] in _UBJSON:
             return parse_ubjson(self.data, self.where)
         return read_document(self.data, self.where) if self.head[:1] in (b"{", b"[") else None

@@ -1,4 +1,4 @@
-"""Wraps parsed JSON or UBJSON documents with the path of each part, so that errors can name it."""
+"""Wraps parsed documents with the path of each part, so that errors can name it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.errors import ModelError
 
 
 def read_document(data: bytes, where: str) -> Any:
-    """Parses JSON. Raises ModelError for invalid JSON, and for nesting beyond Python's recursion limit."""
+    """Parses JSON. Raises ModelError for invalid or too deeply nested JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -21,7 +21,7 @@ def read_document(data: bytes, where: str) -> Any:
 
 
 class Document:
-    """A part of a parsed document, with its path for errors. Methods raise ModelError if the part does not fit."""
+    """A part of a parsed document, with its path for errors. Raises ModelError if the part does not fit a method."""
 
     def __init__(self, value: object, path: str, where: str) -> None:
         self.value: Any = value

@@ -1,4 +1,4 @@
-"""Preserves the comparisons of libraries exactly: functions that several frontends use."""
+"""Holds functions that keep a library's comparisons exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCORE_WINDOW = 64  # scores on either side of a threshold that are tested one by
 
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
     """Returns thresholds t' such that `x < t'` holds if and only if `x <= t` does, for every finite float x of 32 or 64
-    bits: the next float above the largest one that does not exceed t."""
+    bits."""
     with np.errstate(over="ignore"):  # Infinity is the next float above the largest.
         if bits == 64:
             return np.asarray(np.nextafter(thresholds, np.inf), dtype=np.float64)
@@ -41,9 +41,12 @@ def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Returns for each of n monotone predicates the least order key for which it holds, by bisection. holds: tests n
-    order keys of floats at once. low, high: (n,); keys strictly between are tested. If no key fits, the result is
-    `high`. Time: as many calls as the widest span has bits."""
+    """Returns for each of n monotone predicates the least order key for which it holds, by bisection; `high` if none
+    does.
+
+    holds: tests n order keys at once.
+    low, high: (n,); keys strictly between are tested.
+    """
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
         up = holds(middle)
@@ -54,7 +57,7 @@ def least_keys(
 
 def least_float(holds: Callable[[float], bool], bits: int) -> float:
     """Returns the least float of 32 or 64 bits for which a monotone predicate holds; infinity if it holds for no finite
-    float, -infinity if it holds for all. It bisects in the order of floats."""
+    float."""
     if holds(-np.inf):
         return -np.inf
     low, high = (order_key(np.array([end]), bits) for end in (-np.inf, np.inf))
@@ -66,9 +69,8 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
 
 
 def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
-    """Returns the least float64 score for which a library's test of scores (n,) holds: -infinity if it holds for all,
-    infinity if for none. Raises ModelError if the test is not monotone nearby. The scores around are tested one by one:
-    a library function that should be monotone may decrease by a unit in the last place."""
+    """Returns the least float64 score for which a test of scores (n,) holds; infinity if it holds for no finite score.
+    Raises ModelError if the test is not monotone nearby."""
     least = least_float(lambda score: bool(holds(np.array([score]))[0]), 64)
     if np.isfinite(least):
         near = key_value(order_key(np.array([least]), 64) + np.arange(-SCORE_WINDOW, SCORE_WINDOW), 64)
@@ -80,28 +82,27 @@ def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where
 
 
 def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> tuple[Member, ...]:
-    """Returns the cuts of the set of these floats of 32 or 64 bits; if `inverted`, of all other floats."""
+    """Returns cuts that hold for these floats alone; if `inverted`, for all other floats."""
     points = np.unique(values)
     cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # Adjacent floats make one interval.
     return complement(cuts) if inverted else cuts
 
 
 def logf(x: float) -> float:
-    """Returns the logarithm of a positive float32 as `logf` of the C library rounds it. Libraries call that function,
-    and its result is not always the nearest float32. Without a C library: the nearest float32."""
+    """Returns the logarithm of a positive float32 as the C library's `logf` rounds it, which is not always the nearest
+    float32."""
     function = _c_function("logf")
     return float(np.float32(math.log(x))) if function is None else float(function(x))
 
 
 def expm1f(x: float) -> float:
-    """Returns exp(x) - 1 of a float32, rounded as `logf` is."""
+    """Returns exp(x) - 1 of a float32 as the C library's `expm1f` rounds it."""
     function = _c_function("expm1f")
     return float(np.float32(math.expm1(x))) if function is None else float(function(x))
 
 
 @cache
 def _c_function(called: str) -> Callable[[float], float] | None:
-    """Returns a function of one float32 from the C library; None if there is none."""
     for name in (None, "ucrtbase"):  # None stands for the interpreter's C library, which Windows knows by name.
         try:
             function = getattr(ctypes.CDLL(name), called)

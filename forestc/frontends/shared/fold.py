@@ -1,10 +1,8 @@
 """Folds preprocessing of single columns into the conditions of a forest, which then takes raw float64 rows.
 
-The output column of a step is a monotone function of one raw column, but for exceptions: single points (values that an
-imputer replaces, categories of an encoder) and NaN. `f(x) < t` is then `x < c` for the least float64 c whose image is
-not below t. Bisection on the order of floats finds c. Around c the function is evaluated at every float, because
-library functions such as log1p may decrease by a unit in the last place where they should be monotone. Then the
-condition becomes a set of cuts that is still exact.
+A step is a monotone function, but for NaN and single points. `f(x) < t` becomes `x < c` for the least float64 c with
+f(c) >= t, found by bisection. Every float around c is tested, because library functions such as log1p may decrease by a
+unit in the last place.
 """
 
 from __future__ import annotations
@@ -41,20 +39,20 @@ AT_ONCE = 1 << 19  # floats tested at a time; more take more memory
 
 
 def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the column unchanged."""
     return x
 
 
 @dataclass(frozen=True)
 class StepColumn:
-    """A column that the forest reads, as a function of the raw column `source` (-1: a constant).
+    """A column that the forest reads: the raw column `source` (-1: a constant) after steps. An image is a value after
+    the steps.
 
     function: non-decreasing on finite floats, (n,) to (n,).
-    points: raw value -> image, if it differs from the function's.
-    missing: the image of NaN (NaN: it stays missing); None if the step refuses NaN.
-    texts: for a column of text, its known names in order, with their images. Any other text has the function's image.
-    fills: for a column of text before encoding, raw text (None: a missing value) -> the text from an imputer.
-    dtype, sparse: the type and layout in which the next step receives the column; here its values are float64.
+    points: raw value -> image, where it differs from the function's.
+    missing: the image of NaN; None if a step refuses NaN.
+    texts: for a column of text, its known names with their images. Any other text has the function's image.
+    fills: for text before encoding, raw text (None: a missing value) -> the imputer's text.
+    dtype, sparse: the type and layout in which the next step receives the column.
     """
 
     source: int
@@ -69,8 +67,8 @@ class StepColumn:
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> StepColumn:
-        """Returns the column after one more step. missing, points: the step's images of NaN and of single values.
-        Raises ModelError for `points` if an earlier step changed the column, as they must be raw values."""
+        """Returns the column after one more step. missing, points: the step's results for NaN and for single values.
+        Raises ModelError if the points can't be traced to raw values."""
         before = self.function
         exceptions = points or {}
 
@@ -118,15 +116,14 @@ def _or_nan(image: float | None) -> float:
 
 
 def constant(column: StepColumn) -> bool:
-    """Returns True if all numbers but the single points have the same image."""
+    """Returns True if the column's function has one value for all numbers."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 
 
 def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str) -> Forest:
     """Returns the forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
-    Raises ModelError if a condition can't be kept exactly. Time: O(conditions * (64 + window)) evaluations of the
-    functions, in vectorized calls."""
+    Raises ModelError if a condition can't be kept exactly."""
     if len(columns) != forest.columns:
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
@@ -161,7 +158,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns with equal vocabularies: all readers of a raw column know the texts of all of them."""
+    """Returns the columns with the same known texts for all columns of one source."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
     vocabularies: dict[int, dict[str, None]] = {}
@@ -199,7 +196,6 @@ def _raw_feature(
 
 
 def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> list[Condition]:
-    """Returns the distinct conditions on a feature, in the order of the forest's table, for its raw column."""
     feature = forest.features[index]
     location = f"{where}, feature {feature.name!r}"
     try:
@@ -209,7 +205,6 @@ def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> lis
 
 
 def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns whether the condition sends each of the images (n,) left."""
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
     if absent.any() and not feature.missing:
@@ -220,7 +215,6 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
 
 
 def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
-    """Yields the conditions, in order, as conditions on the raw column."""
     if image.texts is not None:
         code_images = np.array([*image.texts.values(), *image.function(np.zeros(1))])
         for condition in conditions:
@@ -252,7 +246,7 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """Returns the condition with these cuts on the raw column, in any order, corrected at the single points."""
+    """Returns the condition with these cuts on the raw column, corrected at the single points."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():
@@ -264,8 +258,8 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """Returns for each cut the raw values at which `image >= cut` changes, ascending: one value if the function is
-    monotone. All cuts are bisected together; then the floats around each result are tested."""
+    """Returns for each cut the raw values x at which `function(x) >= cut` changes, ascending: one value if the function
+    is monotone."""
     if not len(cuts):
         return []
 
@@ -274,8 +268,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """Returns the floats around `high` (n,) at which `reaches` changes. The window has `window` floats on either
-        side; it is widened if there are changes in its outer half."""
+        """Returns for each order key in `high` (n,) the floats nearby at which `reaches` changes. The window is widened
+        if changes lie in its outer half."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

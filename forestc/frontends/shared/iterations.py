@@ -1,4 +1,4 @@
-"""Decides how many boosting iterations of a model are read: as many as it predicts with, the best, or a number."""
+"""Decides how many boosting iterations of a model are read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# A number of iterations from the first; BEST: up to the best one; None: as the library predicts.
+# Holds a number of iterations, BEST for those up to the best one, or None for the library's default.
 Iterations: TypeAlias = int | Literal["best"] | None
 
 
 def parsed(given: object) -> Iterations:
-    """Parses what the user gave for iterations. Raises OptionError."""
+    """Parses the user's number of iterations. Raises OptionError."""
     if given is None:
         return None
     text = str(given).strip()
@@ -27,9 +27,13 @@ def parsed(given: object) -> Iterations:
 def taken(
     requested: Iterations, total: int, best: int | None, where: str, *, stops: bool, unknown: str
 ) -> tuple[int, tuple[str, ...]]:
-    """Returns the number of iterations to read, and notes on it. total: iterations in the model. best: iterations up to
-    the best one; None if the model does not say. stops: whether the library itself predicts with the best ones only.
-    unknown: the remedy if the model does not say. Raises ForestcError."""
+    """Returns the number of iterations to read, and notes on it. Raises ForestcError.
+
+    total: iterations in the model.
+    best: iterations up to the best one; None if unknown.
+    stops: whether the library itself predicts with the best ones only.
+    unknown: the remedy for an unknown best iteration.
+    """
     if requested == BEST and best is None:
         raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)
     if isinstance(requested, int) and requested > total:

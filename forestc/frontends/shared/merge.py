@@ -25,11 +25,11 @@ def side_by_side(
     *,
     link: Link | None = None,
 ) -> Forest:
-    """Merges forests: features are joined, and the outputs of each forest follow those of the forest before. combine:
-    of the parts, one for each forest; None for a forest without parts, whose scores have the `link`. A column that one
-    forest reads as float32 and another as float64 is compared in float64. A missing value is accepted if all forests
-    that read the column accept it. Raises ModelError if the forests take different rows or read a column in different
-    ways."""
+    """Merges forests over the same rows: the outputs of each forest follow those of the forest before. Raises
+    ModelError if the forests read rows in different ways.
+
+    combine: the rule that combines the forests as parts; None makes a single part with the `link`.
+    """
     columns = forests[0].columns
     for index, forest in enumerate(forests):
         if forest.columns != columns:
@@ -45,7 +45,7 @@ def side_by_side(
         for feature in forest.features:
             before = by_column.setdefault(feature.column, feature)
             by_column[feature.column] = _both(before, feature, where)
-    # If a forest refuses missing values in a column, it also refuses them in the columns that it does not read.
+    # If a forest refuses missing values in a column, it also refuses them in columns that it does not read.
     strict = [forest for forest in forests if not all(feature.missing for feature in forest.features)]
     for column in by_column:
         if any(column not in {feature.column for feature in forest.features} for forest in strict):
@@ -95,7 +95,6 @@ def _both(a: Feature, b: Feature, where: str) -> Feature:
 def _member_tree(
     forest: Forest, tree: Tree, new_indices: NDArray[np.int32], targets: list[Feature], start: int
 ) -> Tree:
-    """Returns a forest's tree with the merged forest's features and outputs."""
     pairs = zip(forest.features, targets, strict=True)
     widened = np.array([*(feature.number == FLOAT32 and target.number == FLOAT64 for feature, target in pairs), False])
     takes = np.array([*(target.missing for target in targets), False])
@@ -120,8 +119,8 @@ def _member_tree(
 
 
 def widen(thresholds: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns float64 thresholds t' with `x < t'` exactly if `float32(x) < t`, for float32 thresholds t: halfway to the
-    float32 below, and one step more if that value still rounds down (ties go to even)."""
+    """Returns float64 thresholds t' such that `x < t'` holds if and only if `float32(x) < t` does, for float32
+    thresholds t."""
     with np.errstate(over="ignore"):
         near = np.asarray(thresholds).astype(np.float32)
         below = np.nextafter(near, np.float32(-np.inf)).astype(np.float64)

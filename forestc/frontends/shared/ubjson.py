@@ -16,7 +16,7 @@ from forestc.errors import ModelError
 
 MAX_DEPTH = 64  # containers inside each other; models nest fewer than ten, and Python's stack is limited
 
-# Marker -> (format of `struct`, bytes); all are big-endian.
+# Maps a marker to its format in `struct` and its number of bytes; all are big-endian.
 _NUMBERS = {
     b"i": (">b", 1),
     b"U": (">B", 1),
@@ -31,8 +31,8 @@ _NO_MARKER = b""
 
 
 def parse_ubjson(data: bytes, where: str) -> Any:
-    """Parses UBJSON into dicts, lists, strings, numbers and, for typed arrays of numbers, NumPy arrays. Raises
-    ModelError with the byte offset for malformed, truncated and too deeply nested data."""
+    """Parses UBJSON into Python objects; typed arrays of numbers become NumPy arrays. Raises ModelError with the byte
+    offset for invalid data."""
     reader = _UbjsonReader(data, where)
     value = reader.value(reader.marker(), 0)
     reader.at = reader.skip_noop(reader.at)
@@ -146,7 +146,7 @@ class _UbjsonReader:
         return result
 
     def items(self, kind: bytes, count: int | None, end: bytes) -> Iterator[None]:
-        """Yields once before each item of a container: `count` times, or until it reads the marker `end`."""
+        """Yields once before each item of a container: `count` times, or until the marker `end`."""
         if count is not None:
             # Typed constants take no bytes, so the remaining bytes would not bound their count.
             if kind in _CONSTANTS or count > len(self.data) - self.at:

@@ -1,8 +1,7 @@
-"""Reads HistGradientBoosting models: float64 rows, missing values, categories.
+"""Reads HistGradientBoosting models.
 
-The Forest keeps these semantics of the library: thresholds are float64 and compared with `<=`. Scores start at the
-baseline and are summed in float64. Categories first pass an ordinal encoder; an unknown category takes the side of a
-missing value.
+The Forest keeps these semantics of the library: rows and thresholds are float64 and compared with `<=`. Scores start at
+the baseline and are summed in float64.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
-# Loss of a regressor -> link of its predictions.
+# Maps the loss of a regressor to the link of its predictions.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "identity"),
     **dict.fromkeys(("gamma", "poisson"), "exp"),
@@ -100,7 +99,7 @@ def _tree(
         codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
         set_index[node] = len(sets)
         sets.append(_members(categories[column], codes, bool(missing_left[node])))
-    # A split on missing values alone has an infinite threshold. All numbers, infinity too, satisfy `x <= t`.
+    # A split on missing values alone has an infinite threshold: all numbers satisfy `x <= t`, infinity too.
     everything = ~is_leaf & (set_index == NO_SET) & np.isposinf(nodes["num_threshold"])
     if everything.any():
         set_index[everything] = len(sets)
@@ -121,7 +120,6 @@ def _tree(
 
 
 def _members(categories: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
-    """Returns the set of categories that go left: for text their codes, for numbers cuts around the values."""
     if categories.dtype.kind not in "iufb":
         return [*codes, len(categories)] if unknown_left else list(codes)
     goes_left = np.isin(np.arange(len(categories)), codes)

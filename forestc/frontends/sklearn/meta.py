@@ -1,6 +1,6 @@
-"""Reads scikit-learn models made of other models: voting, several prediction targets, one against the rest.
+"""Reads scikit-learn models made of other models: voting, several prediction targets, one-vs-rest.
 
-Each member is read by the frontend of its library, so members may be models of XGBoost or LightGBM.
+Each member is read by the frontend of its library, such as XGBoost's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_NOTED = 120  # characters of a search's parameters in a note, so that the n
 
 
 def read_search(model: object, where: str) -> Forest:
-    """Reads the best estimator of a search over parameters into a Forest. Provenance.notes names it."""
+    """Reads the best estimator of a search over parameters into a Forest, with a note on it."""
     from forestc.frontends import load_object
 
     best = getattr(model, "best_estimator_", None)
@@ -38,7 +38,7 @@ def read_search(model: object, where: str) -> Forest:
 
 
 def chosen_note(model: BaseEstimator) -> str:
-    """Returns a note on the best parameters of a search, for Provenance.notes."""
+    """Returns a note on the best parameters of a search, for `Provenance.notes`."""
     chosen = ", ".join(f"{name}={value!r}" for name, value in (getattr(model, "best_params_", None) or {}).items())
     shown = chosen if len(chosen) <= MOST_NOTED else chosen[: MOST_NOTED - 3] + "..."
     kind = type(model.best_estimator_).__name__
@@ -46,7 +46,6 @@ def chosen_note(model: BaseEstimator) -> str:
 
 
 def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
-    """Reads the members into forests. A mean of one part becomes that part."""
     forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
     return [
         changed(forest, parts=forest.parts, combine=Combine())
@@ -74,7 +73,7 @@ def final_estimator(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def refuse_normalized(estimator: BaseEstimator, where: str) -> None:
-    """Raises ModelError for a member that divides its forest's probabilities by their sum."""
+    """Raises ModelError for a one-vs-rest member, which divides its probabilities by their sum."""
     if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
         raise ModelError(
             "takes the probabilities of a one-vs-rest model, which are divided by their sum",
@@ -95,7 +94,7 @@ def _refuse_order(forests: list[Forest], where: str) -> None:
 
 
 def as_outer(forest: Forest, model: object) -> Forest:
-    """Returns the forest with the outer model's column names and version. Members may have no names."""
+    """Returns the forest with the outer model's column names and version."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
@@ -130,7 +129,7 @@ def read_multi_output(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
-    """Reads a OneVsRestClassifier of two or more classes, or of several labels at once."""
+    """Reads a OneVsRestClassifier."""
     forests = _members(model.estimators_, where)
     _refuse_order(forests, where)
     members = [
@@ -150,7 +149,7 @@ def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _ties() -> Literal["first", "last"]:
-    """Returns which of equal classes wins: the first since scikit-learn 1.8, the last before."""
+    """Returns which of equal classes wins in one-vs-rest: the first since scikit-learn 1.8, the last before."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
     return "first" if (major, minor) >= (1, 8) else "last"
 
@@ -162,8 +161,7 @@ def _above(link: str, least: float, where: str) -> Decision:
 
 
 def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
-    """Returns the forest with a single output: a member's score if it has a decision function, otherwise its
-    probability of class 1."""
+    """Returns the forest with a single output: the score if `by_score`, otherwise the probability of class 1."""
     if by_score:
         if forest.n_outputs != 1:
             raise ModelError(f"has {forest.n_outputs} scores", where=where)

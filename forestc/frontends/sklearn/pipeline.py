@@ -1,7 +1,6 @@
 """Reads scikit-learn pipelines: steps that change each column separately are folded into the forest's conditions.
 
-A monotone step, such as a scaler, is folded by calling the fitted step for a single column, so the arithmetic is the
-library's own. Rows are float64, as lists, CSV files and data frames give them.
+A monotone step, such as a scaler, is folded by calls of the fitted step itself, so its arithmetic is the library's own.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from forestc.frontends.sklearn.trees import width_of
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Class of a monotone step -> fitted attributes with a value for each column, and the axis on which columns lie.
+# Maps a monotone step to its attributes with a value for each column, and the axis of the columns.
 MONOTONE: dict[str, dict[str, int]] = {
     "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
     "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},
@@ -65,8 +64,7 @@ def read_pipeline(model: BaseEstimator, where: str) -> Forest:
 
 
 def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns as the model reads them. In a sparse matrix XGBoost reads a zero that is not stored as a
-    missing value, and LightGBM does not read small values as zero."""
+    """Returns the columns as the model reads them. Libraries read zeros of sparse columns in different ways."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     library = _library(last)
@@ -92,8 +90,7 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
 
 
 def _distinct_from_zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Maps ZERO, the lower threshold of LightGBM's zero, to the float below. LightGBM reads ZERO as 0 in an array, but
-    not in a sparse matrix."""
+    """Maps ZERO to the float below: LightGBM reads ZERO as 0 in an array, but not in a sparse matrix."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 
@@ -102,7 +99,6 @@ def _library(model: object) -> str:
 
 
 def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after one more step. Raises ModelError, naming the step, if it can't be folded."""
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
@@ -135,15 +131,15 @@ def _takes_missing(step: object) -> bool:
 
 
 def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the columns as parts of one array: all get the common NumPy type, and are sparse if one of them is."""
+    """Returns the columns as parts of one array: with their common NumPy type, sparse if one of them is."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
 def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the output of a step that concatenates or selects columns: either one array, or a data frame, in which
-    columns keep their types."""
+    """Returns the output of a step that concatenates or selects columns: as one array, or as a data frame, which keeps
+    each column's type."""
     from sklearn.utils._set_output import _get_output_config
 
     framed = _get_output_config("transform", step)["dense"] != "default"
@@ -151,13 +147,11 @@ def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
 
 
 def _refusing_missing(column: StepColumn) -> StepColumn:
-    """Returns the column before a step that refuses NaN."""
     no_nan = column.missing is None or column.missing == column.missing or None in column.fills
     return column if no_nan else replace(column, missing=None)
 
 
 def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where: str) -> StepColumn:
-    """Returns column j after a monotone step, by a copy of the step for this column alone."""
     if kind == "KBinsDiscretizer" and step.encode != "ordinal":
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
     if kind == "QuantileTransformer" and column.sparse:
@@ -172,9 +166,8 @@ def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where:
 
 
 def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = False) -> StepColumn:
-    """Returns the column after a fitted step for one column, called with the type and layout that it gets in the
-    pipeline. The step refuses infinities (floats near the ends of the range may become infinite in a conversion) and,
-    if `positive`, numbers up to 0. The images of these only need to be monotone."""
+    """Returns the column after a fitted step for one column. The step is not called with infinities or, if `positive`,
+    numbers up to 0; their images only need to be monotone."""
     takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows to its type first.
 
     def transform(x: NDArray[np.float64]) -> NDArray[Any]:
@@ -198,7 +191,6 @@ def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = Fal
 
 
 def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstimator:
-    """Returns a copy of the fitted step for column j alone."""
     single = copy.copy(step)
     single.__dict__ = dict(step.__dict__)
     for name, axis in attributes.items():
@@ -214,7 +206,6 @@ def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstima
 
 
 def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a SimpleImputer, with or without indicator columns."""
     filled = []
     statistics = np.asarray(step.statistics_)
     marker = step.missing_values
@@ -248,7 +239,8 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
-    """Returns a column of text after an imputer. The imputer's marker of missing values may be a text."""
+    """Returns a column of text after an imputer. marker: the imputer's missing value, which may be a text. fill: the
+    text that replaces it."""
     if column != StepColumn(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
     text_marker = marker if isinstance(marker, str) else None
@@ -276,8 +268,8 @@ def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
-    """Returns the type of an encoder's output columns. Raises ModelError if float64 does not hold it, or if the encoder
-    groups categories."""
+    """Returns the type of an encoder's output columns. Raises ModelError for types beyond float64 and for grouped
+    categories."""
     kind = type(step).__name__
     if getattr(step, "_infrequent_enabled", False):
         do = "use neither min_frequency nor max_categories"
@@ -304,8 +296,8 @@ def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
-    """Returns a column in which known categories become their images, and any other value becomes `unknown`. missing:
-    the image of a missing value if that is a known category; None: the image of its category."""
+    """Returns a column in which known categories become their images, and other values become `unknown`. missing: the
+    image of a missing value if the encoder knows it; None takes the image of its category."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
@@ -335,7 +327,6 @@ def _by_category(
 
 
 def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a ColumnTransformer: those of each transformer, one transformer after another."""
     parts = []
     for name, transformer, _ in step.transformers_:
         indices = np.atleast_1d(np.asarray(step._transformer_to_input_indices[name], dtype=np.int64))
@@ -346,13 +337,11 @@ def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> l
 
 
 def _united(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a FeatureUnion, in which each transformer takes all columns."""
     parts = [(name, transformer, columns) for name, transformer in step.transformer_list]
     return _joined(step, _side_by_side(step, parts, where))
 
 
 def _side_by_side(step: BaseEstimator, parts: list[tuple[str, Any, list[StepColumn]]], where: str) -> list[StepColumn]:
-    """Returns the outputs of a step's transformers, one after another. parts: name, transformer and columns of each."""
     if step.transformer_weights:
         raise ModelError(f"{type(step).__name__} with weights", where=where, do="scale the columns instead")
     result: list[StepColumn] = []

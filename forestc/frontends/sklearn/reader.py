@@ -1,4 +1,4 @@
-"""Reads scikit-learn models by one table of readers: fitted estimators, skops files and trusted pickles."""
+"""Reads scikit-learn models: fitted estimators, skops files and trusted pickles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forestc.errors import ForestcError, MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.sklearn import hist, meta, pipeline, thresholds, trees
 
-# Class of an estimator -> its reader.
+# Maps the class of an estimator to its reader.
 READERS: dict[str, Callable[[Any, str], Forest]] = {
     **dict.fromkeys(trees.TREES, trees.read_forest),
     **dict.fromkeys(("RandomForestClassifier", "RandomForestRegressor"), trees.read_forest),
@@ -30,9 +30,7 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# Types that forestc trusts, but skops does not: trees, data, and functions that forestc never calls.
-# scikit-learn follows a tree's node numbers unchecked when it predicts, but forestc does not predict with it.
-# forestc checks the lengths of a tree's arrays, and the builder bounds every number in them.
+# Lists types that skops does not trust. forestc never calls the functions among them, and checks the trees.
 TRUSTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -43,9 +41,9 @@ TRUSTED = frozenset(
         "functools": ("partial",),
         "sklearn.utils.validation": ("check_array",),
         "sklearn.feature_selection._univariate_selection": ("f_classif", "f_regression", "chi2", "r_regression"),
-        # forestc reads only attributes of these.
+        # forestc reads only attributes of the calibrators below.
         "sklearn.calibration": ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling"),
-        # A search holds these besides its best estimator.
+        # A search holds the types below besides its best estimator.
         "sklearn.model_selection._search_successive_halving": meta.SEARCHES,
         "sklearn.metrics._scorer": ("_PassthroughScorer", "_Scorer", "_CurveScorer"),
         "sklearn.utils._metadata_requests": ("MetadataRequest", "MethodMetadataRequest"),
@@ -70,12 +68,13 @@ TRUSTED = frozenset(
 )
 
 
-# Bounds of a skops file's unpacked size: bytes, and bytes for each byte of the file. Real models compress far less.
+# Bounds a skops file's unpacked size: bytes, plus bytes for each byte of the file.
 UNPACKED, UNPACKED_SHARE = 64 << 20, 100
 
 
 def open_skops(data: bytes, where: str) -> Any:
-    """Returns the estimator in a skops file. Raises ModelError for a type that neither skops nor `TRUSTED` lists."""
+    """Returns the estimator in a skops file. Raises ModelError for a damaged file or a type that neither skops nor
+    `TRUSTED` lists."""
     try:
         import skops.io
     except ImportError:
@@ -100,7 +99,7 @@ def open_skops(data: bytes, where: str) -> Any:
 
 
 def _refuse_bomb(data: bytes, where: str) -> None:
-    """Raises ModelError for a zip bomb: no model unpacks to hundreds of times its size."""
+    """Raises ModelError for a zip bomb: a file that unpacks to far more than a model of its size."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -113,7 +112,7 @@ def _refuse_bomb(data: bytes, where: str) -> None:
 
 
 def open_pickle(data: bytes, where: str) -> Any:
-    """Returns the object in a pickle or joblib file. This runs the file's code, so the user must have asked for it."""
+    """Returns the object in a pickle or joblib file. This runs the file's code."""
     try:
         import joblib
     except ImportError:
@@ -127,7 +126,7 @@ def open_pickle(data: bytes, where: str) -> Any:
 
 
 def read_live(model: object, where: str = "") -> Forest:
-    """Reads a fitted estimator into a Forest. Raises ModelError, naming what can't be kept exactly."""
+    """Reads a fitted estimator into a Forest. Raises ModelError if it can't be kept exactly."""
     kind = type(model).__name__
     where = where or f"scikit-learn {kind}"
     reader = READERS.get(kind)

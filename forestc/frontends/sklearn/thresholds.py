@@ -1,7 +1,6 @@
 """Reads scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
 
-The library's function from a score to its class only rises, or only falls, with the score. So the class changes at one
-score. Bisection with that function finds the score, and the forest uses it as its threshold.
+The class changes at one score. Bisection with the library's own function finds this score, the forest's threshold.
 """
 
 from __future__ import annotations
@@ -52,9 +51,8 @@ def read_threshold(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_calibrated(model: BaseEstimator, where: str) -> Forest:
-    """Reads a CalibratedClassifierCV into a Forest. If it has two classes and one calibrated model (ensemble=False, or
-    a frozen estimator), the forest decides by a threshold on the score. Otherwise it averages the calibrated
-    probabilities."""
+    """Reads a CalibratedClassifierCV into a Forest. With two classes and one calibrated model the forest decides by a
+    threshold on the score; otherwise it averages calibrated probabilities."""
     if len(model.classes_) <= 2 and model.method == "temperature":
         raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
     if len(model.classes_) > 2 or len(model.calibrated_classifiers_) > 1:
@@ -77,7 +75,6 @@ def read_calibrated(model: BaseEstimator, where: str) -> Forest:
 
 
 def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
-    """Returns the forest that averages the calibrated models' probabilities. The class with the largest mean wins."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
@@ -103,8 +100,6 @@ def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
 
 
 def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any], where: str) -> Forest:
-    """Returns the forest of a calibrated model of more than two classes. Either each class has its own calibrator, and
-    the calibrated values are divided by their sum; or a softmax of all scores has a slope."""
     forest = _scores_of_classes(calibrated.estimator, classes, where)
     decision = Decision("argmax", 0, "values")
     if calibrated.method == "temperature":
@@ -120,8 +115,7 @@ def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any],
 
 
 def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> Forest:
-    """Returns the forest of an estimator whose scores are calibrated: its decision function, or probabilities that are
-    sums of the trees. Raises ModelError for other probabilities."""
+    """Returns the forest of an estimator to be calibrated. Raises ModelError if its scores are no sums of the trees."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
         raise ModelError(
@@ -141,7 +135,7 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
 
 
 def _calibration(method: str, calibrator: BaseEstimator) -> tuple[Link, bool]:
-    """Returns the link from a score to its calibrated probability, and whether it takes the negative score."""
+    """Returns the link from a score to its calibrated probability, and whether the link takes the negative score."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
         return Link("sigmoid", abs(slope), intercept=intercept), slope < 0
@@ -156,8 +150,8 @@ def _method_of(estimator: object, methods: list[str]) -> str:
 
 
 def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """Returns the forest of an estimator of two classes, with a single score that grows with class 1; and the library's
-    function from such scores (n,) to the method's answers for the class `column`."""
+    """Returns the forest of an estimator of two classes, with a single score, and a function of scores (n,). The
+    function computes the library's answers by `method` for the class `column`."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
@@ -186,7 +180,6 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
 
 
 def _probabilities(estimator: BaseEstimator, where: str) -> Callable[[Values], Values]:
-    """Returns the library's function from the scores (n,) of a model of two classes to probabilities (n, 2)."""
     estimator = final_estimator(estimator)
     kind = type(estimator).__name__
     if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):
@@ -207,8 +200,8 @@ def _negated(forest: Forest) -> Forest:
 
 
 def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
-    """Returns the forest that decides for class 1 if `above` holds. `above` must hold from some score on; otherwise
-    Raises ModelError."""
+    """Returns the forest that decides for class 1 if `above` holds. Raises ModelError unless `above` holds from some
+    score on."""
 
     def holds(scores: Values) -> NDArray[np.bool_]:
         return above(np.clip(scores, -FARTHEST, FARTHEST))

@@ -1,8 +1,7 @@
 """Reads scikit-learn's tree ensembles: trees, forests, gradient boosting, AdaBoost, bagging, isolation forests.
 
 The Forest keeps these semantics of the library: rows are converted to float32; thresholds are float64 and compared with
-`<=`. Scores are summed in float64, tree by tree. Forests average class probabilities; boosting adds learning_rate times
-the leaf to the initial score.
+`<=`. Scores are summed in float64, tree by tree.
 """
 
 from __future__ import annotations
@@ -41,9 +40,13 @@ def finished(
     categories: Mapping[int, tuple[str, ...]] | None = None,
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
-    """Builds the Forest of a scikit-learn model. trees: their `feature` arrays hold columns of the rows. missing:
-    whether missing values are accepted. number: the type of the columns. categories: for each column of text categories
-    their names."""
+    """Builds the Forest of a scikit-learn model.
+
+    trees: their `feature` arrays hold columns of the rows.
+    missing: whether missing values are accepted.
+    number: the type of the columns.
+    categories: for each column of text categories their names.
+    """
     names = getattr(model, "feature_names_in_", None)
 
     def feature(column: int) -> Feature:
@@ -70,7 +73,7 @@ def sklearn_version() -> str:
 
 
 def provenance_of(model: object) -> Provenance:
-    """Returns the provenance of a scikit-learn model: the version that saved it, or otherwise the installed one."""
+    """Returns the provenance of a scikit-learn model: the version that saved it, or else the installed one."""
     return Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version()))
 
 
@@ -84,9 +87,11 @@ def read_tree(
     columns: NDArray[np.int64] | None = None,
     drawn: Draw | None = None,
 ) -> Tree:
-    """Reads a `sklearn.tree._tree.Tree`. values: (nodes, outputs), by default tree.value; only the rows of leaves are
-    used.
-    columns: the columns on which the tree was trained, if not all. Raises ModelError."""
+    """Reads a `sklearn.tree._tree.Tree`. Raises ModelError.
+
+    values: (nodes, outputs), by default tree.value.
+    columns: the columns on which the tree was trained, if not all.
+    """
     if not 0 <= tree.node_count <= tree.capacity:
         raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
     left = np.asarray(tree.children_left)
@@ -140,8 +145,7 @@ def read_forest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
-    """Returns the bootstrap sample of a forest's tree, if its seed determines it. None without bootstrap, for samples
-    drawn by weight, and for models of releases that did not store the number of rows."""
+    """Returns the bootstrap sample of a forest's tree; None if the model does not determine it."""
     if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
         return None
     stored = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
@@ -160,8 +164,7 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
 
 
 def read_boosting(model: BaseEstimator, where: str) -> Forest:
-    """Reads a GradientBoostingClassifier or -Regressor. The initial estimator may be zero, a constant or a tree; for a
-    regression it may also be a sum of trees."""
+    """Reads a GradientBoostingClassifier or -Regressor."""
     stages = model.estimators_
     outputs = int(stages.shape[1])
     rate = float(model.learning_rate)
@@ -183,7 +186,6 @@ def read_boosting(model: BaseEstimator, where: str) -> Forest:
 
 
 def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Returns the trees and the bias (outputs,) of boosting's initial estimator."""
     init: BaseEstimator = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
@@ -203,8 +205,8 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
 
 
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Returns the trees and bias of an initial regressor: a sum or mean of trees over the same float32 columns. A mean
-    is divided leaf by leaf, so scores may differ from the library's in the last digits."""
+    """Returns the trees and bias of an initial regressor that sums or averages trees. Averages are divided leaf by
+    leaf, which may change the last digits."""
     from forestc.frontends import load_object
 
     forest = None if classifier else load_object(init)
@@ -307,8 +309,8 @@ def read_bagging(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_isolation(model: BaseEstimator, where: str) -> Forest:
-    """Reads an IsolationForest: scores are path lengths over their expectation, values the decision function, classes
-    -1 (outlier) and 1."""
+    """Reads an IsolationForest. Scores are path lengths over their expectation, values the decision function, and
+    classes -1 (outlier) and 1."""
     from sklearn.ensemble._iforest import _average_path_length
 
     trees = []
@@ -327,8 +329,7 @@ def read_isolation(model: BaseEstimator, where: str) -> Forest:
     def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(-(2.0**-scores) - offset >= 0)
 
-    # The offset is a percentile of the training rows' values, so rows may lie exactly on it.
-    # As the library does, the test computes the power of an array, which may differ from the power of a scalar.
+    # The test takes powers of an array, as the library does: a scalar's power may differ.
     least = least_score(inlier, where)
     return finished(
         model,

@@ -1,8 +1,7 @@
-"""Reads XGBoost 1.7 to 3.x: `.json` and `.ubj` files, without the library; fitted Boosters and estimators.
+"""Reads XGBoost 1.7 to 3.x: `.json` and `.ubj` files without the library, fitted Boosters and estimators.
 
-The Forest keeps these semantics of the library: rows and thresholds are float32 and compared with `<`. Each node says
-where a missing value goes. A category in the node's set goes right, any other left. Margins are summed in float32, from
-the base score, tree by tree. Fitted models are saved to UBJSON in memory and read like a file.
+The Forest keeps these semantics of the library: rows and thresholds are float32 and compared with `<`. Margins are
+summed in float32, from the base score, tree by tree.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Objective -> link from margin to prediction. The inverse link turns a file's base_score into a margin.
+# Maps an objective to the link from margin to prediction. The inverse link turns a file's base_score into a margin.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
@@ -42,8 +41,7 @@ LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 
-# The library predicts class 1 from this margin on: the smallest float32 whose float32 sigmoid exceeds 0.5.
-# It is the next float32 after 1.5 * 2^-24, found by bisection over the margins of XGBoost 1.7 to 3.2.
+# XGBoost 1.7 to 3.2 predict class 1 from this margin on: the least float32 whose float32 sigmoid exceeds 0.5.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
 CLIPS_BASE_SCORE = (3, 2)  # starts with the version that accepts the probabilities 0 and 1 and clips them
@@ -59,9 +57,8 @@ NO_BEST = "train with early stopping, whose result XGBoost saves, or give the nu
 
 
 def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Forest:
-    """Reads a Booster or a scikit-learn-style estimator into a Forest. Raises ForestcError. Without `iterations`, the
-    Forest has the same trees as the model's predictions: of an estimator the trees up to its best iteration, if it has
-    one; of a Booster all trees."""
+    """Reads a Booster or a scikit-learn-style estimator into a Forest, by default with the trees that it predicts with.
+    Raises ForestcError."""
     where = f"XGBoost {type(model).__name__}"
     estimator = hasattr(model, "get_booster")
     if estimator and not model.__sklearn_is_fitted__():
@@ -79,8 +76,8 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns a classifier's forest with its labels. For any objective it decides for class 1 above a prediction of
-    0.5."""
+    """Returns a classifier's forest with its labels. A forest without classes gets the decision for class 1 above a
+    prediction of 0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -94,7 +91,8 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
-    """Reads a parsed document into a Forest. estimator: True to predict as an estimator does. Raises ForestcError."""
+    """Reads a parsed document into a Forest. estimator: whether the Forest predicts as an estimator does. Raises
+    ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -153,7 +151,6 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
 
 
 def _outputs(params: Document, objective: str) -> int:
-    """Returns the number of outputs: classes, prediction targets or 1."""
     classes = params.get("num_class").integer(0, MAX_OUTPUTS)
     targets = params.get("num_target", 1).integer(0, MAX_OUTPUTS)
     if objective.startswith("multi:") != (classes >= 2) or min(classes, targets) > 1:
@@ -162,8 +159,8 @@ def _outputs(params: Document, objective: str) -> int:
 
 
 def _best_iteration(attributes: object, learner: Document, needed: bool) -> int | None:
-    """Returns the best iteration, counted from 1; None if the file does not say. Users may write attributes, so an
-    invalid one raises ModelError only if it is needed."""
+    """Returns the best iteration, counted from 1; None if the file does not say. Raises ModelError for an invalid one
+    only if `needed`, as users may write attributes."""
     if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
         return None
     try:
@@ -175,7 +172,6 @@ def _best_iteration(attributes: object, learner: Document, needed: bool) -> int 
 
 
 def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tuple[int, ...]]]:
-    """Returns the trees, at least one for each output, and for each tree the outputs that it feeds."""
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
     vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_OUTPUTS) > 1
@@ -187,7 +183,6 @@ def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tupl
 
 
 def _is_classifier(metadata: str) -> bool:
-    """Returns True if the metadata of a saved estimator, a JSON text, are those of a classifier."""
     try:
         return bool(json.loads(metadata)["_estimator_type"] == "classifier")
     except (TypeError, ValueError, KeyError, RecursionError):
@@ -195,8 +190,8 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's tree weights (or None), and whether estimators add and subtract the
-    base score at weighted trees. They did while dart was a separate booster; in 3.4 dart is gbtree with weights."""
+    """Returns the document of the trees, dart's tree weights (or None), and whether dart is a separate booster, as
+    before XGBoost 3.4."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
@@ -255,9 +250,8 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns the category names by column. Models trained on a data frame store them from XGBoost 3.1 on. Raises
-    ModelError for categories that are numbers other than their codes: the library reads them as codes in an array and
-    recodes them in a data frame, so rows are ambiguous."""
+    """Returns the category names by column, which models trained on a data frame store from XGBoost 3.1 on. Raises
+    ModelError for categories that are numbers other than their codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forestc.frontends.shared.document import Document
 
-# Parameters of objectives in files and configurations. Other keys, and values that are not numbers, are ignored.
+# Lists the parameters of objectives that are read.
 OBJECTIVE = (
     *("scale_pos_weight", "tweedie_variance_power", "quantile_alpha", "expectile_alpha", "huber_slope"),
     *("max_delta_step", "aft_loss_distribution", "aft_loss_distribution_scale"),
@@ -23,9 +23,12 @@ NODE = ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
 
 @dataclass(frozen=True)
 class TreeSums:
-    """The parameters of a training and the sums at the nodes of its trees. settings: parameters of `xgboost.train` in
-    the file. trees: for each tree the arrays of NODE, (nodes,), indexed by the node numbers in `Tree.ids`; empty for
-    vector leaves. feature_types: None if the file has none."""
+    """The parameters of a training and the sums at the nodes of its trees.
+
+    settings: parameters of `xgboost.train` in the file.
+    trees: for each tree the arrays of NODE, (nodes,), indexed by `Tree.ids`; empty for vector leaves.
+    feature_types: None if the file has none.
+    """
 
     settings: Mapping[str, Any]
     trees: tuple[tuple[NDArray[np.float64], ...], ...]

@@ -29,9 +29,12 @@ def read_tree(
     weight: np.float32 | None,
     base: NDArray[np.float32] | None,
 ) -> Tree:
-    """Reads the tree of a document. categories: column -> number of codes over all trees. weight: dart's factor for the
-    leaves, in float32. base: the outputs' base scores, with which inplace_predict rounds the leaves to (base + leaf) -
-    base. Raises ModelError."""
+    """Reads the tree of a document. Raises ModelError.
+
+    categories: column -> number of codes over all trees.
+    weight: dart's factor for the leaves, in float32.
+    base: the outputs' base scores; leaves are rounded to (base + leaf) - base.
+    """
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
@@ -52,7 +55,7 @@ def read_tree(
         if len(array) != n:
             raise doc.fail(f"has {len(array)} {key} for {n} nodes")
     right, columns_of = arrays["right_children"], arrays["split_indices"]
-    # Pruned nodes stay in the arrays, unreachable and marked by this feature.
+    # Pruned nodes stay in the arrays, unreachable, with `_DELETED` as their feature.
     present = columns_of != _DELETED
     if n and not present[0]:
         raise doc.fail("the root is deleted")
@@ -108,8 +111,8 @@ def read_tree(
 
 
 def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
-    """Returns vector leaves: (leaves, size). From 3.2 on they are in leaf_weights, indexed by right_children; before,
-    in base_weights, indexed by node."""
+    """Returns vector leaves: (leaves, size). From XGBoost 3.2 on they are in leaf_weights, indexed by right_children;
+    before, in base_weights, indexed by node."""
     key, row_of = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
     weights = doc.get(key).array(np.float32)
     if len(weights) % size:
@@ -149,8 +152,7 @@ def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> Right
 
 
 def marked_missing(forest: Forest, marker: float) -> Forest:
-    """Returns the forest changed so that `marker`, like NaN, counts as missing: at every node it goes where missing
-    values go."""
+    """Returns the forest changed so that `marker`, like NaN, counts as missing."""
     with np.errstate(over="ignore"):
         value = float(np.float32(marker))
         above = float(np.nextafter(np.float32(value), np.float32(np.inf)))
