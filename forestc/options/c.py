@@ -1,4 +1,4 @@
-"""Defines the options of the C header, which are also options of `compile`."""
+"""Defines the options of the C header that `compile` writes."""
 
 from __future__ import annotations
 
@@ -21,39 +21,34 @@ C = KeyedFlag("--c", "options of the C header, as in layout=nodes,values=q15 or 
 
 
 def _c(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
-    """Returns a field for an option of C, which is also a key of `--c`."""
     return option(default, flags, help, metavar, within=C, **more)
 
 
 def _budget(flags: str, help: str, metavar: str) -> Any:
-    """Returns a field for an amount. A text such as 4k is read once, when the options are created."""
+    """Returns a field for a budget: a number, or a text such as 4k."""
     recorded = {"type": ["integer", "null"]}
     return _c(None, flags, help, metavar, kind=str, schema=recorded)
 
 
 @dataclass(frozen=True, kw_only=True)
 class COptions:
-    """The options of the C header; `forestc.backends.c.check` refuses values and combinations that make no sense.
-    c_inputs: what `predict` takes. `words`: the quantized features as integers in one array (the manifest says how to
-    compute them). `struct`: the same as members of a struct, each of its own type. `float`: the model's own columns as
-    floats. `raw`: the same columns in the types of c_types.
-    c_quantizer: adds a function that turns raw rows of `float` or `double` into words. `auto` chooses the type in which
-    the model reads its columns; `none` adds no function.
-    c_values: adds a function for the probabilities of a classifier or the values of a regression, in fixed point of 15
-    or 31 bits or as `float`; `none` adds none. Functions that a program does not call take no space.
-    c_layout: how trees are written. `branches`: nested ifs, the fastest. `calls`: the same, with a function for each
-    tree. `ranked`: as calls, on ranks of words among their thresholds, so that a split holds a byte. `nodes`: tables
-    that one loop reads, the smallest. `masks`: tables of conditions, each evaluated at most once, and of the leaves
-    that remain if one fails, for trees of up to 32 leaves. `mixed`: the smallest trees, with half of the splits, as
-    branches, the others as nodes. `smallest`: the layout of fewest bytes within the budgets. `fastest`: the one of
-    fewest instructions in the worst case. `balanced`: the smallest with at most twice as many instructions as the
-    fastest. `auto`: the fastest within a budget of bytes alone, the smallest within one of instructions alone,
-    otherwise as balanced.
-    c_project: files for build systems beside the header: selftest, cmake, platformio, arduino, zephyr, or `all`. Each
-    comes with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses.
-    flash, ram, instructions: the most bytes, bytes of stack, and instructions (cycles on AVR) of any prediction. They
-    are compared with the upper ends of estimates for all compilers that `measure` knows. A number, or a text such as
-    4k, 4kB or 4KiB."""
+    """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations.
+    c_inputs: what `predict` takes. `words`: the quantized features as an array of integers. `struct`: the same as
+    members of a struct. `float`: the model's own columns as floats. `raw`: the same columns in the types of c_types.
+    c_quantizer: type of the raw rows that a further function turns into words. `auto`: the type in which the model
+    reads its columns. `none`: no such function.
+    c_values: type of the probabilities or values that a further function returns. `none`: no such function.
+    c_layout: how trees are written. `branches`: nested ifs. `calls`: nested ifs, a function for each tree. `ranked`: as
+    calls, on ranks of words among their thresholds. `nodes`: tables that a loop reads. `masks`: tables of conditions
+    and of the leaves that remain if one fails. `mixed`: the smallest trees as branches, the others as nodes. The layout
+    can also be chosen from estimates. `smallest`: fewest bytes. `fastest`: fewest instructions in the worst case.
+    `balanced`: the smallest within twice the instructions of the fastest. `auto`: the fastest if only flash is limited,
+    the smallest if only instructions are, otherwise balanced.
+    c_project: files for build systems beside the header, with a self-test: selftest, cmake, platformio, arduino,
+    zephyr, or `all`.
+    cpu: the processor for which a layout is chosen.
+    flash, ram, instructions: most bytes, bytes of stack, and instructions (cycles on AVR) of any prediction. They are
+    compared with upper estimates. Numbers, or texts such as 4k or 4KiB."""
 
     c_inputs: CInputs = _c(
         "words",
@@ -106,12 +101,12 @@ class COptions:
 
     @property
     def raw(self) -> bool:
-        """True if the header takes raw rows."""
+        """True if `predict` takes raw rows."""
         return self.c_inputs in ("float", "raw")
 
     @property
     def quantizes(self) -> bool:
-        """True if the header turns raw rows into words."""
+        """True if the header has a function that turns raw rows into words."""
         return not self.raw and self.c_quantizer != "none"
 
     @property
@@ -121,11 +116,11 @@ class COptions:
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def c_record(self) -> dict[str, Any]:
-        """Returns these options as manifests store them, without `c_`."""
+        """Returns these options for the manifest, without the prefix `c_` in their names."""
         return {entry.name.removeprefix("c_"): getattr(self, entry.name) for entry in fields(COptions)}
 
 
 def c_options_of(record: Mapping[str, Any]) -> COptions:
-    """Returns the options from a manifest. Raises TypeError for unknown options."""
+    """Returns the options that `c_record` has written. Raises TypeError for unknown options."""
     budgets = ("cpu", *UNITS)
     return COptions(**{name if name in budgets else f"c_{name}": value for name, value in record.items()})

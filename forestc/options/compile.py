@@ -149,26 +149,7 @@ class _ModelAndHardware:
 
 @dataclass(frozen=True)
 class CompileOptions(COptions, _ModelAndHardware):
-    """The options of `compile` as the user gives them. c_..., cpu, flash, ram and instructions are described in
-    `forestc.options.c.COptions`.
-    model: a path or a fitted model.
-    rows: a path, a 2-D array or a data frame. Input formats and leaf bits are chosen, and accuracy is measured, on
-    these rows. None: formats come from the model's own thresholds, and from the ranges.
-    out: the folder to write. progress: called with the name of each stage.
-    ranges: used instead of rows: a path or {name: (smallest, largest)}.
-    inputs: an input model or its path. C's `branches` put the side first that more of its rows take; otherwise the side
-    that more training rows took, if the model records them. Nothing is promised on its rows.
-    held_out: rows that score passes: a path, an array, a frame or a pair (rows, labels); or a share of the rows to set
-    aside.
-    label: the column of the labels (a list of columns for several prediction targets), or the labels themselves:
-    (rows,) or (rows, targets).
-    tolerance: at levels 2 and 3, the accuracy (R squared) that may be lost on rows unknown to the model.
-    keep: at levels 2 and 3, what must also stay on the given rows: "decisions" or "paths".
-    passes: passes to run instead of the level's, as text or as a list. scores: the largest error of a probability on
-    the rows, or of other values as a share of their range.
-    results: in Python only: the results of the passes, if they have run before on the same model and rows. Their
-    promises are checked all the same.
-    clock_mhz: for constraints and scripts; on devices with an estimate it also chooses the latency."""
+    """The options of `forestc.compile`, which describes them."""
 
     _: KW_ONLY
     stream: StreamOptions | None = option(
