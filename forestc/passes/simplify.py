@@ -1,7 +1,7 @@
 """Implements the pass simplify: removes the parts of a forest on which no input's result depends.
 
-Three kinds of parts are removed: conditions decided by the conditions above them; conditions with two equal subtrees;
-and features without a condition. Decisions and scores stay the same for every input.
+These are conditions decided by the conditions above them, conditions with two equal subtrees, and features without a
+condition.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Simplify:
 
 
 class _Reachable(NamedTuple):
-    """The values of one feature that reach a node: low <= x < high, or one of `codes`; missing ones if `missing`."""
+    """The values of one feature that reach a node: low <= x < high, or one of `codes` for a category. missing: True if
+    missing values reach it."""
 
     low: Any
     high: Any
@@ -85,7 +86,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
             case Below(threshold):
                 low = reachable.low if left else max(reachable.low, threshold)
                 high = min(reachable.high, threshold) if left else reachable.high
-                # x >= +inf holds for +inf alone, so there the upper end of a float feature is included
+                # x >= +inf holds for +inf alone, so an interval from +inf to +inf is not empty.
                 some = low < high or (not left and low == high == np.inf)
                 side = _Reachable(low, high, reachable.codes, missing)
         sides.append(side if some or missing else None)
@@ -93,7 +94,8 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """Returns the lowest and the highest end of the values that a set sends to one side, and True if there are any."""
+    """Returns the lowest and the highest end of the values that a set sends to one side; and False if there are none.
+    """
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]
@@ -126,7 +128,7 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
             continue
         stack.append((left[node], {**reachable, f: to_left}))
         stack.append((right[node], {**reachable, f: to_right}))
-    # Bottom up: numbers the distinct subtrees. A node with equal children takes the number of its child.
+    # Bottom up: numbers the distinct subtrees; a node with equal children gets its child's number.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
     stands: dict[int, int] = {}  # node -> the node that replaces it
