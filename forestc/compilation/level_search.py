@@ -43,10 +43,10 @@ MOST_COMPARED = 20_000  # rows of either kind that are compared, to find held-ou
 @dataclass(frozen=True)
 class PlannedRun:
     """A list of passes and the rows on which to run them. fit: the rows that passes may use.
-    held_out: rows that score forests; None without such rows, and under cross-validation.
-    evidence: under cross-validation, the losses of the model and of the plan's forest.
+    held_out: rows that score forests; None under cross-validation, or without such rows.
+    evidence: under cross-validation, the losses of the model and of the final forest.
     results: the result of each pass, if known.
-    done: the forest and the steps, if the passes have run and are checked."""
+    done: the final forest and the steps, if they are known."""
 
     plan: LevelPlan
     fit: Rows
@@ -97,7 +97,6 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
-    """Runs the passes in order, without checking their promises."""
     results: list[PassResult] = []
     for step in passes:
         results.append(settled(step, results[-1].forest if results else source, rows, scorer))
@@ -113,8 +112,8 @@ def _planned(
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans without the fallback to -O1. first: the results of the passes of -O1, if known. Raises LateError if the
-    time of `stop` is over before any forest is scored."""
+    """Plans without the fallback to -O1. first: results of the passes of -O1, if known. Raises LateError if time is
+    over before any forest is scored."""
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)

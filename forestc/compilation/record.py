@@ -1,7 +1,5 @@
-"""Records how a folder was made (command, options, versions) for its manifest and its report.
-
-Records hold no times and no paths of the machine, so that the same input and options give the same bytes.
-"""
+"""Records how a folder was made, without times and paths of the machine: the same input and options give the same
+bytes."""
 
 from __future__ import annotations
 
@@ -53,8 +51,7 @@ def model_record(model: object, source: Forest) -> dict[str, str]:
 
 
 def leaves_note(step: Step) -> str:
-    """Returns a sentence for users: how close scores and decisions stay to the model's for every input. step:
-    round-leaves without rows."""
+    """Returns a sentence for users: how close scores and decisions stay to the model's for every input."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
     paths = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":
@@ -72,7 +69,7 @@ def leaves_note(step: Step) -> str:
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of `synth` without `seconds`, which differ from run to run, `stream` and `notes`."""
+    """Returns the figures of `synth` without `stream`, `notes` and `seconds`, which differ from run to run."""
     return {key: value for key, value in figures.items() if key not in ("seconds", "stream", "notes")}
 
 

@@ -34,12 +34,11 @@ from forestc.search.portfolio import Stop
 
 @dataclass(frozen=True)
 class Request:
-    """The checked options of `compile`. options: the options as given, with the level as a number, names in tuples and
-    passes as text.
-    level: the requested level, if any.
-    named: the passes that the user named, if any.
-    stop: limits the search of a level.
-    targets: the output languages."""
+    """The checked options of `compile`. options: as given, but with the level as a number, names in tuples and passes
+    as text.
+    level: the requested level, or None.
+    named: the passes that the user named, or None.
+    stop: limits the search of a level."""
 
     options: CompileOptions
     level: int | None
@@ -112,13 +111,11 @@ class Request:
 
     @property
     def has_estimate(self) -> bool:
-        """True unless the device is a part of a vendor's tool, such as `vivado:PART`, for which forestc has no
-        estimate."""
+        """True unless the device is a part of a vendor's tool, such as `vivado:PART`."""
         return self.options.device is None or ":" not in self.options.device
 
     @property
     def lowering(self) -> LoweringOptions:
-        """The options of `lower`, with the latency that the user gave."""
         return LoweringOptions(self.options.latency, self.options.outputs, family_of(self.options.device or ""))
 
     @property
@@ -155,7 +152,6 @@ class Request:
         return tuple(flag._replace(value=own.get(flag.key, flag.value)) for flag in recorded(self.options))
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the recorded options as JSON values, by key."""
         return {flag.key: flag.value for flag in self.flags}
 
 

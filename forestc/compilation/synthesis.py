@@ -62,7 +62,6 @@ class Placement:
     cells: tuple[tuple[PlacedCell, Net | None], ...]
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures for measured.json."""
         placed = self.placed
         counts = {"used": placed.used, "available": placed.available}
         return {"device": self.device, "fmax_mhz": placed.fmax_mhz, **counts, "tools": [placed.version]}
@@ -79,8 +78,8 @@ def placement(
     progress: Progress = quiet,
 ) -> Placement:
     """Places and routes a design; returns its placed cells. device: by default the folder's, or one for which the
-    design was synthesized. Raises OptionError if nextpnr does not support the device, ForestcError if the design is too
-    large for it, and ToolError if a tool fails."""
+    design was synthesized. Raises OptionError for an unsupported device, ForestcError if the design is too large for
+    it, ToolError if a tool fails."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
@@ -115,8 +114,7 @@ def placement(
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog to a folder; returns the name of the top module and the paths of the files. stream: True to
-    add the stream wrapper."""
+    """Writes the Verilog files to a folder; returns the name of the top module and the paths of the files."""
     roles = ["verilog", *(["axi_stream"] if stream else [])]
     roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
     paths = []
@@ -144,7 +142,7 @@ def _core_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def _stream_view(circuit: Circuit) -> dict[str, Any]:
-    """Returns the template's variables for the stream wrapper: all ports but the clock are slices of one input and one
+    """Returns the template's variables for the stream wrapper: all ports but the clock as slices of one input and one
     output."""
     stream = stream_of(circuit.netlist, StreamOptions(**circuit.manifest["options"]["stream"]))
     ports = [("aresetn", False, 1)]
@@ -243,7 +241,6 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
 
 
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
-    """Runs the design's script for a vendor's tool; returns its figures."""
     period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
         files = {role: circuit.file(role) for role in (tool, "verilog", "registered", "xdc")}

@@ -116,9 +116,8 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
 
 
 def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> ModelProto:
-    """Returns an ONNX model that hls4ml can read after `register`. The tree operator and all nodes after it become one
-    Forest node. The given model is not changed.
-    model: a ModelProto or a path, with one tree operator that reads the network's features.
+    """Returns an ONNX model that hls4ml can read after `register`: the tree operator and all nodes after it become one
+    Forest node. model: a ModelProto or a path, with one tree operator that reads the network's features.
     outputs: `label` for the class's index, `scores` for the scores before the link.
     leaf_bits: bits of the largest leaf. Raises ModelError for a graph that does not fit, OptionError for a wrong
     option, MissingExtraError without onnx."""
@@ -176,8 +175,6 @@ def _width(graph: GraphProto, name: str) -> int:
 
 
 class _LayerWriter:
-    """A writer of the prepared ONNX model, with unique plain names and all shapes."""
-
     def __init__(self, model: ModelProto, features: str) -> None:
         self.model = model
         self.features = features

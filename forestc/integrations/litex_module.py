@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
     """Returns a compiled design as a new LiteXModule. It takes rows from the stream `sink` and gives results, in the
-    same order, on the stream `source`. It takes a row in each clock cycle while results are taken.
+    same order, on the stream `source`.
     csrs: True for registers instead of streams. A write to `start` sends the words in the registers as a row; `done` is
-    1 once the results are in theirs. Raises ForestcError for a folder that can't be read, MissingExtraError without
+    1 once its results are in theirs. Raises ForestcError for a folder that can't be read, MissingExtraError without
     LiteX."""
     opened = design if isinstance(design, Design) else open_design(design)
     try:
@@ -69,7 +69,6 @@ def streamed(netlist: Netlist) -> Any:
 
 
 def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
-    """Returns a LiteXModule with registers around the streams of `inner`."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
     from migen import If, Signal
@@ -139,7 +138,6 @@ def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dic
 
 
 def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
-    """Returns the Migen expression of a combinational cell."""
     from migen import Array, Cat, Constant, Mux
 
     match cell:
@@ -170,7 +168,7 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 
 
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
-    """Returns an expression that is 1 if a word is below `threshold`, bit by bit."""
+    """Returns an expression that is 1 if a word is below `threshold`, compared bit by bit."""
     value = None
     for index, inverted, operator in steps(word, threshold):
         bit = ~net[index] if inverted else net[index]

@@ -42,5 +42,4 @@ def tolerance_of(given: float | str | None) -> float | None:
 
 
 def forms(unit: str) -> str:
-    """Returns examples of amounts in a unit, for error messages."""
     return "4000, 4kB (4,000) or 4KiB (4,096)" if unit == "bytes" else "4000 or 4k"

@@ -32,23 +32,19 @@ def _budget(flags: str, help: str, metavar: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class COptions:
-    """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations.
-    c_inputs: what `predict` takes. `words`: the quantized features as an array of integers. `struct`: the same as
-    members of a struct. `float`: the model's own columns as floats. `raw`: the same columns in the types of c_types.
+    """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations. Their help
+    describes the values.
+    c_inputs: what `predict` takes. `words` and `struct` are the quantized features; `float` and `raw` are the model's
+    own columns, as floats or in the types of c_types.
     c_quantizer: type of the raw rows that a further function turns into words. `auto`: the type in which the model
-    reads its columns. `none`: no such function.
-    c_values: type of the probabilities or values that a further function returns. `none`: no such function.
-    c_layout: how trees are written. `branches`: nested ifs. `calls`: nested ifs, a function for each tree. `ranked`: as
-    calls, on ranks of words among their thresholds. `nodes`: tables that a loop reads. `masks`: tables of conditions
-    and of the leaves that remain if one fails. `mixed`: the smallest trees as branches, the others as nodes. The layout
-    can also be chosen from estimates. `smallest`: fewest bytes. `fastest`: fewest instructions in the worst case.
-    `balanced`: the smallest within twice the instructions of the fastest. `auto`: the fastest if only flash is limited,
-    the smallest if only instructions are, otherwise balanced.
-    c_project: files for build systems beside the header, with a self-test: selftest, cmake, platformio, arduino,
-    zephyr, or `all`.
+    reads its columns.
+    c_values: type of the probabilities or values that a further function returns.
+    c_layout: how trees are written, or a goal for which the layout is chosen from estimates. `smallest`: fewest bytes.
+    `fastest`: fewest instructions in the worst case. `balanced`: the smallest within twice the instructions of the
+    fastest. `auto`: the fastest if only flash is limited, the smallest if only instructions are, otherwise balanced.
     cpu: the processor for which a layout is chosen.
-    flash, ram, instructions: most bytes, bytes of stack, and instructions (cycles on AVR) of any prediction. They are
-    compared with upper estimates. Numbers, or texts such as 4k or 4KiB."""
+    flash, ram, instructions: most bytes, bytes of stack, and instructions (cycles on AVR) of any prediction, as numbers
+    or texts such as 4k or 4KiB. Upper estimates must be within them."""
 
     c_inputs: CInputs = _c(
         "words",
@@ -111,7 +107,6 @@ class COptions:
 
     @property
     def limits(self) -> dict[str, int]:
-        """The given budgets by name."""
         limits: dict[str, int | None] = {name: getattr(self, name) for name in UNITS}
         return {name: limit for name, limit in limits.items() if limit is not None}
 

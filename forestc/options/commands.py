@@ -157,7 +157,7 @@ class LearnInputsOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The options of `report`. rows, label: the page of a design shows its accuracy on these rows.
+    """The options of `report`. rows, label: to measure a design's accuracy.
     peers: a file with the figures of others, shown beside those of a study.
     place: True to place and route the design, and to draw its cells."""
 

@@ -1,8 +1,7 @@
 """Defines options as fields of frozen dataclasses.
 
 A field holds an option's Python name, type and default. Its metadata, an `Option`, holds the flag, the help and the
-rest. The command line, the manifest and the reference pages are derived from them. A field without an `Option` exists
-in Python only.
+rest. A field without an `Option` exists in Python only.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ class Option:
     least: the smallest number.
     listed: True if the value is a list of texts, separated by commas on the command line.
     repeated: True if the flag may be given several times.
-    needed: True if the command line requires the option; None if it does so for a field without default.
+    needed: True if the command line requires the option; None to require it if the field has no default.
     recorded: True if manifests store the option.
-    key: its name in manifests; empty for the field's name.
-    schema: JSON Schema of the stored value; None to derive it from the annotation.
+    key: its name in manifests, if not the field's.
+    schema: JSON Schema of the stored value, if the annotation does not tell.
     group: a dataclass of options that are keys of this flag.
     within: the flag of which this option is a key.
-    takes_rest: True if, as a key, it takes all text that follows, commas included."""
+    takes_rest: True if the value of this key may hold commas."""
 
     flags: tuple[str, ...]
     help: str
@@ -67,12 +66,11 @@ class Option:
 
 
 def argument(metavar: str, help: str) -> dict[str, Option]:
-    """Returns the metadata of a positional argument."""
     return {"option": Option((), help, metavar, recorded=False)}
 
 
 def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Option]:
-    """Returns the metadata of an option. flags: the flags, separated by blanks."""
+    """Returns the metadata of an option. flags: its flags, separated by blanks."""
     return {"option": Option(tuple(flags.split()), help, metavar, **more)}
 
 
@@ -88,8 +86,9 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
 
 @dataclass(frozen=True)
 class Group:
-    """Options that are keys of one flag. within: the flag. kind: the dataclass that declares the options.
-    field: the field that holds an instance of `kind`; None if that is the command's own dataclass.
+    """Options that are keys of one flag. within: the flag.
+    kind: the dataclass that declares the options.
+    field: the field that holds an instance of `kind`, or None.
     keys: for each key, the field and its Option."""
 
     within: KeyedFlag
@@ -206,7 +205,6 @@ def schema_of(kind: object) -> dict[str, Any]:
 
 
 def _schema(hint: object, spec: Option) -> dict[str, Any]:
-    """Returns the JSON Schema of an annotation."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if spec.metavar in FILES:
         parts = (str, NoneType)
@@ -223,5 +221,4 @@ def _schema(hint: object, spec: Option) -> dict[str, Any]:
 
 
 def required(entry: Field[Any], spec: Option) -> bool:
-    """Returns True if the command line requires the option."""
     return entry.default is MISSING if spec.needed is None else spec.needed

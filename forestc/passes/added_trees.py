@@ -55,8 +55,7 @@ def tree_of_nodes(
 ) -> Tree:
     """Builds a tree from nodes of another tree, from `root` down. children: returns the two children of a node in the
     new tree, or none for a leaf.
-    value: returns the values (outputs,) of a leaf.
-    where: names the tree in errors."""
+    value: returns the values (outputs,) of a leaf."""
     nodes: list[int] = []
     stack = [root]
     while stack:

@@ -55,7 +55,7 @@ class Grower:
         return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
 
     def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantized: bool) -> Tree:
-        """Returns a grown tree as a tree of a Forest. values: (nodes,), of which only those of leaves are used."""
+        """Returns a grown tree as a tree of a Forest. values: (nodes,); only those of leaves are used."""
         inner = grown.left != LEAF
         arrays = node_arrays(
             [

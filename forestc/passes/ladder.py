@@ -45,9 +45,9 @@ class Rung:
 class Branch:
     """Settings of a pass in the order in which they are tried. grows: True if forests get larger from rung to rung.
     give_up: stop a shrinking branch after this many failing settings in a row.
-    at_least: try this many settings of a shrinking branch before it is given up without a good one.
+    at_least: try this many settings before a shrinking branch is given up without a good one.
     costs: the approximate cost of each setting, if known in advance.
-    alone: True if this branch losing too much says nothing about later branches.
+    alone: True if this branch says nothing about later ones when it loses too much.
     most: forests that cost this much or more are useless."""
 
     steps: tuple[Pass, ...]
@@ -109,7 +109,6 @@ class AtGivenSettings:
     """A base class that gives the method `run` to a pass with a ladder."""
 
     def run(self: Laddered, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Runs the pass, whose options must leave nothing to choose."""
         return as_given(self, forest, self.ladder(forest, rows, scorer))
 
 

@@ -53,7 +53,6 @@ class LeafLadder:
             yield Rung(step, cost_of(forest), returning(forest), {"leaf_bits": bits, **figures})
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """Returns the result of the rung with the smallest counted loss."""
         rung = min(losses, key=lambda scored: scored[1].counted)[0]
         return rung.step.result(self.source, rung, tried)
 

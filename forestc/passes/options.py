@@ -98,7 +98,6 @@ class PassOption:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The allowed texts."""
         return tuple(name for part in self.types if get_origin(part) is Literal for name in get_args(part))
 
     @property
@@ -114,7 +113,6 @@ class PassOption:
         return " or ".join(part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part)
 
     def allows(self, value: object) -> bool:
-        """Returns True if the option may have this value."""
         if not self.values:
             return True
         if value is None or isinstance(value, bool):

@@ -54,27 +54,22 @@ class Step:
     aside: str = ""
 
     def with_report(self, **figures: Any) -> Step:
-        """Returns the step with further figures in its report."""
         return replace(self, report={**self.report, **figures})
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the first promise."""
         return self.promises[0].guarantee
 
     @property
     def promise(self) -> str:
-        """The promises in a few words."""
         return promise_text(self.promises)
 
     @property
     def meaning(self) -> str:
-        """The promises as sentences."""
         meant = "; ".join(promise.meaning() for promise in self.promises)
         return f"{meant} ({self.aside})" if self.aside and "given rows" in meant else meant
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures of the step for `--json`."""
         measured = {"change": self.change, "held_out": self.held_out}
         return {"pass": self.name, "guarantee": self.promise, **measured, **self.report}
 
@@ -220,7 +215,6 @@ class _Ran:
         }
 
     def step(self) -> Step:
-        """Returns the Step. Raises CheckError for a broken promise."""
         conditions = [len(self.before.conditions.comparators), len(self.after.conditions.comparators)]
         report = {"distinct_conditions": conditions, **self.result.report}
         for check in self.checks:

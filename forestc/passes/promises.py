@@ -46,7 +46,6 @@ class Promise:
         raise NotImplementedError
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck[Any]:
-        """Creates the check of the promise. name, before, after: as in `PromiseCheck`."""
         return _CHECKS[type(self)](name, before, after, self)
 
 
@@ -65,10 +64,9 @@ class PromiseCheck(Generic[P]):
         self.name, self.before, self.after, self.promise = name, before, after, promise
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of a batch of rows before and after the pass. Batches come in the order of the rows."""
+        """Takes the evaluations of a batch of rows before and after the pass. Batches come in order."""
 
     def on_generated(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of generated rows before and after the pass."""
         self.on_rows(old, new)
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
@@ -112,7 +110,6 @@ class Change:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The measured change for reports."""
         return {"decisions_changed": self.changed} if self.before.decides else {"largest_error": self.share}
 
 

@@ -41,7 +41,6 @@ class Loss:
         return self.lost + ERRORS * self.error
 
     def within(self, tolerance: float) -> bool:
-        """Returns True if the counted loss is at most the tolerance."""
         return self.counted <= tolerance
 
 
@@ -60,7 +59,6 @@ class RowErrors:
 
     @property
     def measure(self) -> str:
-        """The name of the measure of accuracy."""
         return ("accuracy" if self.decides else "R squared") if self.labeled else "agreement with the model"
 
     @cached_property
@@ -95,8 +93,8 @@ class RowErrors:
         return float(np.sqrt(spread)) / self.divisor
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
-        """Returns the loss of another forest on the same rows. errors: (rows,) of that forest. The standard error comes
-        from the difference of errors in each row."""
+        """Returns the loss of another forest with these errors on the same rows. Its standard error comes from the
+        difference of errors in each row."""
         accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
         return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
 
@@ -110,7 +108,6 @@ class Scorer:
     held_out: Rows
 
     def of(self, forest: Forest) -> Loss:
-        """Returns the loss of a forest against the model."""
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
@@ -134,7 +131,6 @@ class Scorer:
 
     @cached_property
     def baseline(self) -> RowErrors:
-        """The errors of the model on the held-out rows."""
         baseline = row_errors(self.model, self.held_out)
         if not baseline.decides and (baseline.truth == baseline.truth.flat[0]).all():
             raise OptionError("the held-out rows all have the same label", do="hold out other rows")
@@ -154,7 +150,6 @@ def row_errors(forest: Forest, rows: Rows) -> RowErrors:
 
 
 def joined(parts: Sequence[RowErrors]) -> RowErrors:
-    """Joins the errors on several parts of the rows."""
     return RowErrors(
         np.concatenate([part.errors for part in parts]),
         np.concatenate([part.truth for part in parts]),

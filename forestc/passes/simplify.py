@@ -94,8 +94,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """Returns the lowest and the highest end of the values that a set sends to one side; and False if there are none.
-    """
+    """Returns the lowest and the highest end of the values that a set sends to one side, and True if there are any."""
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]
@@ -106,7 +105,6 @@ def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[An
 
 
 def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
-    """Returns the tree without redundant conditions. conditions: all conditions of the forest."""
     tree = forest.trees[index]
     feature, condition = tree.feature.tolist(), forest.conditions.node_conditions[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()

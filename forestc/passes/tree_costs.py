@@ -44,8 +44,7 @@ def cost_of(forest: Forest) -> float:
 
 
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Returns the bits of a tree's integer leaves, counted from the smallest leaf; an assumed number for float leaves.
-    """
+    """Returns the bits of a tree's integer leaves, counted from the smallest; an assumed number for float leaves."""
     if values.dtype.kind != "i":
         return ASSUMED_LEAF_BITS
     return max(1, int(values.max() - values.min()).bit_length()) if values.size else 1

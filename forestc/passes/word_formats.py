@@ -106,7 +106,7 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
 
 def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
     """Returns the integer type that keeps whole numbers on their sides of all thresholds; None if it needs more than 32
-    bits. Values beyond all thresholds may saturate."""
+    bits."""
     t = np.ceil(freedom.thresholds[np.isfinite(freedom.thresholds)])
     return _type_for(int(t.min(initial=1)) - 1, int(t.max(initial=0)) + missing, 0, MOST_INTEGER_BITS)
 
@@ -119,7 +119,7 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Clips threshold words to the type, so that conditions that always or never hold stay so."""
+    """Clips threshold words to the type; conditions that always or never hold stay so."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)

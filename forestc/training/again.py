@@ -39,7 +39,7 @@ OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE
 @dataclass(frozen=True)
 class Way:
     """A way to train a model again. how: describes the way to users.
-    kind: True if only the kind, the number and the size of the trees are the model's, but not its parameters."""
+    kind: True if only the kind and the size of the ensemble are the model's."""
 
     train: Retrain
     how: str
@@ -98,7 +98,6 @@ class Original:
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        """The parameters of an XGBoost model, found by `parameters_of`."""
         sums = self.known.sums
         assert sums is not None
 
@@ -258,7 +257,6 @@ def _probabilities(source: Forest) -> bool:
 
 
 def _rounds(source: Forest) -> int:
-    """Returns the average number of trees for each score."""
     return max(1, round(sum(len(tree.outputs) for tree in source.trees) / max(1, source.n_outputs)))
 
 

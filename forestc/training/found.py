@@ -137,7 +137,6 @@ class TrainedNodes:
         return np.asarray(self.left == LEAF)
 
     def first(self, trees: int) -> TrainedNodes:
-        """Returns the nodes of the first `trees` trees."""
         chosen = self.tree < trees
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 

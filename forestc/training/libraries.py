@@ -90,8 +90,6 @@ def _averaged(kind: str) -> Callable[[Task, NDArray[np.float64], Options], Any]:
 
 
 def _objective(task: Task, regression: str, binary: str, several: str) -> dict[str, Any]:
-    """Returns the library's parameters for the task's objective. regression, binary, several: the library's names of
-    objectives."""
     if task.n_classes > 2:
         return {"objective": several, "num_class": task.n_classes}
     return {"objective": binary if task.n_classes == 2 else regression}

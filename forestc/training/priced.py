@@ -57,8 +57,8 @@ class PricedTrainer:
         )
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Returns settings for more and more trees. For logic these are symmetric trees with leaves of one bit.
-        Processors get free trees with wider leaves, because a symmetric tree costs them all splits of the full tree."""
+        """Returns settings for more and more trees. Processors get free trees, because a symmetric tree costs them all
+        splits of the full tree."""
         firmware = task.prices.firmware
         common = {
             **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),

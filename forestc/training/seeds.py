@@ -12,7 +12,7 @@ import numpy as np
 
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Libraries whose sums depend on the number of threads, with settings that make them repeatable.
+# Libraries with sums that depend on the number of threads; their settings make the sums repeatable.
 THREADED: dict[str, dict[str, Any]] = {
     "xgboost": {},
     "lightgbm": {"deterministic": True, "force_col_wise": True},
