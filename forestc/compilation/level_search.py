@@ -61,8 +61,8 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes, as `run_passes` does. given: results of the passes, if known. Raises OptionError if they are
-        not one for each pass."""
+        """Runs the passes, as `run_passes` does. Raises OptionError if `given` has not one result for each pass.
+        given: results of the passes, if known."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
@@ -112,8 +112,8 @@ def _planned(
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans without the fallback to -O1. first: results of the passes of -O1, if known. Raises LateError if time is
-    over before any forest is scored."""
+    """Plans as `planned_run` does, but raises LateError if time is over before any forest is scored.
+    first: results of the passes of -O1, if known."""
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)

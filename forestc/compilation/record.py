@@ -69,10 +69,9 @@ def leaves_note(step: Step) -> str:
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of `synth` without `stream`, `notes` and `seconds`, which differ from run to run."""
+    """Returns the figures of `synth` without notes, `stream` and the times, which differ from run to run."""
     return {key: value for key, value in figures.items() if key not in ("seconds", "stream", "notes")}
 
 
 def steps_record(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """Returns the figures of each pass, its promise as a sentence, and the number of inputs checked."""
     return [{**step.figures(), "meaning": step.meaning, "inputs_checked": step.inputs_checked} for step in steps]

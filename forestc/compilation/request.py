@@ -48,7 +48,7 @@ class Request:
 
     @staticmethod
     def of(options: CompileOptions) -> Request:
-        """Checks the options. Raises OptionError for invalid values and combinations; MissingToolError if a tool for
+        """Checks the options. Raises OptionError for invalid values and combinations, MissingToolError if a tool for
         the device is not installed."""
         options = replace(
             options,

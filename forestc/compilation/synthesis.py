@@ -77,9 +77,9 @@ def placement(
     native: bool = False,
     progress: Progress = quiet,
 ) -> Placement:
-    """Places and routes a design; returns its placed cells. device: by default the folder's, or one for which the
-    design was synthesized. Raises OptionError for an unsupported device, ForestcError if the design is too large for
-    it, ToolError if a tool fails."""
+    """Places and routes a design; returns its placed cells. Raises OptionError for an unsupported device, ForestcError
+    if the design is too large for it, ToolError if a tool fails.
+    device: by default one that the folder names."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
@@ -142,8 +142,6 @@ def _core_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def _stream_view(circuit: Circuit) -> dict[str, Any]:
-    """Returns the template's variables for the stream wrapper: all ports but the clock as slices of one input and one
-    output."""
     stream = stream_of(circuit.netlist, StreamOptions(**circuit.manifest["options"]["stream"]))
     ports = [("aresetn", False, 1)]
     for bus, channel in stream_ports(stream).items():
@@ -159,7 +157,7 @@ def _stream_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def known_device(name: str) -> str:
-    """Returns the device that the name of a device or board stands for. Raises OptionError for an unknown one."""
+    """Returns the device of a device's or board's name. Raises OptionError for an unknown one."""
     device = stands_for(name, "device", DEVICES)
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:

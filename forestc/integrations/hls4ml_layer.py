@@ -47,9 +47,10 @@ LEAF_BITS = 16  # bits of the largest leaf by default
 
 
 def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Forest:
-    """Returns the integer forest for inputs of the type `number`; each such input takes the model's own path.
+    """Returns the integer forest for inputs of the type `number`; each such input takes the model's own path. Raises
+    ModelError for a forest that sums of leaves can't decide.
     outputs: `label` keeps the decision; `scores` drops it.
-    leaf_bits: bits of the largest leaf. Raises ModelError for a forest that sums of leaves can't decide."""
+    leaf_bits: bits of the largest leaf."""
     features = tuple(replace(f, name=f"x{i}", missing=False, named=False) for i, f in enumerate(forest.features))
     forest = changed(forest, features=features)
     if outputs == "scores":
@@ -117,10 +118,11 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
 
 def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> ModelProto:
     """Returns an ONNX model that hls4ml can read after `register`: the tree operator and all nodes after it become one
-    Forest node. model: a ModelProto or a path, with one tree operator that reads the network's features.
+    Forest node. Raises ModelError for a graph that does not fit, OptionError for a wrong option, MissingExtraError
+    without onnx.
+    model: a ModelProto or a path, with one tree operator that reads the network's features.
     outputs: `label` for the class's index, `scores` for the scores before the link.
-    leaf_bits: bits of the largest leaf. Raises ModelError for a graph that does not fit, OptionError for a wrong
-    option, MissingExtraError without onnx."""
+    leaf_bits: bits of the largest leaf."""
     if outputs not in OUTPUTS:
         raise OptionError(f"hls4ml: outputs={outputs!r}", do=f"use {' or '.join(OUTPUTS)}")
     if not isinstance(leaf_bits, int) or not 1 <= leaf_bits <= 32:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
     """Returns a compiled design as a new LiteXModule. It takes rows from the stream `sink` and gives results, in the
-    same order, on the stream `source`.
+    same order, on the stream `source`. Raises ForestcError for a folder that can't be read, MissingExtraError without
+    LiteX.
     csrs: True for registers instead of streams. A write to `start` sends the words in the registers as a row; `done` is
-    1 once its results are in theirs. Raises ForestcError for a folder that can't be read, MissingExtraError without
-    LiteX."""
+    1 once its results are in theirs."""
     opened = design if isinstance(design, Design) else open_design(design)
     try:
         import litex.gen  # noqa: F401

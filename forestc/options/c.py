@@ -32,8 +32,8 @@ def _budget(flags: str, help: str, metavar: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class COptions:
-    """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations. Their help
-    describes the values.
+    """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations. The help of each
+    option describes its values.
     c_inputs: what `predict` takes. `words` and `struct` are the quantized features; `float` and `raw` are the model's
     own columns, as floats or in the types of c_types.
     c_quantizer: type of the raw rows that a further function turns into words. `auto`: the type in which the model

@@ -26,7 +26,7 @@ _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 @dataclass(frozen=True)
 class KeyedFlag:
-    """A flag whose value sets several options: `--c layout=nodes,values=q15`. Each option also has its own flag."""
+    """A flag with a value that sets several options: `--c layout=nodes,values=q15`."""
 
     flag: str
     help: str
@@ -36,7 +36,6 @@ class KeyedFlag:
 class Option:
     """The properties of an option beyond its field's name, type and default.
     flags: its flags; records use the first. Empty for a positional argument.
-    metavar: the placeholder of the value in the help. The metavars in FILES stand for paths.
     kind: type of the value on the command line, if the field's type does not tell.
     least: the smallest number.
     listed: True if the value is a list of texts, separated by commas on the command line.
@@ -98,7 +97,7 @@ class Group:
 
 
 def groups_of(kind: Any) -> dict[str, Group]:
-    """Returns the groups of a dataclass of options by name, such as `stream`."""
+    """Returns the groups of options that share a flag, by name, such as `stream`."""
     groups: dict[str, Group] = {}
     for entry, spec in options_of(kind):
         if spec.group is not None:

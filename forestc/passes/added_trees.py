@@ -15,8 +15,7 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index.
-    index: the number of the new tree, for error messages."""
+    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(

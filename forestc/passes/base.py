@@ -84,8 +84,8 @@ class Remembering(Pass, Protocol):
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer | None) -> Rows:
-    """Returns the rows, which must be given. Raises ModelError if the forest is not quantized, and the errors of
-    `refuse`."""
+    """Returns the rows of a pass that needs some, once `refuse` has accepted them. Raises ModelError if the forest is
+    not quantized."""
     if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
     step.refuse(forest, rows, scorer)
@@ -136,9 +136,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Parses a list of passes such as `simplify,round-leaves{leaf_bits=4}`. former: maps each old name of a pass to a
-    function from its options to new passes.
-    renamed: a list that gets a note for each old name in the text. Raises OptionError."""
+    """Parses a list of passes such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
+    former: maps each old name of a pass to a function from its options to new passes.
+    renamed: a list that gets a note for each old name in the text."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):

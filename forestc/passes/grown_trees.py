@@ -37,17 +37,15 @@ class Grower:
 
     @property
     def outputs(self) -> int:
-        """The number of scores."""
         return self.n_classes if self.n_classes > 2 else 1
 
     def grown(self, growth: Growth) -> Boosted:
-        """Grows an ensemble with the given settings."""
         loss: Loss = "softmax" if self.outputs > 1 else "logistic" if self.n_classes else "squared"
         return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
 
     def _charges(self, growth: Growth) -> Charges:
-        """Returns the prices of the parts of trees. A symmetric tree is a lookup table, so each of its levels costs
-        what it adds to the table."""
+        """Returns the prices of the parts of trees. Each level of a symmetric tree costs what it adds to a lookup
+        table."""
         bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
         tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
         levels = tuple(more - less for less, more in pairwise(tables))

@@ -23,7 +23,6 @@ class Rung:
     """One setting of a pass, applied to a forest. step: the pass with this setting.
     cost: the cost of the new forest, in the prices of the pass.
     make: returns the new forest.
-    report: figures of the new forest.
     last: True if further rungs of the branch are not worth trying.
     smaller: False if the setting gives no smaller forest, so that the rung is the old forest.
     hurried: True if a time limit cut the work short."""
@@ -47,7 +46,7 @@ class Branch:
     give_up: stop a shrinking branch after this many failing settings in a row.
     at_least: try this many settings before a shrinking branch is given up without a good one.
     costs: the approximate cost of each setting, if known in advance.
-    alone: True if this branch says nothing about later ones when it loses too much.
+    alone: True if later branches may succeed although no rung of this one is good.
     most: forests that cost this much or more are useless."""
 
     steps: tuple[Pass, ...]
@@ -68,9 +67,10 @@ class Ladder(Protocol):
         """Yields a rung for each of the steps of a branch, in order. May end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
-        """Returns the result of the pass if no rung is good, or another pass to settle instead. losses: the scored
-        rungs.
-        tried: the number of rungs tried. Raises OptionError if the user must loosen a limit."""
+        """Returns the result of the pass if no rung is good, or another pass to settle instead. May raise OptionError
+        if the user must loosen a limit.
+        losses: the scored rungs.
+        tried: the number of rungs tried."""
 
 
 @runtime_checkable

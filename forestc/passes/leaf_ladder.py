@@ -23,8 +23,7 @@ class _OfLeafBits(Laddered, Protocol):
 
 @dataclass(frozen=True)
 class LeafLadder:
-    """A ladder over the number of leaf bits, ascending. source: the forest that the pass gets.
-    most: the numbers of bits to try if the pass names none.
+    """A ladder over the number of leaf bits, ascending. most: the numbers of bits to try if the pass names none.
     rounded: returns the forest with leaves rounded to a number of bits, to estimate its cost.
     make: returns the new forest for a number of bits, and its figures."""
 
@@ -36,7 +35,7 @@ class LeafLadder:
 
     @cached_property
     def steps(self) -> dict[Pass, int]:
-        """For each number of bits, the pass with this number, mapped to it."""
+        """The pass with each number of bits, mapped to that number."""
         bits = self.most if self.step.leaf_bits == "auto" else [int(self.step.leaf_bits)]
         return {replace(self.step, leaf_bits=count): count for count in bits}  # type: ignore[type-var]
 

@@ -13,7 +13,8 @@ from forestc.forest.ir import Forest
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
     """Returns (rows,) the margin of each decision: the distance of the score from the threshold, or between the two
-    largest scores. It is infinite for a single score; 0 if the two largest values after the link are equal and decide.
+    largest scores. It is infinite if there is only one class; 0 if the two largest values after the link are equal and
+    decide.
     forest: a forest of a single part."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":

@@ -49,10 +49,10 @@ def rows_to_fit(
     seed: int = 0,
 ) -> RowsToFit:
     """Returns at most `most` rows, evenly spaced, and as many copies as fit into `most_copied` samples (by default
-    `most`).
+    `most`). Raises OptionError without rows.
     own_labels: True to use the forest's own answers as labels; otherwise they replace missing labels only.
     mix: share of a copy's words that come from other rows of its class.
-    noise: how far the words of copies move, see `rows.noise`. Raises OptionError without rows."""
+    noise: how far the words of copies move, see `rows.noise`."""
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():
@@ -83,7 +83,7 @@ def unordered(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:
-    """Returns a copy of the rows in which a share of the words comes from other rows of the same class."""
+    """Returns the rows with a share of words from other rows of the same class."""
     mixed = words.copy()
     for kind in np.unique(label):
         rows = np.flatnonzero(label == kind)

@@ -36,8 +36,8 @@ class Freedom:
 
 @dataclass
 class ObservedColumn:
-    """The values of one feature. low, high: for each interval bound of a set condition, the nearest value below it, and
-    the nearest that is not below.
+    """The values of one feature. low, high: for each cut (a bound of an interval in a set condition), the nearest value
+    below it, and the nearest that is not below.
     smallest, largest, whole: as in `Freedom`.
     missing: True if a value is missing."""
 
@@ -58,9 +58,6 @@ class ObservedColumn:
 
 @dataclass(frozen=True)
 class Observation:
-    """The result of `Observe`. nodes: bounds of all nodes' thresholds, tree by tree.
-    columns: one for each feature."""
-
     nodes: BoundsUpdate
     columns: list[ObservedColumn]
 
@@ -69,7 +66,7 @@ class Observation:
 class Observe:
     """A reduction from rows to an Observation, in time O(rows * trees * depth).
     drawn: (trees, rows) how often each tree was trained on each row; None to count each row once.
-    cuts: for each feature the interval bounds of its set conditions, ascending.
+    cuts: for each feature the cuts of its set conditions, ascending.
     plain: for each feature the nodes that compare it with a threshold."""
 
     forest: Forest
@@ -140,7 +137,6 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
 def freedom(
     task: Observe, seen: Observation, index: int, thresholds: NDArray[np.float64], bounds: NodeBounds
 ) -> Freedom:
-    """Returns the Freedom of feature `index`. thresholds, bounds: those of all nodes."""
     column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
     distinct, inverse = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
@@ -162,7 +158,6 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
 
 
 def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
-    """Returns the nodes that compare a feature with a finite threshold."""
     here = task.plain[index]
     return here[np.isfinite(task.trees.threshold[here])]
 

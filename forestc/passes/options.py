@@ -133,7 +133,6 @@ def _type_name(part: Any) -> str:
 
 @cache
 def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
-    """Returns the options of a pass, in the order of its fields."""
     hints, options = get_type_hints(kind, include_extras=True), []
     for entry in fields(kind):  # type: ignore[arg-type]
         hint, *notes = get_args(hints[entry.name])

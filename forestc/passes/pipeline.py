@@ -41,8 +41,8 @@ class Step:
     report: figures of the pass and of the checks.
     inputs_checked: number of inputs on which promises were checked.
     change: share of decisions that changed on the rows; for a regression the largest error over the range of scores.
-    held_out: accuracy on the held-out rows before and after the pass; None if it was not measured. `lost` is the loss
-    of this pass; `lost_in_all` and its standard error count all passes so far.
+    held_out: accuracy on the held-out rows, if measured. `lost` is the loss of this pass, `lost_in_all` that of all
+    passes so far.
     aside: a sentence about given rows that the promises do not cover."""
 
     name: str
@@ -88,8 +88,7 @@ def run_passes(
     rows: the rows that passes may use, or ranges of the features.
     held_out: rows on which the accuracy of each forest is measured.
     evidence: without held-out rows, the losses of the model and of the final forest under cross-validation.
-    results: the result of each pass, if known; their promises are checked all the same.
-    apply: runs a pass."""
+    results: the result of each pass, if known; their promises are checked all the same."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
         with located(f"pass {step.name}", step.name):
@@ -190,7 +189,6 @@ class _Ran:
                 check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, columns]))
 
     def on_generated_rows(self) -> None:
-        """Checks promises about ranges on rows generated in these ranges."""
         for check in self.checks:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X

@@ -53,9 +53,9 @@ P = TypeVar("P", bound=Promise)
 
 
 class PromiseCheck(Generic[P]):
-    """The check of one promise of one pass. name: the pass with its options.
-    before, after: the forests before and after it. Subclasses override the methods that they need; each may raise
-    CheckError."""
+    """The check of one promise of one pass. Subclasses override the methods that they need; each may raise CheckError.
+    name: the pass with its options.
+    before, after: the forests before and after it."""
 
     every_input: ClassVar[bool] = False  # True to check it also on inputs beside thresholds
     in_ranges: Ranges | None = None  # ranges in which rows are generated to check it on, too
@@ -73,10 +73,10 @@ class PromiseCheck(Generic[P]):
         """Takes the evaluations of inputs beside thresholds before and after the pass."""
 
     def on_held_out(self, loss: Loss) -> None:
-        """Takes the loss of the forest after the pass against the model."""
+        """Takes the loss, against the model, of the forest after the pass."""
 
     def verdict(self) -> dict[str, Any]:
-        """Returns figures for the report; called last. Raises CheckError for a broken promise."""
+        """Returns figures for the report; called last. May raise CheckError if the promise is broken."""
         return {}
 
 
@@ -135,8 +135,8 @@ class _Changes(PromiseCheck[P]):
 
 
 class _ChangedTies:
-    """Collects the decisions that changed: their number, the first rows, and their largest margin before the pass. For
-    a forest of several parts the margin stays 0."""
+    """Collects the decisions that changed: their number, the first rows, and their largest margin before the pass (0
+    for a forest of several parts)."""
 
     def __init__(self, before: Forest) -> None:
         self.before = before
@@ -433,8 +433,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
     def _try_every_input(self) -> None:
-        """Checks all combinations of paths, or, if they are too many, of leaves. If these are too many, too, it checks
-        nothing."""
+        """Checks all combinations of paths; if they are too many, of leaves; if these are too many, too, nothing."""
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:

@@ -25,8 +25,7 @@ class Loss:
     """The accuracy that a forest loses on the scored rows.
     accuracy: the share of right decisions, or R squared of a regression; without labels the agreement with the model.
     lost: the model's accuracy minus the forest's.
-    error: the standard error of `lost`.
-    measure: the name of the measure of accuracy."""
+    error: the standard error of `lost`."""
 
     accuracy: float
     lost: float
@@ -49,7 +48,6 @@ class RowErrors:
     """The errors of a forest on the scored rows.
     errors: (rows,) 1 for a wrong decision and 0 for a right one; squared errors of a regression.
     truth: (rows,) or (rows, targets) the labels, or the forest's own answers if there are none.
-    decides: True if `truth` holds classes.
     labeled: True if rows have labels."""
 
     errors: NDArray[np.float64]
@@ -63,8 +61,7 @@ class RowErrors:
 
     @cached_property
     def divisor(self) -> float:
-        """The number by which a sum of errors is divided: of rows; for a regression the sum of the labels' squared
-        deviations from their mean."""
+        """The number of rows; for a regression the sum of the labels' squared deviations from their mean."""
         if self.decides:
             return float(len(self.errors))
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)

@@ -1,8 +1,4 @@
-"""Implements the pass simplify: removes the parts of a forest on which no input's result depends.
-
-These are conditions decided by the conditions above them, conditions with two equal subtrees, and features without a
-condition.
-"""
+"""Implements the pass simplify: removes the parts of a forest on which no input's result depends."""
 
 from __future__ import annotations
 

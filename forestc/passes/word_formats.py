@@ -1,7 +1,7 @@
 """Chooses input formats: the integer type of each feature, and its thresholds as integers (words).
 
-Every threshold may move in an interval (low, high] without changing any row's path. A fixed-point format with k
-fraction bits is exact on the rows if each interval holds a multiple of 2^-k. The smallest such k is taken.
+A threshold may move in an interval (low, high] without changing any row's path. Fixed point takes the fewest fraction
+bits k such that each interval holds a multiple of 2^-k.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Clips threshold words to the type; conditions that always or never hold stay so."""
+    """Clips threshold words to the type. A condition that always or never holds still does."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)

@@ -88,8 +88,7 @@ class Original:
         return load(_with_rounds(seeded(estimator, seed), estimator).fit(frame, labels))
 
     def _booster(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
-        """Trains an XGBoost Booster again, with the parameters in its configuration. A Booster that was loaded from a
-        file may lack some."""
+        """Trains an XGBoost Booster again, with the parameters in its configuration."""
         booster = self.known.estimator
         settings = _settings(json.loads(booster.save_config())["learner"])
         settings |= {"nthread": 1, "verbosity": 0, "seed": int(settings.get("seed", 0)) + seed}
@@ -236,8 +235,8 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
 
 
 def _spread(forest: Forest, X: Floats) -> float:
-    """Returns the standard deviation over rows of what the first tree of each score adds, summed over scores. It is
-    proportional to the learning rate."""
+    """Returns the standard deviation, over rows, of the first tree of each score. It is proportional to the learning
+    rate."""
     first = {output: tree for tree in reversed(forest.trees) for output in tree.outputs}
     trees = list(dict.fromkeys(first.values()))
     reached = nodes_reached(replace(forest, trees=tuple(trees)), encode(forest, X))

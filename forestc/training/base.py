@@ -41,5 +41,6 @@ class Trainer(Protocol):
         """Returns the settings that a search tries first, from small designs to accurate ones; may be empty."""
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Any:
-        """Trains a model that `forestc.load` reads: an estimator, a Booster or a Forest. options: a value for each
-        parameter in use. Raises ForestcError if the rows can't be learnt."""
+        """Trains a model that `forestc.load` reads: an estimator, a Booster or a Forest. May raise ForestcError if the
+        rows can't be learnt.
+        options: a value for each parameter in use."""

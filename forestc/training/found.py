@@ -46,10 +46,11 @@ Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]
 def parameters_of(
     source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], share: float, train: Train
 ) -> dict[str, Any]:
-    """Returns settings of `xgboost.train` that fit the model `source`. X, y: its training rows, or a share of them.
+    """Returns settings of `xgboost.train` that fit the model `source`. `min_child_weight` and `gamma` are found as the
+    largest values that all nodes meet. The usual values replace them at the end if they fit as well.
+    X, y: the training rows, or a share of them.
     share: their share of all training rows.
-    train: runs a short training on these rows. `min_child_weight` and `gamma` start at the largest values that all
-    nodes meet. The usual values replace them at the end if they fit as well."""
+    train: runs a short training on these rows."""
     nodes = TrainedNodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
     if "eta" in settings:  # the trees of a round share the learning rate
@@ -129,7 +130,6 @@ class TrainedNodes:
 
     @property
     def trees(self) -> NDArray[np.int64]:
-        """(trees,) the root of each tree."""
         return np.flatnonzero(self.depth == 0)
 
     @property
@@ -209,7 +209,6 @@ def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: f
 
 
 def _plain(value: float) -> float:
-    """Returns the value with four significant digits; 0 if it is below CLOSE."""
     return 0.0 if value < CLOSE else float(f"{value:.4g}")
 
 
@@ -260,7 +259,6 @@ def _least(nodes: TrainedNodes, share: float) -> dict[str, Any]:
 
 
 def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Yields lists of alternative settings that the trees hint at."""
     leaf, inner = nodes.leaf, np.flatnonzero(~nodes.leaf)
     counts = np.bincount(nodes.tree[leaf])
     most = int(counts.max())

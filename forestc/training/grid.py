@@ -26,8 +26,9 @@ def steps_of(X: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
 
 
 def on_grid(forest: Forest, steps: NDArray[np.float64]) -> Forest:
-    """Turns a forest trained on floor(x / step) into a forest for x. steps: (columns,) powers of two. Raises ModelError
-    for a forest with set conditions."""
+    """Turns a forest trained on floor(x / step) into a forest for x. Raises ModelError for a forest with set
+    conditions.
+    steps: (columns,) powers of two."""
     of_feature = np.array([steps[feature.column] for feature in forest.features] or [1.0])
     trees = []
     for index, tree in enumerate(forest.trees):

@@ -131,8 +131,8 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Cost-efficient boosting (Peter et al. 2017): a gain must pay for its split, and for each column at its first
-        # use. It has no price of thresholds, so each column is charged a comparator of 8 bits.
+        # Cost-efficient boosting (Peter et al. 2017) charges each split, and once each column.
+        # LightGBM knows no price of thresholds, so each column is charged a comparator of 8 bits.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,

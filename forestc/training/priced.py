@@ -57,8 +57,8 @@ class PricedTrainer:
         )
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Returns settings for more and more trees. Processors get free trees, because a symmetric tree costs them all
-        splits of the full tree."""
+        """Returns settings for more and more trees; symmetric ones except for processors, which pay for each of their
+        splits."""
         firmware = task.prices.firmware
         common = {
             **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),

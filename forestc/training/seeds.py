@@ -12,7 +12,7 @@ import numpy as np
 
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Libraries with sums that depend on the number of threads; their settings make the sums repeatable.
+# Libraries with sums that depend on the number of threads, and settings to make the sums repeatable.
 THREADED: dict[str, dict[str, Any]] = {
     "xgboost": {},
     "lightgbm": {"deterministic": True, "force_col_wise": True},
@@ -21,8 +21,6 @@ THREADED: dict[str, dict[str, Any]] = {
 
 
 class Estimator(Protocol):
-    """An estimator of scikit-learn, or of a library with the same interface."""
-
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
     def set_params(self, **params: object) -> object: ...
     def fit(self, X: object, y: object) -> object: ...

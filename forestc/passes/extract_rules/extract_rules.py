@@ -191,8 +191,6 @@ class _Learnt:
 
 
 class _Learner:
-    """A learner of rules of growing complexity. For two classes, each step starts from the clauses of the last."""
-
     def __init__(self, forest: Forest, rows: Rows, options: ExtractRules) -> None:
         self.options, self.forest = options, forest
         of_forest = options.learn == "forest"

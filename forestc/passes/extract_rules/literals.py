@@ -30,8 +30,8 @@ class Literals:
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """(literals,) the group of each literal. Thresholds of one feature imply one another, so they form one group
-        for each side to which missing values go. Each set is its own group."""
+        """(literals,) the group of each literal. Thresholds of one feature imply one another, so they form a group if
+        they send missing values to the same side. Each set is its own group."""
         names = [
             (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else index
             for index, condition in enumerate(self.conditions)

@@ -1,9 +1,8 @@
 """Builds a forest from rules: each clause becomes a chain of conditions.
 
-| form | a clause is        | its tree returns                                    | trees joined by |
-|------|--------------------|-----------------------------------------------------|-----------------|
-| dnf  | an AND of literals | the class's value if all literals hold, else `none` | max             |
-| cnf  | an OR of literals  | the class's value if any literal holds, else `none` | min             |
+A DNF is an OR of ANDs: the tree of a clause returns the class's value if all literals hold, and the forest takes the
+max. A CNF is an AND of ORs: the tree of a clause returns the value if any literal holds, and the forest takes the min.
+Otherwise a tree returns `none`.
 
 Two classes have one score: 1 for class 1, and `none` is 0. With more classes each has a score, and the highest decides.
 The value of a class is its priority, from 2 on; `none` is 1 for the default class, and 0 for the others.

@@ -1,4 +1,4 @@
-"""Writes rules as text for people: `IF petal width < 0.8 THEN setosa`.
+"""Writes rules as text for people: `IF width < 0.8 THEN 1`.
 
 Thresholds are the numbers with which the compiled comparators compare, in the units of raw rows.
 """
@@ -32,9 +32,14 @@ def _is_chain(tree: Tree) -> bool:
 
 
 def rules_text(forest: Forest) -> str:
-    """Returns the rules of a forest as lines; the first line that holds decides. A DNF has a line `IF ... AND ... THEN
-    class` for each clause. A CNF has a line `IF (... OR ...) AND (...) THEN class` for each class. Raises ModelError
-    for a forest that is not a set of rules."""
+    """Returns the rules of a forest as lines; the first line that holds decides.
+
+        IF a < 1 AND b >= 2 THEN class          # a DNF: a line for each clause
+        IF (a < 1 OR b >= 2) AND c < 3 THEN class   # a CNF: a line for each class
+        ELSE class
+
+    Raises ModelError for a forest that is not a set of rules.
+    """
     if not is_rules(forest):
         raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")
     two, ands = forest.decision.kind == "threshold", forest.aggregate.kind == "max"
@@ -61,7 +66,7 @@ def rules_text(forest: Forest) -> str:
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
-    """Returns the literals of a chain. Their AND (in a CNF their OR) leads to the larger value."""
+    """Returns the literals of a chain: their AND, or in a CNF their OR, leads to the larger value."""
     tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
     node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()

@@ -79,9 +79,9 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Fits leaves of `bits` bits and biases, starting from rounded ones; returns both. values: (leaves, outputs) of
-    each tree. The log odds that one unit of the score is worth are limited, because steep odds would overfit nearly
-    separable rows."""
+    """Fits leaves of `bits` bits and biases, starting from rounded ones; returns both. The log odds for one unit of the
+    score are limited, because steep odds would overfit nearly separable rows.
+    values: (leaves, outputs) of each tree."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)
     fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)

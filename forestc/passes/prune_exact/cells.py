@@ -27,7 +27,7 @@ MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may multiply
 @dataclass(frozen=True, eq=False)
 class FeatureCells:
     """The cells of all features of a forest. word: for each feature a word of each cell.
-    lowest: for each feature the words at which cells begin, and the numbers of these cells; for a category all codes.
+    lowest: for each feature the words at which cells begin, and the numbers of these cells.
     missing: for each feature the word for "missing", or None.
     left: for each condition of the forest, True for the cells that it sends left."""
 
@@ -43,7 +43,7 @@ class FeatureCells:
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """Returns the cells (rows, features) of words."""
+        """Returns the cells (rows, features) that hold the words (rows, features)."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]
@@ -54,7 +54,6 @@ class FeatureCells:
         return cells
 
     def words_of(self, cells: CellArray) -> NDArray[np.int64]:
-        """Returns words (rows, features) that lie in the given cells."""
         columns = [word[cells[:, feature]] for feature, word in enumerate(self.word)]
         return np.stack(columns, axis=1) if columns else np.zeros(cells.shape, dtype=np.int64)
 
@@ -79,8 +78,7 @@ def cells_of(forest: Forest) -> FeatureCells:
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions.
-    Category codes that no condition separates share a cell."""
+    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number
     if isinstance(number, Category):
@@ -107,8 +105,8 @@ class Drawn:
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
-    """Returns a tree as boxes. merged: nodes that have become leaves. Raises ModelError if there are more than
-    MOST_BOXES."""
+    """Returns a tree as boxes. Raises ModelError if there are more than MOST_BOXES.
+    merged: nodes that have become leaves."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []

@@ -25,7 +25,6 @@ class Merging:
     """A search for subtrees that can become leaves. merged: for each tree the nodes that became leaves.
     state: the present forest, which decides every input as the given one.
     steps: the most search steps of all proofs.
-    taken: search steps so far.
     counts: candidates by outcome: same (proved), differs (refuted), unknown (a limit was reached), skipped.
     inputs: the pool, (inputs, features) as cells.
     classes: (inputs,) their decisions.

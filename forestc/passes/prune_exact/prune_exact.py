@@ -1,9 +1,9 @@
 """Implements the pass prune-exact: removes trees and nodes if the decision provably stays the same on every possible
 input.
 
-Functionally identical pruning of trees is due to Emine et al., Free Lunch in the Forest (AAAI 2025). Here it is
-extended to nodes. A separation oracle (`forestc.algorithms.separation.oracle`) proves each change, or finds an input
-that would be decided differently.
+Pruning of whole trees with the same guarantee is due to Emine et al., Free Lunch in the Forest (AAAI 2025). A
+separation oracle (`forestc.algorithms.separation.oracle`) proves each change, or finds an input that would be decided
+differently.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from forestc.rows.encode import encode
 Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
 
-# bytes of coded rows kept in memory; if there are more, each look at all rows codes them again
+# bytes of coded rows kept in memory; if there are more, rows are coded anew at each reading
 MOST_CODES = 1 << 30
-# A look at all rows ends after max(LEAST_ADDED, rows of the core // SHARE_ADDED) wrongly decided rows.
+# Reading all rows ends after max(LEAST_ADDED, rows of the core // SHARE_ADDED) wrongly decided rows.
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
@@ -72,8 +72,8 @@ class CoreRows:
     all_rows: CodedRows | None
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Adds rows to the core that the pruned trees decide otherwise than the forest. Returns their share of the rows
-        looked at; the look ends early if many are found."""
+        """Finds rows that the pruned trees decide otherwise than the forest, and adds them to the core. Returns their
+        share of the rows read. Reading ends early if many are found."""
         if self.all_rows is None:
             return 0.0
         wrong: list[tuple[Codes, Labels]] = []

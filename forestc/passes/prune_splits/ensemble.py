@@ -69,8 +69,7 @@ class SplitEnsemble:
     """A forest as arrays for pruning: leaves numbered from left to right, and splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
-        """Reads the forest and the rows. unit: prices of the hardware.
-        rewire: True if splits may take other splits' conditions.
+        """Reads the forest and the rows. rewire: True if splits may take other splits' conditions.
         keeps: True if all decisions must stay.
         mixed: the arguments copies, mix and seed of `rows_to_fit`."""
         self.forest, self.unit = forest, unit
@@ -121,7 +120,7 @@ class SplitEnsemble:
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """Returns the same ensemble with leaves of another number of bits, or of the same ("same"). Both share the
+        """Returns the same ensemble with leaves of another number of bits; "same" keeps the number. Both share the
         rows, but not the core."""
         other = copy(self)
         other.core = copy(self.core)
@@ -228,9 +227,8 @@ class SplitEnsemble:
 
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """Returns the distinct conditions of all splits, and a table (splits, 6). Conditions that any split may take come
-    first. A row of the table: tree, first leaf, first leaf on the right, end of the leaves, splits of the subtree,
-    index of the condition."""
+    """Returns the distinct conditions of all splits, and a table with a row for each split. Conditions that any split
+    may take come first."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
@@ -255,8 +253,8 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """Returns the leaf nodes from left to right; and for each inner node, children before parents: the node, its first
-    leaf, the first leaf on its right, one past its last leaf, and the inner nodes of its subtree."""
+    """Returns the leaf nodes from left to right. Also returns (node, first leaf, first leaf on the right, end of the
+    leaves, inner nodes) for each inner node, children before parents."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it
@@ -298,8 +296,8 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """Computes the outcomes of all conditions on all rows as codes, one for each column. In a column of thresholds a
-    code counts the thresholds up to the row's value. In any other column it is 1 if the condition fails."""
+    """Computes the outcomes of all conditions on all rows as codes. In a column of thresholds a code counts the
+    thresholds up to the row's value; in any other column it is 1 if the condition fails."""
     takes_missing, missing_word = missing_words(forest)
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)

@@ -1,9 +1,8 @@
 """Implements the pass prune-splits: turns unneeded splits into leaves, rewires the other splits and fits the leaves.
 
-A split costs its multiplexer, and its comparator, which all splits with the same condition share. A tree also costs its
-adder. A split is removed if the loss on the rows then rises by less than its cost times a price
-(`forestc.algorithms.splits.pruning`). In between, a split may take the condition of another split
-(`forestc.algorithms.splits.rewiring`).
+A split is removed if the loss on the rows then rises by less than the split's cost times a price
+(`forestc.algorithms.splits.pruning`). In between, a split may take the condition of another split, to share its
+comparator (`forestc.algorithms.splits.rewiring`).
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ class PruneSplits(Seeded, AtGivenSettings):
             )
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult:
-        """Runs the pass from arrays in `memory`, if they help."""
+        """Runs the pass, starting from arrays in `memory` if any fit."""
         return as_given(self, forest, PruningLadder(forest, accepted(self, forest, rows, None), self, memory))
 
     @property
@@ -160,7 +159,7 @@ class PruneSplits(Seeded, AtGivenSettings):
 
 class PruningLadder:
     """The settings of prune-splits for one forest: for each number of leaf bits, prices from low to high. With
-    keep=decisions a rung is the cheapest ensemble so far that decides every row as the forest does."""
+    keep=decisions a rung is the cheapest ensemble so far that keeps all decisions."""
 
     def __init__(self, forest: Forest, rows: Rows, options: PruneSplits, memory: Memory | None = None) -> None:
         self.either = options.keep == EITHER
@@ -290,8 +289,7 @@ class PruningLadder:
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
-    """Returns what the scores mean: "unchanged" is as before, "log_odds", or "ranking" if only their order has a
-    meaning."""
+    """Returns what the scores mean now: "unchanged", "log_odds", or "ranking" if only their order has a meaning."""
     if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if has_odds(forest) else "ranking"

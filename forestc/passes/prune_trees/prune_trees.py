@@ -1,11 +1,10 @@
 """Implements the pass prune-trees: keeps the trees that the rows need, by ensemble selection.
 
 A local search (`algorithms.members.search`) chooses trees that decide many rows rightly, for less and less hardware. If
-the model records the rows of each tree, other rows rate it.
+the model records the rows of each tree, the tree is rated on other rows.
 
 The program for votes is that of M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer
-programming approach with diversity constraints", INOC 2024. Probabilities, boosting, several classes, regression and
-hardware costs go beyond it.
+programming approach with diversity constraints", INOC 2024.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns the trees of a quantized forest into members of a selection, and a selection into a forest.
+"""Turns the trees of a quantized forest into a selection problem, and a choice of trees into a forest.
 
 | the forest                | a choice is scored by               | set along with the choice              |
 |---------------------------|-------------------------------------|----------------------------------------|
@@ -37,7 +37,8 @@ def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Selectable:
-    """The trees of a forest as members of a selection. leaf: (trees, samples) as from `leaf_rows`.
+    """A problem of selecting some trees of a forest. task: the problem as the search takes it.
+    leaf: (trees, samples) as from `leaf_rows`.
     sample: the samples with their labels."""
 
     forest: Forest
@@ -115,7 +116,8 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns (trees, samples) what a tree adds to the second class's score minus the first's, or to the only score."""
+    """Returns (trees, samples) what each tree adds: to the second class's score minus the first's, or to the only
+    score."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -135,7 +137,7 @@ def selectable(
     trained: NDArray[np.bool_] | None = None,
     most_times: int = 1,
 ) -> Selectable:
-    """Returns the trees as members of a selection. weight: (samples,) the gain of a right decision. For two classes it
+    """Returns the problem of selecting some trees. weight: (samples,) the gain of a right decision. For two classes it
     is the gain of deciding for the second class, negative if the first is right.
     trained: (trees, samples) True if a tree was trained on a sample; there the tree has no effect.
     most_times: how often a tree may count."""

@@ -38,8 +38,8 @@ def choose_exact(
     input_bits: int | None,
 ) -> Format:
     """Chooses the format of a feature: fixed point with the fewest bits that are exact for every value; otherwise the
-    ordered key of the float. way: auto, fixed or ordered, as the option `input`. Raises OptionError if no exact format
-    is allowed."""
+    ordered key of the float. Raises OptionError if no exact format is allowed.
+    way: auto, fixed or ordered, as the option `input`."""
     if isinstance(feature.number, Category):
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
     if not len(thresholds):

@@ -184,8 +184,8 @@ class QuantizeInputs:
         return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
 
     def _near_enough(self, source: Forest, rows: Rows, scorer: Scorer | None) -> Callable[[Forest], bool]:
-        """Returns a test for forests: of the loss on held-out rows with the option `tolerance`, otherwise of the change
-        on the rows."""
+        """Returns a function that tests a forest: its loss on held-out rows with the option `tolerance`, otherwise its
+        change on the rows."""
         if self.tolerance is not None:
             limit, held_out_scorer = float(self.tolerance), required(scorer, self)
             return lambda forest: held_out_scorer.of(forest).within(limit)

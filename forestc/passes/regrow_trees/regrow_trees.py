@@ -1,12 +1,10 @@
 """Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting in which trees pay for
-their hardware.
+their hardware (`forestc.algorithms.boosting.boost`).
 
 For LUTs the trees are symmetric: all nodes of a level have the same condition, so that a tree is a lookup table. For
-processors, trees have few leaves instead. A condition that another tree already uses costs nothing
-(`forestc.algorithms.boosting.boost`).
+processors, trees have few leaves instead. A condition that another tree already uses costs nothing.
 
-If classes overlap, a trained forest separates rows by noise, and pruning shrinks it little. A small new ensemble is
-often as accurate.
+If classes overlap, a trained forest separates rows by noise, and pruning shrinks it little.
 """
 
 from __future__ import annotations
@@ -229,8 +227,7 @@ class GrowingLadder:
         )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:
-        """Returns the settings of boosting. The step between leaf values gets smaller with more trees, since each tree
-        then says less."""
+        """Returns the settings of boosting. With more trees each tree says less, so leaf values get closer."""
         trees, bits, prices = int(step.trees), int(step.leaf_bits), self.grower.prices
         unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << bits)
         if not self.forest.decides:

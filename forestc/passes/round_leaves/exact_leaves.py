@@ -33,8 +33,7 @@ class Grid:
 
 def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
     """Returns the grid on which integer leaves decide every input as the model does; None if rounding could change a
-    decision. model: a forest of one part.
-    forest: the model, as `one_output` returns it."""
+    decision. forest: the model, as `one_output` returns it."""
     step = _step(model)
     if step is None:
         return None
@@ -115,8 +114,7 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """Returns the largest error of a score for any input, by rounded leaves and by the library's own additions. model,
-    forest: as for `leaf_grid`.
+    """Returns the largest error of a score for any input, by rounded leaves and by the library's own additions.
     leaves: for each tree its leaves in steps above the lowest.
     bias: (outputs,) in steps.
     exact: True if only a division rounds."""
@@ -143,8 +141,8 @@ def score_error(
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """Returns the number of steps per unit of score, at most `most`, and True if all leaves are multiples of a step. If
-    not all can be, many are."""
+    """Returns the number of steps per unit of score, at most `most`, and True if all leaves are whole numbers of steps.
+    Otherwise many leaves are."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])

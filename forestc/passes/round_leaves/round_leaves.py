@@ -157,7 +157,7 @@ class RoundLeaves:
         return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """Returns the change up to which fewer leaf bits are preferred."""
+        """Returns the largest change at which fewer leaf bits are better than less change."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
     def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:

@@ -78,7 +78,7 @@ def _one_mean(forest: Forest) -> bool:
 
 
 def _all_curved(forest: Forest) -> bool:
-    """Returns True if a single curve turns the score of each part into the probability of class 1."""
+    """Returns True if a curve can turn each part's score into a probability of two classes."""
     return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
 
 
@@ -108,7 +108,7 @@ def one_sum(forest: Forest) -> Forest:
 
 
 def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
-    """Returns a forest with these scores (classes,) for every input: leaves of 0 and biases."""
+    """Returns a forest with these scores (classes,) for every input."""
     trees = [
         changed_tree(tree, values=np.zeros((len(tree.values), 1)), outputs=(index % len(scores),))
         for index, tree in enumerate(forest.trees)
@@ -118,7 +118,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """Returns a mean of parts as one sum of weighted leaves. The parts' values must be their scores."""
+    """Returns a mean of parts as one sum of weighted leaves."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
@@ -191,8 +191,8 @@ def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
 
 
 def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
-    """Corrects the rounded leaves of a constant model, so that they answer as the model does; rounding can err next to
-    a threshold. Returns the leaves of any other model unchanged."""
+    """Corrects the rounded leaves of a constant model, so that they answer as the model does. Returns the leaves of any
+    other model unchanged."""
     answer = constant_answer(model)
     if answer is None:
         return leaves
@@ -256,8 +256,8 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> RoundedLeaves:
     """Returns leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
-    The smallest leaves go into the bias. step: replaces the step that `bits` implies. Raises ModelError for biases too
-    large for integers."""
+    The smallest leaves go into the bias. Raises ModelError for biases too large for integers.
+    step: replaces the step that `bits` implies."""
     lows = [_low(tree) for tree in forest.trees]
     reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
     spread = max(reaches, default=0.0)  # a part of a forest may have no trees
@@ -350,8 +350,8 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds parts of two classes whose probabilities are averaged; each part gets a curve of its probability. A second
-    candidate moves the threshold by as much as rounding can add."""
+    """Rounds parts of two classes whose probabilities are averaged, with a curve for each part. A second candidate
+    moves the threshold by as much as rounding can add."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
@@ -370,7 +370,6 @@ def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
-    """Rounds parts with a value for every class. A score gets a curve unless it is already the value."""
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     counts = [_scores_as_values(part) for part in forest.parts]
 
@@ -403,7 +402,6 @@ def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _scores_as_values(part: Part) -> int:
-    """Returns a power of 2, at least the divisor of the part's sum, if its values are its scores; otherwise 0."""
     if part.link != Link() or part.decision.kind == "threshold":
         return 0
     return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
@@ -417,10 +415,9 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """Returns the curve of a part as thresholds: for each step from 1 on, the least score with at least this step of
-    probability.
-    output: the output of the score; None for its difference to the largest output. Raises ModelError if the probability
-    falls while the score rises."""
+    """Returns the curve of a part as thresholds: for each step from 1 on, the least score whose probability rounds to
+    at least this step. Raises ModelError if the probability falls while the score rises.
+    output: the output of the score; None for its difference to the largest output."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)

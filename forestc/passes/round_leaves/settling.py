@@ -18,8 +18,7 @@ from forestc.rows.ranges import Ranges, have_rows
 class Settling:
     """A search for leaves that decide near ties as the model does. bits: numbers of leaf bits to try, the fewest first.
     most: bits of nudged leaves at most.
-    ranges: ranges of the inputs whose ties count; None to count only ties of the rows.
-    rows: rows whose ties count more than others."""
+    ranges: ranges of the inputs whose ties count; None to count only ties of the rows."""
 
     bits: Sequence[int]
     most: int

@@ -1,8 +1,8 @@
 """Finds inputs where the model nearly ties, and integer leaves that decide them as the model does.
 
-The library adds floats in its own order, and their rounding decides sums that would tie in exact arithmetic. Leaves on
-common steps turn such sums into exact ties. If the library's rounding decides a tie the other way, small changes of
-leaves ("nudges") follow it, as far as possible.
+The rounding of the library's own additions decides sums that would tie in exact arithmetic. Leaves on common steps turn
+such sums into exact ties. If the library decides a tie the other way, small changes of leaves ("nudges") follow it, as
+far as possible.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ TRIES = 3  # stops after three finer grids without improvement
 
 @dataclass(frozen=True)
 class NearTies:
-    """Distinct combinations of leaves with a margin of at most `margin`. leaf: (combinations, trees) rows of each
-    tree's values.
+    """Distinct combinations of leaves with a margin of at most `margin`. leaf: (combinations, trees) the leaf of each
+    tree, as an index of `Tree.values`.
     expected: (combinations,) the model's decision.
-    count: (combinations,) the weight of each: how many inputs reach it."""
+    count: (combinations,) how many inputs reach each; inputs of given rows may count more."""
 
     leaf: NDArray[np.int32]
     expected: NDArray[np.int64]
@@ -42,14 +42,15 @@ class NearTies:
     margin: float
 
     def changed(self, leaves: RoundedLeaves) -> int:
-        """Returns the weight of the combinations that the integer leaves decide otherwise."""
+        """Returns how many inputs the integer leaves decide otherwise, weighted by `count`."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
         return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
-        """Returns these ties and others together. Each input of these counts as FIRST inputs of the others."""
+        """Returns these ties and others together. Each input of these counts FIRST times as much as an input of the
+        others."""
         leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
         return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
@@ -113,8 +114,8 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Returns integer leaves that decide near ties as the model does, as far as possible; and the weight of the ties
-    that they decide otherwise. forest: a forest of one part.
+    """Returns integer leaves that decide near ties as the model does, as far as possible; and how many inputs they
+    decide otherwise, weighted by `NearTies.count`. forest: a forest of one part.
     bits: numbers of leaf bits to try.
     most: bits of nudged leaves at most.
     steps: limits the work."""
@@ -137,8 +138,8 @@ def settled(
 def _nudged(
     forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
 ) -> tuple[RoundedLeaves, int, int]:
-    """Nudges leaves on finer and finer grids. Returns the best leaves, the weight of the ties that they decide
-    otherwise, and the steps left."""
+    """Nudges leaves on finer and finer grids. Returns the best leaves, how many inputs they decide otherwise, weighted,
+    and the steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
@@ -158,9 +159,8 @@ def _nudged(
 
 @dataclass(frozen=True)
 class _Numbering:
-    """A numbering of nudges: one for each distinct leaf value, and one for each bias. Leaves with equal values move
-    together.
-    kinds: for each tree (leaves,) the number of its distinct row of values.
+    """A numbering of nudges: one for each distinct leaf value, and one for each bias. kinds: for each tree (leaves,)
+    the number of its distinct row of values.
     first: for each tree its first nudge.
     biases: the first nudge of a bias.
     count: the number of nudges; the last one is always 0."""
@@ -177,7 +177,9 @@ class _Numbering:
         return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns (rows, trees + 1) the nudges added to an output (rows,). leaf: (rows, trees) the leaves reached."""
+        """Returns (rows, trees + 1) the numbers of the nudges that are added to a score. leaf: (rows, trees) the leaves
+        reached.
+        output: (rows,) the index of the score."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):

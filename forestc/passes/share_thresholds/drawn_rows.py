@@ -17,8 +17,8 @@ TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     """Returns (trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
-    rows: the training rows, or `Some` of them. Raises OptionError for a model without seeds. Raises RowsError if the
-    rows do not fit the model."""
+    Raises OptionError for a model without seeds. Raises RowsError if the rows do not fit the model.
+    rows: the training rows, or `Some` of them."""
     if isinstance(rows, Some):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
@@ -48,8 +48,8 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
 
 
 def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
-    """Raises RowsError unless as many of a tree's own rows reach each node as its cover records, or any rows if covers
-    are weights."""
+    """Raises RowsError if a node is reached by none of its tree's own rows, or not by as many as its cover records.
+    Covers that are weights are not compared."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]

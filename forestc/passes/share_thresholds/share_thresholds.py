@@ -103,8 +103,8 @@ class ShareThresholds:
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest with shared thresholds. Raises OptionError for a forest on words, without rows, or without
-        a scorer that it needs. Time O(rows * trees * depth + nodes log nodes)."""
+        """Returns the forest with shared thresholds. Raises OptionError for a forest on words, and without rows. Time
+        O(rows * trees * depth + nodes log nodes)."""
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
@@ -197,9 +197,9 @@ def fewest_thresholds(
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns the fewest thresholds that hit each of a feature's intervals (low, high], ascending; and (p,) the index
-    of each interval's threshold. low, high: (p,).
-    present: (p,) the present thresholds, used if no row bounds an interval.
+    """Returns the fewest thresholds that hit each of a feature's intervals (low, high], ascending; and (intervals,) the
+    index of each interval's threshold.
+    present: (intervals,) the present thresholds, used if no row bounds an interval.
     few_bits: True to prefer few binary digits.
     narrow: True if the feature is a float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
