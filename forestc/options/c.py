@@ -35,7 +35,7 @@ class COptions:
     """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations. The help of each
     option describes its values.
     c_inputs: what `predict` takes. `words` and `struct` are the quantized features; `float` and `raw` are the model's
-    own columns, as floats or in the types of c_types.
+    own columns.
     c_quantizer: type of the raw rows that a further function turns into words. `auto`: the type in which the model
     reads its columns.
     c_values: type of the probabilities or values that a further function returns.

@@ -1,7 +1,7 @@
 """Describes the settings of a pass as a ladder, on which a search finds the smallest sufficient forest.
 
 A ladder has branches; a branch has rungs, one for each setting. From rung to rung forests get smaller, or larger if the
-branch grows. `forestc.search` chooses a rung.
+branch grows.
 """
 
 from __future__ import annotations

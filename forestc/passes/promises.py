@@ -270,7 +270,7 @@ class _DecisionsCheck(_Changes[KeepsDecisions]):
 
 @dataclass(frozen=True)
 class KeepsAllButTies(Promise):
-    """Promises that at most `changed` decisions of the given rows change, each with a margin (see `margins`) of at most
+    """Promises that at most `changed` decisions of the given rows change, with margins (see `margins`) of at most
     `margin`. The report names the first of these rows."""
 
     changed: int

@@ -64,8 +64,7 @@ def parameters_of(
         return TrainedNodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
-        """Returns how far trainings with the settings are from the model, and how far two seeds are apart (0 if not
-        needed)."""
+        """Returns how far trainings with the settings are from the model, and how far two seeds are apart."""
         first = figures(more, 0)
         if _apart(model, first) < CLOSE:
             return _apart(model, first), 0.0

@@ -131,7 +131,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Cost-efficient boosting (Peter et al. 2017) charges each split, and once each column.
+        # Cost-efficient boosting (Peter et al. 2017) charges for each split, and once for each column.
         # LightGBM knows no price of thresholds, so each column is charged a comparator of 8 bits.
         settings |= {
             "cegb_tradeoff": price * len(X),

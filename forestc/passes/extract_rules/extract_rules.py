@@ -1,8 +1,7 @@
 """Implements the pass extract-rules: replaces a forest by a few AND and OR gates over its conditions.
 
 Rules are learnt by column generation (S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Generation",
-NeurIPS 2018; `algorithms.covers.boolean_rules`). With more than two classes, each is learnt against all others. The
-result is a forest of chains joined by max or min (see `rule_forest`).
+NeurIPS 2018; `algorithms.covers.boolean_rules`). With more than two classes, each is learnt against all others.
 
 Rounds limit the work, so that results do not depend on the machine's speed unless the time limit is reached.
 """
@@ -124,8 +123,7 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields the rules of each step. Ctrl-C ends the learning: it yields the rules found so far, then raises
-        KeyboardInterrupt."""
+        """Yields the rules of each step. On Ctrl-C it yields the rules found so far and raises KeyboardInterrupt."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)

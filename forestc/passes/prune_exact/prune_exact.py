@@ -133,7 +133,7 @@ def _leaf_bits(forest: Forest) -> int:
 
 
 def _rebuilt(merging: Merging) -> Forest:
-    """Returns the forest with its new leaves. Trees of a single leaf move into the bias; at least one tree stays."""
+    """Returns the forest with its new leaves. Single-leaf trees move into the bias, but at least one tree stays."""
     forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
     for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):

@@ -124,7 +124,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Returns the forest with single-leaf trees moved into the bias. If all trees are single leaves, nothing moves."""
+    """Returns the forest with single-leaf trees moved into the bias, unless all trees are single leaves."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest

@@ -1,4 +1,4 @@
-"""Narrows the words of features for `quantize-inputs{cost}`: rounds thresholds as far as decisions or accuracy permit."""
+"""Narrows words for `quantize-inputs{cost}`: rounds thresholds as far as decisions or accuracy permit."""
 
 from __future__ import annotations
 

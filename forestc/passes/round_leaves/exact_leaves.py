@@ -171,6 +171,6 @@ def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
 
 
 def whole_votes(weights: tuple[float, ...], worth: float, integers: tuple[float, ...]) -> bool:
-    """Returns True if the weights are exactly `integers` times `worth`, a power of 2."""
+    """Returns True if the weights are exactly `integers` times `worth`, and `worth` is a power of 2."""
     dyadic = math.frexp(worth)[0] == 0.5
     return dyadic and all(w * worth == weight for w, weight in zip(integers, weights, strict=True))

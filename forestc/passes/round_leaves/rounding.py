@@ -135,7 +135,7 @@ def _mean_of_parts(forest: Forest) -> Forest:
 
 
 def one_output(forest: Forest) -> Forest:
-    """Returns the forest with one output if two probabilities add up to 1 in every leaf; otherwise unchanged."""
+    """Returns the forest with one output if it chooses between probabilities p and 1 - p; otherwise unchanged."""
     two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
     two &= forest.decision.ties == "first"
     if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
@@ -294,7 +294,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
 def round_parts(
     forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_single
 ) -> RoundedLeaves:
-    """Rounds each part by itself, with its own bias, scale and decision. round_part: rounds one part."""
+    """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
     outputs: list[list[int]] = [[] for _ in forest.trees]
