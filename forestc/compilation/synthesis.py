@@ -157,7 +157,7 @@ def _stream_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def known_device(name: str) -> str:
-    """Returns the device of a device's or board's name. Raises OptionError for an unknown one."""
+    """Returns the device for the name of a device or board. Raises OptionError for an unknown name."""
     device = stands_for(name, "device", DEVICES)
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:

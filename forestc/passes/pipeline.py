@@ -30,7 +30,7 @@ from forestc.rows.ranges import Ranges
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
-# About this many inputs beside thresholds check a promise about every input.
+# About this many inputs beside thresholds are tried for a promise about every input.
 MOST_BOUNDARY_INPUTS = 20_000
 RANDOM_INPUTS = 256  # inputs of random words, beyond one for each row, from which inputs beside thresholds are derived
 

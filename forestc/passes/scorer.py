@@ -98,8 +98,8 @@ class RowErrors:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Measures the accuracy that forests lose against the model on held-out rows. The model's own answers replace
-    missing labels. The first use raises OptionError without rows, and for a regression with constant labels."""
+    """A scorer of forests: measures the accuracy lost against the model on held-out rows. The model's own answers
+    replace missing labels. The first use raises OptionError without rows, and for a regression with constant labels."""
 
     model: Forest
     held_out: Rows

@@ -1,7 +1,7 @@
 """Implements the pass extract-rules: replaces a forest by a few AND and OR gates over its conditions.
 
 Rules are learnt by column generation (S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Generation",
-NeurIPS 2018; `algorithms.covers.boolean_rules`). With more than two classes, each is learnt against all others.
+NeurIPS 2018; `algorithms.covers.boolean_rules`). With more than two classes, a class gets rules against all others.
 
 Rounds limit the work, so that results do not depend on the machine's speed unless the time limit is reached.
 """

@@ -1,8 +1,8 @@
 """Implements the pass prune-splits: turns unneeded splits into leaves, rewires the other splits and fits the leaves.
 
 A split is removed if the loss on the rows then rises by less than the split's cost times a price
-(`forestc.algorithms.splits.pruning`). In between, a split may take the condition of another split, to share its
-comparator (`forestc.algorithms.splits.rewiring`).
+(`forestc.algorithms.splits.pruning`). In between, a split may take another split's condition if that lowers the loss
+(`forestc.algorithms.splits.rewiring`).
 """
 
 from __future__ import annotations

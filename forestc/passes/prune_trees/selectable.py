@@ -70,7 +70,8 @@ class Selectable:
         return changed(after, bias=after.bias)
 
     def _best_threshold(self, times: Ints, natural: int) -> int:
-        """Returns the best threshold on the samples; of several, the nearest to `natural`."""
+        """Returns a best threshold on the samples: `natural` if it is one, otherwise the middle of the nearest best
+        interval."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
         values, inverse = np.unique(sums, return_inverse=True)

@@ -61,7 +61,7 @@ WORK = 2e10  # steps of work at most, of some nanoseconds each
 
 @dataclass(frozen=True)
 class RegrowTrees(Seeded, AtGivenSettings):
-    """Grows a smaller ensemble in the forest's place: lookup tables over cheap conditions. Runs after round-leaves.
+    """Grows a smaller ensemble in the forest's place, from cheap conditions. Runs after round-leaves.
 
     Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
     within the tolerance, as the forest then stays.

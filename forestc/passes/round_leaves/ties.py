@@ -42,7 +42,7 @@ class NearTies:
     margin: float
 
     def changed(self, leaves: RoundedLeaves) -> int:
-        """Returns how many inputs the integer leaves decide otherwise, weighted by `count`."""
+        """Returns how many inputs the integer leaves decide otherwise than the model, weighted by `count`."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
