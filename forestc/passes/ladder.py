@@ -113,5 +113,4 @@ class AtGivenSettings:
 
 
 def returning(forest: Forest) -> Callable[[], Forest]:
-    """Returns a function that returns the forest, as `Rung.make` needs it."""
     return lambda: forest

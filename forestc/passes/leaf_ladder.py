@@ -35,7 +35,6 @@ class LeafLadder:
 
     @cached_property
     def steps(self) -> dict[Pass, int]:
-        """The pass with each number of bits, mapped to that number."""
         bits = self.most if self.step.leaf_bits == "auto" else [int(self.step.leaf_bits)]
         return {replace(self.step, leaf_bits=count): count for count in bits}  # type: ignore[type-var]
 

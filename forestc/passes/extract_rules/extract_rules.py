@@ -178,9 +178,6 @@ def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
 
 @dataclass(frozen=True)
 class _Learnt:
-    """Rules and their fit. loss: the Hamming loss of all rules on the samples.
-    bound: a proved lower bound of the loss."""
-
     rules: Rules
     loss: float
     bound: float

@@ -168,7 +168,7 @@ class QuantizeInputs:
         return formats
 
     def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
-        """Compares both forests on the rows; returns the promise that holds, and figures."""
+        """Compares both forests on the rows; returns the promise for this change, and figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
             old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))

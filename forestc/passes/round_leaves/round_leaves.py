@@ -225,8 +225,6 @@ def _bits(leaves: RoundedLeaves) -> int:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A trial: integer leaves, the change on the rows, and the largest error of values after the link."""
-
     bits: int
     leaves: RoundedLeaves
     change: Change
