@@ -141,7 +141,7 @@ def score_error(
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """Returns the number of steps per unit of score, at most `most`; and True if every leaf is a whole number of steps."""
+    """Returns the number of steps per unit of score, at most `most`; and True if every leaf is a multiple of a step."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])
