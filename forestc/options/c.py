@@ -32,19 +32,27 @@ def _budget(flags: str, help: str, metavar: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class COptions:
-    """The options of the C header; `forestc.backends.c.check` refuses wrong values and combinations. The help of each
-    option describes its values.
-    c_inputs: what `predict` takes. `words` and `struct` are the quantized features; `float` and `raw` are the model's
-    own columns.
-    c_quantizer: type of the raw rows that a further function turns into words. `auto`: the type in which the model
-    reads its columns.
-    c_values: type of the probabilities or values that a further function returns.
-    c_layout: how trees are written, or a goal for which the layout is chosen from estimates. `smallest`: fewest bytes.
-    `fastest`: fewest instructions in the worst case. `balanced`: the smallest within twice the instructions of the
-    fastest. `auto`: the fastest if only flash is limited, the smallest if only instructions are, otherwise balanced.
-    cpu: the processor for which a layout is chosen.
-    flash, ram, instructions: most bytes, bytes of stack, and instructions (cycles on AVR) of any prediction, as numbers
-    or texts such as 4k or 4KiB. Upper estimates must be within them."""
+    """The options of the C header; `forestc.backends.c.check` refuses values and combinations that make no sense.
+    c_inputs: what `predict` takes. `words`: the quantized features as integers in one array (the manifest says how to
+    compute them). `struct`: the same as members of a struct, each of its own type. `float`: the model's own columns as
+    floats. `raw`: the same columns in the types of c_types.
+    c_quantizer: adds a function that turns raw rows of `float` or `double` into words. `auto` chooses the type in which
+    the model reads its columns; `none` adds no function.
+    c_values: adds a function for the probabilities of a classifier or the values of a regression, in fixed point of 15
+    or 31 bits or as `float`; `none` adds none. Functions that a program does not call take no space.
+    c_layout: how trees are written. `branches`: nested ifs, the fastest. `calls`: the same, with a function for each
+    tree. `ranked`: as calls, on ranks of words among their thresholds, so that a split holds a byte. `nodes`: tables
+    that one loop reads, the smallest. `masks`: tables of conditions, each evaluated at most once, and of the leaves
+    that remain if one fails, for trees of up to 32 leaves. `mixed`: the smallest trees, with half of the splits, as
+    branches, the others as nodes. `smallest`: the layout of fewest bytes within the budgets. `fastest`: the one of
+    fewest instructions in the worst case. `balanced`: the smallest with at most twice as many instructions as the
+    fastest. `auto`: the fastest within a budget of bytes alone, the smallest within one of instructions alone,
+    otherwise as balanced.
+    c_project: files for build systems beside the header: selftest, cmake, platformio, arduino, zephyr, or `all`. Each
+    comes with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses.
+    flash, ram, instructions: the most bytes, bytes of stack, and instructions (cycles on AVR) of any prediction. They
+    are compared with the upper ends of estimates for all compilers that `measure` knows. A number, or a text such as
+    4k, 4kB or 4KiB."""
 
     c_inputs: CInputs = _c(
         "words",
