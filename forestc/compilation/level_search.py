@@ -1,4 +1,4 @@
-"""Plans a compilation: chooses passes by a level's search, and the rows on which forests are scored."""
+"""Plans a compilation: chooses its passes, and the rows on which forests are scored."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ MOST_COMPARED = 20_000  # rows of either kind that are compared, to find held-ou
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A plan and its rows. A plan is a list of passes, maybe found by a search.
-    fit: the rows that passes may use.
-    held_out: rows that score forests; None without such rows, and under cross-validation.
-    evidence: the losses of the model and of the plan's forest under cross-validation.
-    results: the result of each pass, if known. done: the checked run, if known."""
+    """A list of passes and the rows on which to run them. fit: the rows that passes may use.
+    held_out: rows that score forests; None under cross-validation, or without such rows.
+    evidence: under cross-validation, the losses of the model and of the final forest.
+    results: the result of each pass, if known.
+    done: the final forest and the steps, if they are known."""
 
     plan: LevelPlan
     fit: Rows
@@ -61,8 +61,8 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes of the plan, as `run_passes` does. given: the results of the passes, if the caller knows
-        them. Raises OptionError if their number is wrong."""
+        """Runs the passes, as `run_passes` does. Raises OptionError if `given` has not one result for each pass.
+        given: results of the passes, if known."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
@@ -75,7 +75,7 @@ class PlannedRun:
 
 
 def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
-    """Plans the requested level, or the passes that the user named. source: the model. Raises ForestcError."""
+    """Plans the requested level, or the passes that the user named. source: the model."""
     stop, options = request.stop, request.options
     fit, held_out = split_rows(rows, options.held_out, source, options.label)
     if stop is None or stop.seconds == math.inf or not have_rows(rows):
@@ -97,7 +97,6 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
-    """Runs the passes without checks and returns their results."""
     results: list[PassResult] = []
     for step in passes:
         results.append(settled(step, results[-1].forest if results else source, rows, scorer))
@@ -113,8 +112,8 @@ def _planned(
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans as `planned_run` does. first: the results of the passes of -O1, if known. Raises LateError if the time of
-    `stop` is over before anything is scored."""
+    """Plans as `planned_run` does, but raises LateError if time is over before any forest is scored.
+    first: results of the passes of -O1, if known."""
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
@@ -148,7 +147,7 @@ def _planned(
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
-    # synthesis takes minutes, so a time limit excludes it
+    # Synthesis takes minutes, so a time limit excludes it.
     if options.device is not None and not options.no_synth and until == math.inf:
         from forestc.search.finalists import synthesized
 
@@ -178,7 +177,7 @@ _SET_ASIDE = (
 
 
 def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
-    """Returns a note, in a list, if some held-out rows are among the given ones; otherwise an empty list."""
+    """Returns a list with a note if held-out rows are among the given ones; otherwise an empty list."""
     others = _some(held_out)
     shared = count_shared(_some(fit), others)
     if not shared:

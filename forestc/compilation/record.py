@@ -1,7 +1,5 @@
-"""Records how a folder was made (command, options, versions, rows) for its manifest and its report.
-
-Records hold no times and no paths of the machine, so that the same input and options give the same bytes.
-"""
+"""Records how a folder was made, without times and paths of the machine: the same input and options give the same
+bytes."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ from forestc.system.version import __version__
 
 
 def command_line(request: Request) -> str | None:
-    """Returns the command that makes the same folder; files are named without folders. None if Python objects were
-    given."""
+    """Returns the command that makes the same folder; None if Python objects were given. Files are named without their
+    folders."""
     model, rows, flags = request.options.model, request.options.rows, request.flags
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
         return None
@@ -39,21 +37,21 @@ def command_line(request: Request) -> str | None:
 
 
 def versions(source: Forest) -> dict[str, str]:
-    """Returns the versions of forestc, NumPy and, if the model records it, the library that trained the model."""
+    """Returns the versions of forestc, NumPy and, if known, the library that trained the model."""
     origin = source.provenance
     library = {origin.source: origin.version} if origin.source else {}
     return {"forestc": __version__, "numpy": np.__version__, **library}
 
 
 def model_record(model: object, source: Forest) -> dict[str, str]:
-    """Returns the model's file name or class, and its hash."""
+    """Returns the model's file name, or its class if it is a Python object; and its hash."""
     kind = type(model)
     named = {"file": Path(model).name} if isinstance(model, str | Path) else {}
     return (named or {"class": f"{kind.__module__}.{kind.__qualname__}"}) | {"sha256": source.provenance.model_hash}
 
 
 def leaves_note(step: Step) -> str:
-    """Returns a note for users: how round-leaves changed leaves and decisions, for every input."""
+    """Returns a sentence for users: how close scores and decisions stay to the model's for every input."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
     paths = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":
@@ -71,10 +69,9 @@ def leaves_note(step: Step) -> str:
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of `synth` without times, which differ from run to run."""
+    """Returns the figures of `synth` without notes, `stream` and the times, which differ from run to run."""
     return {key: value for key, value in figures.items() if key not in ("seconds", "stream", "notes")}
 
 
 def steps_record(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """Returns for each pass its figures as in `--json`, its promise as a sentence, and the number of inputs checked."""
     return [{**step.figures(), "meaning": step.meaning, "inputs_checked": step.inputs_checked} for step in steps]

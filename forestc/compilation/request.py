@@ -1,4 +1,4 @@
-"""Checks the options of `compile` and brings them into the form that each stage takes."""
+"""Checks the options of `compile` before the model is read."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ from forestc.search.portfolio import Stop
 
 @dataclass(frozen=True)
 class Request:
-    """The checked options of `compile`. options: the options in one form: the level as a number, names in tuples,
-    passes as text. level, named: the level, or the passes that the user named. stop: how long a level is searched.
-    targets: the output languages."""
+    """The checked options of `compile`. options: as given, but with the level as a number, names in tuples and passes
+    as text.
+    level: the requested level, or None.
+    named: the passes that the user named, or None.
+    stop: limits the search of a level."""
 
     options: CompileOptions
     level: int | None
@@ -46,8 +48,8 @@ class Request:
 
     @staticmethod
     def of(options: CompileOptions) -> Request:
-        """Returns the checked request. Raises OptionError for invalid values and combinations that show without the
-        model."""
+        """Checks the options. Raises OptionError for invalid values and combinations, MissingToolError if a tool for
+        the device is not installed."""
         options = replace(
             options,
             device=None if options.device is None else known_device(options.device),
@@ -104,17 +106,16 @@ class Request:
 
     @property
     def has_hardware(self) -> bool:
-        """True if a target is written from the netlist. C and an engine are not."""
+        """True if a target is written from the netlist, as all are but C and engines."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
     def has_estimate(self) -> bool:
-        """True if forestc can estimate costs on the device. It can't for parts of vendors' tools."""
+        """True unless the device is a part of a vendor's tool, such as `vivado:PART`."""
         return self.options.device is None or ":" not in self.options.device
 
     @property
     def lowering(self) -> LoweringOptions:
-        """The options of `lower`, before a requested clock rate has changed the latency."""
         return LoweringOptions(self.options.latency, self.options.outputs, family_of(self.options.device or ""))
 
     @property
@@ -122,8 +123,9 @@ class Request:
         return ProjectOptions(self.options.device or "", self.options.clock_mhz)
 
     def of_folder(self, c: COptions, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
-        """Returns the options on which the files of the folder depend, for the manifest. c, lowering: with the choices
-        made for this forest. capacity: the size of the engine."""
+        """Returns the options on which the folder's files depend, for the manifest. c, lowering: as chosen for this
+        forest.
+        capacity: the size of the engine."""
         given = self.options
         options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}
         options["outputs"] = given.outputs
@@ -142,7 +144,7 @@ class Request:
 
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
-        """Every option that changes the files, in the order of a command line."""
+        """The recorded options, in the order of a command line."""
         held_out = self.options.held_out
         own: dict[str, Any] = {"label": _label(self.options.label, self.options.rows)}
         if isinstance(held_out, str | int | float) and (share := share_of(held_out)) is not None:
@@ -150,7 +152,6 @@ class Request:
         return tuple(flag._replace(value=own.get(flag.key, flag.value)) for flag in recorded(self.options))
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the options as JSON values: files by their names, Python objects as AN_OBJECT."""
         return {flag.key: flag.value for flag in self.flags}
 
 

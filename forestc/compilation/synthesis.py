@@ -33,8 +33,8 @@ STREAM_CLOCKS = 3  # cycles from the last beat of a row to its result, besides t
 
 @dataclass(frozen=True)
 class Circuit:
-    """The hardware of a design, for synthesis. manifest: the part that describes hardware. file: returns the name and
-    the text of a file by its role; raises ForestcError if there is none."""
+    """The hardware of a design, for synthesis. manifest: the part that describes hardware.
+    file: returns the name and the text of a file by its role."""
 
     manifest: Mapping[str, Any]
     netlist: Netlist
@@ -49,21 +49,19 @@ class Circuit:
         return Circuit(design.manifest, design.netlist, file)
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
-        """Returns the width of the port of the inputs, or of the outputs."""
+        """Returns the width of the packed input port, or of the packed output port."""
         return max(1, width_of((input_fields if side == "inputs" else output_fields)(self.netlist)))
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A placed design. cells: each placed cell with the net that it drives in the design's netlist, or else the nearest
-    named net behind it. Registers on the ports have None instead."""
+    """A placed design. cells: each placed cell, with the net of the design's netlist that its name tells, or None."""
 
     device: str
     placed: Placed
     cells: tuple[tuple[PlacedCell, Net | None], ...]
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures for measured.json."""
         placed = self.placed
         counts = {"used": placed.used, "available": placed.available}
         return {"device": self.device, "fmax_mhz": placed.fmax_mhz, **counts, "tools": [placed.version]}
@@ -79,8 +77,9 @@ def placement(
     native: bool = False,
     progress: Progress = quiet,
 ) -> Placement:
-    """Places and routes a design; returns its placed cells. device: one that nextpnr supports; by default the folder's.
-    Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
+    """Places and routes a design; returns its placed cells. Raises OptionError for an unsupported device, ForestcError
+    if the design is too large for it, ToolError if a tool fails.
+    device: by default one that the folder names."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
@@ -115,8 +114,7 @@ def placement(
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog to a folder; returns the top module and the files. stream: True to add the stream wrapper.
-    Raises ForestcError if the design has none."""
+    """Writes the Verilog files to a folder; returns the name of the top module and the paths of the files."""
     roles = ["verilog", *(["axi_stream"] if stream else [])]
     roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
     paths = []
@@ -129,7 +127,7 @@ def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list
 def _registered(
     circuit: Circuit, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
 ) -> Path:
-    """Synthesizes the files of `_sources` with registers on all ports; returns the netlist file for nextpnr."""
+    """Synthesizes the design with registers on all ports; returns the path of the netlist for nextpnr."""
     top, family = "forestc_registered", device.family
     wrapper = folder / "top.v"
     view = _stream_view(circuit) if stream else _core_view(circuit)
@@ -144,7 +142,6 @@ def _core_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def _stream_view(circuit: Circuit) -> dict[str, Any]:
-    """Returns the ports of the stream wrapper, except its clock, as slices of one input and one output."""
     stream = stream_of(circuit.netlist, StreamOptions(**circuit.manifest["options"]["stream"]))
     ports = [("aresetn", False, 1)]
     for bus, channel in stream_ports(stream).items():
@@ -160,7 +157,7 @@ def _stream_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def known_device(name: str) -> str:
-    """Returns the device for a device's or board's name. Raises OptionError for one that `synth` does not know."""
+    """Returns the device for the name of a device or board. Raises OptionError for an unknown name."""
     device = stands_for(name, "device", DEVICES)
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
@@ -180,7 +177,7 @@ def need_tools(device: str, native: bool = False) -> None:
 
 
 def check_fits(netlist: Netlist, device: str) -> None:
-    """Raises ForestcError if even the lower end of the estimated LUTs exceeds the device."""
+    """Raises ForestcError if the device has fewer LUTs than even the lower end of the estimate."""
     most = DEVICES[device].cells if estimated(device) else None
     if most is None:
         return
@@ -195,7 +192,8 @@ def check_fits(netlist: Netlist, device: str) -> None:
 
 
 def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
-    """Synthesizes a design; returns the figures of `forestc synth --json` without notes."""
+    """Synthesizes a design, and places and routes it if possible. Returns the figures of `forestc synth --json`,
+    without notes."""
     device, native, progress, stream = options.device, options.native, options.progress, options.stream
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
@@ -241,7 +239,6 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
 
 
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
-    """Returns the figures from the design's vendor script, at the design's clock rate."""
     period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
         files = {role: circuit.file(role) for role in (tool, "verilog", "registered", "xdc")}

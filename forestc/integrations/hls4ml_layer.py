@@ -5,8 +5,8 @@
     config = hls4ml.utils.config_from_onnx_model(model, ...)
     hls_model = hls4ml.converters.convert_from_onnx_model(model, hls_config=config, backend="Vitis", ...)
 
-The layer's thresholds are rounded up to the grid of its input's ap_fixed type. For every x on the grid, `x < t` equals
-`x < ceil(t * 2^k) / 2^k`, so the forest takes the model's own paths. Leaves are rounded to `leaf_bits`.
+The layer rounds its thresholds up to the grid of its input's ap_fixed type. Values on the grid are compared as before:
+`x < t` equals `x < ceil(t * 2^k) / 2^k`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ LEAF_BITS = 16  # bits of the largest leaf by default
 
 
 def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Forest:
-    """Returns the integer forest for inputs that all have the type `number`. Every such input takes the model's own
-    path. outputs: `label` keeps the decision; `scores` drops it and rounds leaves to multiples of a power of two.
-    leaf_bits: bits of the largest leaf. Raises ModelError for a forest that sums of leaves can't decide."""
+    """Returns the integer forest for inputs of the type `number`; each such input takes the model's own path. Raises
+    ModelError for a forest that sums of leaves can't decide.
+    outputs: `label` keeps the decision; `scores` drops it.
+    leaf_bits: bits of the largest leaf."""
     features = tuple(replace(f, name=f"x{i}", missing=False, named=False) for i, f in enumerate(forest.features))
     forest = changed(forest, features=features)
     if outputs == "scores":
@@ -90,8 +91,7 @@ def result_word(forest: Forest, outputs: str) -> WordType:
 
 
 def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str, leaf_bits: int) -> str:
-    """Returns the layer as C++ for hls4ml's generated header: a function on arrays and one on streams, both called
-    `name`."""
+    """Returns the layer as C++: a function on arrays and one on streams, both called `name`."""
     forest = on_grid(source, number, outputs, leaf_bits)
     netlist = lower(forest, LoweringOptions(outputs=outputs))  # type: ignore[arg-type]
     word = ap_type(WordType(number.bits, number.signed))
@@ -117,11 +117,12 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
 
 
 def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> ModelProto:
-    """Returns an ONNX model that hls4ml can read after `register`. Gemm nodes become MatMul and Add; the tree operator
-    and all nodes after it become one Forest node. The given model is not changed, and names become plain identifiers.
+    """Returns an ONNX model that hls4ml can read after `register`: the tree operator and all nodes after it become one
+    Forest node. Raises ModelError for a graph that does not fit, OptionError for a wrong option, MissingExtraError
+    without onnx.
     model: a ModelProto or a path, with one tree operator that reads the network's features.
-    outputs: `label` for the class's index, `scores` for the scores before the link, as ap_fixed.
-    leaf_bits: bits of the largest leaf. Raises ModelError, OptionError, MissingExtraError."""
+    outputs: `label` for the class's index, `scores` for the scores before the link.
+    leaf_bits: bits of the largest leaf."""
     if outputs not in OUTPUTS:
         raise OptionError(f"hls4ml: outputs={outputs!r}", do=f"use {' or '.join(OUTPUTS)}")
     if not isinstance(leaf_bits, int) or not 1 <= leaf_bits <= 32:
@@ -176,8 +177,6 @@ def _width(graph: GraphProto, name: str) -> int:
 
 
 class _LayerWriter:
-    """A writer of the prepared ONNX model, with unique plain names and all shapes."""
-
     def __init__(self, model: ModelProto, features: str) -> None:
         self.model = model
         self.features = features
@@ -272,9 +271,8 @@ class _LayerWriter:
 
 @cache
 def register() -> None:
-    """Registers the Forest layer with hls4ml's Vivado and Vitis backends. They then read the Forest node of `prepare`.
-    They also read a bare tree operator at the end of a graph; its class (for a regressor its score) becomes the result.
-    Raises MissingExtraError."""
+    """Registers the Forest layer with hls4ml. hls4ml then reads the Forest node of `prepare`, or a tree operator that
+    is the last node of a graph. Raises MissingExtraError without hls4ml."""
     try:
         import hls4ml
         from hls4ml.backends.template import FunctionCallTemplate
@@ -311,7 +309,7 @@ def register() -> None:
     ForestLayer.__name__ = OPERATOR
 
     class ForestFunctionTemplate(FunctionCallTemplate):  # type: ignore[misc]
-        """A template that writes the call and the code of the layer. Only then is the precision of its input final."""
+        """A template that writes the C++ of the layer once the type of its input is final."""
 
         def __init__(self) -> None:
             super().__init__(ForestLayer, include_header=[])
@@ -336,7 +334,7 @@ def register() -> None:
 
 
 def input_format(node: Layer) -> Fixed:
-    """Returns the fixed-point type of a layer's input. Raises ModelError for any other type."""
+    """Returns the fixed-point type of a layer's input. Raises ModelError unless it has 1 to 62 bits."""
     precision = node.get_input_variable().type.precision
     width, integer = getattr(precision, "width", None), getattr(precision, "integer", None)
     if not isinstance(width, int) or not isinstance(integer, int) or not 1 <= width <= 62:
@@ -357,7 +355,7 @@ def _prepared(
 
 
 def _bare(node: NodeProto, input_names: list[str], input_shapes: list[list[int]], graph: GraphProto) -> dict[str, Any]:
-    """Reads a tree operator as converters write it, with no other node after it."""
+    """Reads a tree operator that is the last node of a graph."""
     from onnx import TensorProto, helper
 
     outputs = "label" if node.op_type == "TreeEnsembleClassifier" else "scores"

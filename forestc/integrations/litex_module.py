@@ -1,4 +1,4 @@
-"""Turns a compiled design into a module of LiteX: logic in Migen, between two streams or behind registers."""
+"""Turns a compiled design into a module of LiteX, with streams or registers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
-    """Returns a compiled design as a new module of LiteX (`LiteXModule`), to be used as a submodule. It has a stream
-    `sink` of features and a stream `source` of results; `first` and `last` are passed on from each row to its result.
-    It takes a row in each clock cycle as long as results are taken, and results keep the order of the rows.
-    csrs: True for registers instead of streams, for a processor. Each feature has a register for its word. Writing
-    `start` sends these words as a row. `done` is 1 when the results are there, and each result has a register.
-    `identity` reads the first 32 bits of the design's hash. Raises ForestcError for a folder that can't be read, or if
-    LiteX is not installed."""
+    """Returns a compiled design as a new LiteXModule. It takes rows from the stream `sink` and gives results, in the
+    same order, on the stream `source`. Raises ForestcError for a folder that can't be read, MissingExtraError without
+    LiteX.
+    csrs: True for registers instead of streams. A write to `start` sends the words in the registers as a row; `done` is
+    1 once its results are in theirs."""
     opened = design if isinstance(design, Design) else open_design(design)
     try:
         import litex.gen  # noqa: F401
@@ -38,7 +36,7 @@ def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
 
 
 def streamed(netlist: Netlist) -> Any:
-    """Returns the LiteX module with the two streams of a netlist."""
+    """Returns the LiteXModule of a netlist, with the streams `sink` and `source`."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.stream import Endpoint
     from migen import If, Mux, Signal
@@ -71,7 +69,6 @@ def streamed(netlist: Netlist) -> Any:
 
 
 def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
-    """Returns a module with registers around the streams of `inner`."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
     from migen import If, Signal
@@ -110,8 +107,9 @@ def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
 
 
 def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dict[str, Any]]:
-    """Returns the logic of a netlist as a module of Migen, and {port: signal} of its outputs. words: {port: signal} of
-    its inputs. run: a signal; registers take new values in clock cycles in which it is 1."""
+    """Returns the logic of a netlist as a Migen module, and {port: signal} of its outputs.
+    words: {port: signal} of its inputs.
+    run: a signal; registers take new values in clock cycles in which it is 1."""
     from migen import Constant, If, Module, Signal
 
     logic, nets, updates = Module(), [], []
@@ -140,7 +138,6 @@ def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dic
 
 
 def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
-    """Returns the Migen expression of a combinational cell."""
     from migen import Array, Cat, Constant, Mux
 
     match cell:
@@ -171,7 +168,7 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 
 
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
-    """Returns an expression that is 1 if a word is below a constant, bit by bit."""
+    """Returns an expression that is 1 if a word is below `threshold`, compared bit by bit."""
     value = None
     for index, inverted, operator in steps(word, threshold):
         bit = ~net[index] if inverted else net[index]
@@ -180,5 +177,4 @@ def _below(net: Signal, word: WordType, threshold: int) -> Any:
 
 
 def _layout(fields: list[Field]) -> list[tuple[str, tuple[int, bool]]]:
-    """Returns the payload layout of a stream."""
     return [(field.identifier, (field.word.width, field.word.signed)) for field in fields] or [("unused", (1, False))]

@@ -8,15 +8,15 @@ from fractions import Fraction
 
 from forestc.errors import OptionError
 
-# multiplies an amount by its prefix, in lower case
 FACTORS = {"": 1, "k": 1000, "ki": 1 << 10, "m": 10**6, "mi": 1 << 20}
 MOST_TOLERANCE = 0.5  # share of the accuracy that a tolerance may allow at most
 _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:[_,][0-9]{3})*(?:\.[0-9]{1,9})?)\s*(k|ki|m|mi|)(b|)\s*", re.IGNORECASE)
 
 
 def amount(given: int | str, unit: str) -> int | None:
-    """Returns the whole number in a text; None if the text is no amount. k and kB are 1,000, Ki and KiB 1,024, so that
-    a budget is never read as more than was meant. unit: with `bytes` alone the text may end in B."""
+    """Returns the whole number in a text such as 4k or 4Ki (4,096); None if the text is no such number. An int is
+    returned as it is.
+    unit: if it is `bytes`, the text may end in B."""
     if not isinstance(given, str):
         return given
     parts = _AMOUNT.fullmatch(given)
@@ -27,7 +27,7 @@ def amount(given: int | str, unit: str) -> int | None:
 
 
 def tolerance_of(given: float | str | None) -> float | None:
-    """Returns the tolerance as a share. Raises OptionError above one half, which was probably meant in percent."""
+    """Returns a tolerance such as 0.01 or 1% as a share. Raises OptionError unless it is 0 to MOST_TOLERANCE."""
     if given is None:
         return None
     text = str(given).strip()
@@ -42,5 +42,4 @@ def tolerance_of(given: float | str | None) -> float | None:
 
 
 def forms(unit: str) -> str:
-    """Returns how an amount is written, for messages."""
     return "4000, 4kB (4,000) or 4KiB (4,096)" if unit == "bytes" else "4000 or 4k"

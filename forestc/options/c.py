@@ -1,4 +1,4 @@
-"""Defines the options of the C header, which are also options of `compile`."""
+"""Defines the options of the C header that `compile` writes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ C = KeyedFlag("--c", "options of the C header, as in layout=nodes,values=q15 or 
 
 
 def _c(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
-    """Returns a field for an option of C, which is also a key of `--c`."""
     return option(default, flags, help, metavar, within=C, **more)
 
 
 def _budget(flags: str, help: str, metavar: str) -> Any:
-    """Returns a field for an amount. A text such as 4k is read once, when the options are created."""
+    """Returns a field for a budget: a number, or a text such as 4k."""
     recorded = {"type": ["integer", "null"]}
     return _c(None, flags, help, metavar, kind=str, schema=recorded)
 
@@ -125,26 +124,25 @@ class COptions:
 
     @property
     def raw(self) -> bool:
-        """True if the header takes raw rows."""
+        """True if `predict` takes raw rows."""
         return self.c_inputs in ("float", "raw")
 
     @property
     def quantizes(self) -> bool:
-        """True if the header turns raw rows into words."""
+        """True if the header has a function that turns raw rows into words."""
         return not self.raw and self.c_quantizer != "none"
 
     @property
     def limits(self) -> dict[str, int]:
-        """The given budgets by name."""
         limits: dict[str, int | None] = {name: getattr(self, name) for name in UNITS}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def c_record(self) -> dict[str, Any]:
-        """Returns these options as manifests store them, without `c_`."""
+        """Returns these options for the manifest, without the prefix `c_` in their names."""
         return {entry.name.removeprefix("c_"): getattr(self, entry.name) for entry in fields(COptions)}
 
 
 def c_options_of(record: Mapping[str, Any]) -> COptions:
-    """Returns the options from a manifest. Raises TypeError for unknown options."""
+    """Returns the options that `c_record` has written. Raises TypeError for unknown options."""
     budgets = ("cpu", *UNITS)
     return COptions(**{name if name in budgets else f"c_{name}": value for name, value in record.items()})

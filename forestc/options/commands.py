@@ -1,4 +1,4 @@
-"""Defines the options of all commands on models and folders except `compile`, `explore`, `engine` and `image`."""
+"""Defines the options of the commands that have no module of their own here."""
 
 from __future__ import annotations
 
@@ -157,9 +157,9 @@ class LearnInputsOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The options of `report`. rows, label: of a design, to measure accuracy on. place: draws the placed cells of a
-    design. device: the device for `place`; by default the folder's. native: prefers tools on the PATH to those from
-    PyPI. peers: a file of others' figures, shown beside a study's."""
+    """The options of `report`. rows, label: to measure a design's accuracy.
+    peers: a file with the figures of others, shown beside those of a study.
+    place: True to place and route the design, and to draw its cells."""
 
     source: Any = field(metadata=argument("DIR|STUDY", "a folder that forestc compile or forestc explore wrote"))
     out: Any = field(metadata=flag("-o --out", "the page to write, such as report.html", "FILE"))

@@ -12,8 +12,9 @@ from forestc.options.shared import SOURCE, Progress, iterations_option, label_op
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of `engine`. walkers: a number, or auto for as many as the device has memory for. word_bits: 0 for as
-    many as fit, up to 16. banks: 0 for two if the device has room for them."""
+    """The options of `engine`. walkers: a number; auto for as many as the device has memory for.
+    word_bits: 0 for as many as fit, up to 16.
+    banks: 0 for two if the device has memory for them, otherwise one."""
 
     out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
     _: KW_ONLY
@@ -46,8 +47,8 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """The options of `image`. source: a model; or a compiled folder, whose quantized forest is used as it is. out: the
-    file; without it nothing is written."""
+    """The options of `image`. source: a model, or a compiled folder for its quantized forest. out: None to write no
+    file."""
 
     source: Any = field(metadata=SOURCE)
     rows: Any = rows_option("with a model, not a folder: rows for its passes; CSV, Parquet, Arrow or NumPy")

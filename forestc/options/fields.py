@@ -1,8 +1,7 @@
 """Defines options as fields of frozen dataclasses.
 
-A field holds the option's Python name, type and default; its metadata, an `Option`, holds the flag, the help and the
-rest. The command line, Python keywords, the record in the manifest, its JSON Schema and the reference pages are all
-derived from these fields. A field without an `Option` exists in Python only.
+A field holds an option's Python name, type and default. Its metadata, an `Option`, holds the flag, the help and the
+rest. A field without an `Option` exists in Python only.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 @dataclass(frozen=True)
 class KeyedFlag:
-    """A flag whose value sets several options: `--c layout=nodes,values=q15`. Each option also has its own flag."""
+    """A flag with a value that sets several options: `--c layout=nodes,values=q15`."""
 
     flag: str
     help: str
@@ -35,18 +34,19 @@ class KeyedFlag:
 
 @dataclass(frozen=True)
 class Option:
-    """The properties of an option beyond its name, type and default.
-    flags: its flags, the one for records first; empty for a positional argument. help: for command line and
-    documentation.
-    metavar: the placeholder of the value; those in FILES are paths. kind: type of the value on the command line, if the
-    field has several types.
-    least: the smallest number. listed: True if the value is several texts, separated by commas on the command line.
-    repeated: True if the flag is given once for each value. needed: whether the command line requires the option, if
-    not as in Python. recorded: True if manifests store it. key: its name in manifests, if not the field's.
-    schema: JSON Schema of the stored value, if the annotation does not give it. group: a dataclass of further options,
-    which are keys of the flag.
-    within: the flag of which this option is a key. takes_rest: True if as a key it takes the rest of the text with its
-    commas."""
+    """The properties of an option beyond its field's name, type and default.
+    flags: its flags; records use the first. Empty for a positional argument.
+    kind: type of the value on the command line, if the field's type does not tell.
+    least: the smallest number.
+    listed: True if the value is a list of texts, separated by commas on the command line.
+    repeated: True if the flag may be given several times.
+    needed: True if the command line requires the option; None to require it if the field has no default.
+    recorded: True if manifests store the option.
+    key: its name in manifests, if not the field's.
+    schema: JSON Schema of the stored value, if the annotation does not tell.
+    group: a dataclass of options that are keys of this flag.
+    within: the flag of which this option is a key.
+    takes_rest: True if the value of this key may hold commas."""
 
     flags: tuple[str, ...]
     help: str
@@ -65,29 +65,30 @@ class Option:
 
 
 def argument(metavar: str, help: str) -> dict[str, Option]:
-    """Returns the metadata of a positional argument."""
     return {"option": Option((), help, metavar, recorded=False)}
 
 
 def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Option]:
-    """Returns the metadata of an option. flags: separated by blanks."""
+    """Returns the metadata of an option. flags: its flags, separated by blanks."""
     return {"option": Option(tuple(flags.split()), help, metavar, **more)}
 
 
 def option(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
-    """Returns a field with a default. If the default is True, the flag turns the option off."""
+    """Returns a dataclass field that is an option. If the default is True, the flag turns the option off."""
     return field(default=default, metadata=flag(flags, help, metavar, **more))
 
 
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
-    """Returns the fields of a dataclass that are on the command line, in order, each with its Option."""
+    """Yields each field of a dataclass that is an option, with its Option, in order."""
     return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Options that are keys of one flag. within: the flag. field: the field that holds a dataclass of them; None if
-    they are fields of `kind` itself."""
+    """Options that are keys of one flag. within: the flag.
+    kind: the dataclass that declares the options.
+    field: the field that holds an instance of `kind`, or None.
+    keys: for each key, the field and its Option."""
 
     within: KeyedFlag
     field: Field[Any] | None
@@ -96,7 +97,7 @@ class Group:
 
 
 def groups_of(kind: Any) -> dict[str, Group]:
-    """Returns the groups of a dataclass of options by name: `c`, `stream`."""
+    """Returns the groups of options that share a flag, by name, such as `stream`."""
     groups: dict[str, Group] = {}
     for entry, spec in options_of(kind):
         if spec.group is not None:
@@ -111,16 +112,16 @@ def groups_of(kind: Any) -> dict[str, Group]:
 
 
 def _key(spec: Option, within: KeyedFlag) -> str:
-    """Returns the key of an option: its flag without dashes and without the name of the group's flag."""
+    """Returns the key of an option within a flag: `layout` for `--c-layout` within `--c`."""
     return spec.flags[0].strip("-").removeprefix(f"{within.flag.strip('-')}-")
 
 
 def value_type(kind: object, name: str) -> type:
-    """Returns the type of a field's value on the command line."""
-    described: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
-    if described.kind is not None:
-        return described.kind
-    if described.metavar in FILES:
+    """Returns the type into which the command line parses the value of a field."""
+    found: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
+    if found.kind is not None:
+        return found.kind
+    if found.metavar in FILES:
         return Path
     hint = get_type_hints(kind)[name]
     choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -128,8 +129,8 @@ def value_type(kind: object, name: str) -> type:
 
 
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Turns a function of a dataclass of options into a function of its fields, by position and keyword as the
-    dataclass takes them. The new function raises TypeError for other arguments and lists the right ones."""
+    """Decorates a function of one options object, so that callers give the object's fields as arguments. kind: the
+    dataclass of options. The new function raises TypeError for wrong arguments."""
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
@@ -156,13 +157,12 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
 
 
 def _spoken(taken: Signature) -> str:
-    """Returns the arguments that a function takes, as a phrase for an error."""
     positional = [name for name, given in taken.parameters.items() if given.kind is Parameter.POSITIONAL_OR_KEYWORD]
     return f"{', '.join(positional)} by position (rows=None: without rows), all else as keywords, such as label="
 
 
 class Flag(NamedTuple):
-    """A recorded option: its key in the manifest, its flag on the command line, its value and default as JSON."""
+    """A recorded option: its key in the manifest, its flag, and its value and default as JSON values."""
 
     key: str
     flag: str
@@ -193,7 +193,7 @@ def _plain(value: object, spec: Option) -> Any:
 
 
 def schema_of(kind: object) -> dict[str, Any]:
-    """Returns the JSON Schema of the recorded options, by key."""
+    """Returns the JSON Schema of each recorded option, by its key in the manifest."""
     hints, properties = get_type_hints(kind), dict[str, Any]()
     for entry, spec in options_of(kind):
         if spec.recorded:
@@ -204,7 +204,6 @@ def schema_of(kind: object) -> dict[str, Any]:
 
 
 def _schema(hint: object, spec: Option) -> dict[str, Any]:
-    """Returns the schema of an annotation: a type, a Literal of texts, or several texts; each also with None."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if spec.metavar in FILES:
         parts = (str, NoneType)
@@ -221,5 +220,4 @@ def _schema(hint: object, spec: Option) -> dict[str, Any]:
 
 
 def required(entry: Field[Any], spec: Option) -> bool:
-    """Returns True if the command line requires the option."""
     return entry.default is MISSING if spec.needed is None else spec.needed

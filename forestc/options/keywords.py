@@ -1,4 +1,4 @@
-"""Maps each flag of the command line to its Python keyword, so that errors in Python name keywords."""
+"""Maps each flag of the command line to its Python keyword, which errors in Python name instead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS: tuple[Any, ...] = (
 
 
 def keywords_of(kind: Any) -> dict[str, str]:
-    """Returns the keyword for each flag of a dataclass of options: `label=`, and for a switch `prove=True`."""
+    """Returns the Python keyword of each flag: `label=` for `--label`, `prove=True` for the switch `--prove`."""
     keywords: dict[str, str] = {}
     for entry, spec in options_of(kind):
         switch = not spec.group and value_type(kind, entry.name) is bool

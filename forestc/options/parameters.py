@@ -11,7 +11,8 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter with a few values. when: the parameter is used only while others have one of these values.
+    """A parameter with a few values.
+    when: the parameter is used only while each other parameter named here has one of the given values.
     approximate: True if its values can change the answers of the design."""
 
     name: str
@@ -22,8 +23,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Whole:
-    """A parameter that is a whole number from low to high, both included, in steps. log: True to try small numbers as
-    often as large ones."""
+    """A parameter that is a whole number from low to high, both included. log: True for a logarithmic scale."""
 
     name: str
     low: int
@@ -50,6 +50,5 @@ Parameter = Choice | Whole | Real
 
 
 def used(parameter: Parameter, chosen: Mapping[str, Any]) -> bool:
-    """Returns True if the parameter is used with the values chosen so far. Its `when` may only name parameters before
-    it."""
+    """Returns True if the values chosen so far meet the parameter's `when`."""
     return all(chosen.get(name) in values for name, values in (parameter.when or {}).items())

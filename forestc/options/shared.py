@@ -23,23 +23,19 @@ def quiet(_: str) -> None:
 
 
 def rows_option(help: str = ROWS) -> Any:
-    """Returns the option for a file of rows."""
     return option(None, "--rows", help, "FILE", recorded=False)
 
 
 def label_option(help: str = "column of the true labels; several prediction targets: y1,y2") -> Any:
-    """Returns the option for the columns of labels."""
     schema = {"type": ["string", "array", "null"], "items": {"type": "string"}}
     return option(None, "--label", help, "COL", kind=str, schema=schema)
 
 
 def trust_option() -> Any:
-    """Returns the switch that allows pickles."""
     return option(False, "--trust-pickle", "allow opening pickles, which runs code in them")
 
 
 def iterations_option() -> Any:
-    """Returns the option for the boosting iterations to read."""
     return option(
         None,
         "--iterations",
@@ -51,13 +47,12 @@ def iterations_option() -> Any:
 
 
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:
-    """Returns the switch that prefers programs on the PATH."""
     return option(False, "--native", help)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnRows:
-    """Options for rows that are drawn from an input model (an `InputModel` or its file) instead of given."""
+    """Options for rows that are drawn from an input model."""
 
     inputs: Any = option(None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE")
     count: int = option(DRAWN, "--count", "with --inputs: number of rows to draw", "N", least=1)

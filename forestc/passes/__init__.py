@@ -1,4 +1,4 @@
-"""Exports all passes in one table, `PASSES`, and builds the list of passes from the `-p` option."""
+"""Lists all passes in one table, `PASSES`, and reads the option `-p`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ PASSES: dict[str, type[Pass]] = {
 
 
 def seeded(step: Pass, seed: int) -> Pass:
-    """Returns the pass with the seed of the run, if it draws at random and has no seed of its own."""
+    """Returns the pass with this seed, if it draws at random and has no seed of its own."""
     return replace(step, seed=seed) if seed and isinstance(step, Seeded) and not step.seed else step
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """Returns the passes of a `-p` option or of a Python list; `none` is an empty list. Every output language needs
-    `quantize-inputs` and `round-leaves`: they are inserted where they are missing. scores: the option `scores` of each
-    `round-leaves` that has none. seed: the seed of the run, see `seeded`. Raises OptionError."""
+    """Returns the passes of the option `-p`, or of a Python list. Adds the passes that turn inputs and leaves into
+    integers if the list lacks them. Raises OptionError for passes that can't be read or combined.
+    scores: given to each round-leaves without this option.
+    seed: given to each pass that draws at random, see `seeded`."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):
@@ -71,7 +72,7 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
 
 
 def renamed_passes(named: object) -> tuple[str, ...]:
-    """Returns a note for each pass of a `-p` option that is written with its old name."""
+    """Returns a note for each old name of a pass in the option `-p`."""
     notes: list[str] = []
     if isinstance(named, str) and named.strip() != "none":
         parse_passes(named, PASSES, FORMER, notes)

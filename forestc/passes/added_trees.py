@@ -1,4 +1,4 @@
-"""Builds new trees for passes: from nodes of an existing tree, or from a list of conditions."""
+"""Builds new trees for passes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index.
-    index: the number of the new tree in the forest, for error messages."""
+    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(
@@ -26,7 +25,7 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """Returns the arrays of nodes that `make_tree` takes. conditions: the condition of each node, None for a leaf."""
+    """Returns arguments of `make_tree` for nodes with these conditions; None stands for a leaf."""
     count = len(conditions)
     feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
     threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()
@@ -53,8 +52,9 @@ def tree_of_nodes(
     *,
     quantized: bool,
 ) -> Tree:
-    """Builds a tree from nodes of another tree, from `root` down. children: returns the left and the right child in the
-    new tree; empty for a leaf. value: returns the values (outputs,) of a leaf. where: names the tree in errors."""
+    """Builds a tree from nodes of another tree, from `root` down. children: returns the two children of a node in the
+    new tree, or none for a leaf.
+    value: returns the values (outputs,) of a leaf."""
     nodes: list[int] = []
     stack = [root]
     while stack:

@@ -19,8 +19,8 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of a pass. forest: the new forest. promises: what the pass guarantees; the pipeline checks each.
-    report: figures for tables and `--json`. Its entry `note`, if any, is a sentence for the user."""
+    """The result of a pass. promises: what the pass guarantees; the pipeline checks each.
+    report: figures for tables and `--json`; its entry `note`, if any, is a sentence for the user."""
 
     forest: Forest
     promises: tuple[Promise, ...]
@@ -29,18 +29,17 @@ class PassResult:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A step from one Forest to another: a frozen dataclass. Its fields are its options (see `passes.options`)."""
+    """A step from one Forest to another: a frozen dataclass whose fields are its options."""
 
     name: ClassVar[str]
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Applies the pass with its options. If options leave settings open (such as `auto`), `forestc.search.settle`
-        chooses them beforehand. rows: the rows that the pass may use; or `Ranges` of the features instead. scorer:
-        measures forests on held-out rows, which the pass itself never sees."""
+        """Applies the pass with its options. rows: the rows that it may use, or `Ranges` of the features.
+        scorer: scores forests on held-out rows, which the pass never sees."""
 
 
 def required(scorer: Scorer | None, step: Pass) -> Scorer:
-    """Returns the scorer for a pass that needs one. Raises OptionError if there is none."""
+    """Returns the scorer. Raises OptionError if there is none."""
     if scorer is None:
         raise OptionError(
             f"{step.name} needs held-out rows", do="give --held-out FILE or 0.2, or remove it from the passes"
@@ -55,11 +54,11 @@ class Refusing(Protocol):
     name: ClassVar[str]
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """Raises the errors that `run` would raise. source: the model before all passes."""
+        """Raises an error if the pass can't work on this model or these rows. source: the model before all passes."""
 
 
 def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None = None) -> str | None:
-    """Returns why a pass rejects a model or its rows; None if it accepts both."""
+    """Returns why a pass refuses a model or its rows; None if it does not."""
     if isinstance(step, Refusing):
         try:
             step.refuse(source, rows, scorer)
@@ -69,7 +68,8 @@ def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None
 
 
 class Memory(Protocol):
-    """A store of arrays that a pass computed for one forest and its rows. A pass must check the arrays it gets back."""
+    """A store of arrays from earlier runs of passes on one forest and its rows. A pass must check the arrays it gets
+    back."""
 
     def recall(self, name: str) -> Mapping[str, NDArray[Any]] | None: ...
 
@@ -78,14 +78,14 @@ class Memory(Protocol):
 
 @runtime_checkable
 class Remembering(Pass, Protocol):
-    """A pass that resumes from the arrays of an earlier run with other options; the result equals `run`."""
+    """A pass that can resume from the arrays of an earlier run with other options. The result equals that of `run`."""
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult: ...
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer | None) -> Rows:
-    """Returns the rows of a pass that needs some. Raises the errors of `refuse`, and ModelError if the forest is not
-    quantized."""
+    """Returns the rows of a pass that needs some, once `refuse` has accepted them. Raises ModelError if the forest is
+    not quantized."""
     if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
     step.refuse(forest, rows, scorer)
@@ -100,12 +100,11 @@ def need_words(step: Pass, forest: Forest) -> None:
 
 
 def already_quantized() -> ModelError:
-    """Returns the error for a forest whose features or leaves are integers already."""
     return ModelError("the forest is already quantized", do="give the model that it was made of")
 
 
 def print_pass(step: Pass) -> str:
-    """Returns the pass as text for the command line. Options with their default value are left out."""
+    """Returns the pass as text for the option `-p`, without options that have their default value."""
     options = []
     for option in fields(step):  # type: ignore[arg-type]
         value = getattr(step, option.name)
@@ -137,9 +136,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Parses a list of passes such as `simplify,quantize-inputs,round-leaves{leaf_bits=4}`. Raises OptionError. former:
-    maps each pass name of earlier versions to a function from its options to the passes of today. renamed: a list to
-    which a note on each old name in the text is appended."""
+    """Parses a list of passes such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
+    former: maps each old name of a pass to a function from its options to new passes.
+    renamed: a list that gets a note for each old name in the text."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):

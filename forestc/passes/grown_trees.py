@@ -23,9 +23,10 @@ from forestc.passes.tree_costs import ASSUMED_LEAF_BITS
 
 @dataclass(frozen=True)
 class Grower:
-    """Rows and candidate conditions from which trees are grown. conditions: for each column of `cuts` the conditions of
-    its thresholds. compared: the comparator's price for each of them. label: (samples,) class numbers; values if
-    n_classes is 0."""
+    """The rows and candidate conditions from which trees are grown. conditions: for each column of `cuts` the condition
+    of each threshold.
+    compared: for each column the prices of these conditions' comparators.
+    label: (samples,) class numbers; values if n_classes is 0."""
 
     conditions: tuple[tuple[Condition, ...], ...]
     cuts: Cuts
@@ -36,17 +37,15 @@ class Grower:
 
     @property
     def outputs(self) -> int:
-        """The number of scores."""
         return self.n_classes if self.n_classes > 2 else 1
 
     def grown(self, growth: Growth) -> Boosted:
-        """Grows an ensemble with the given settings (number, size and price of trees)."""
         loss: Loss = "softmax" if self.outputs > 1 else "logistic" if self.n_classes else "squared"
         return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
 
     def _charges(self, growth: Growth) -> Charges:
-        """Returns the prices of the parts of trees. A symmetric tree is a lookup table: one or a few LUTs for each bit
-        of its leaves, whatever it holds. So each of its levels costs what it adds to the table."""
+        """Returns the prices of the parts of trees. Each level of a symmetric tree costs what it adds to a lookup
+        table."""
         bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
         tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
         levels = tuple(more - less for less, more in pairwise(tables))
@@ -54,7 +53,7 @@ class Grower:
         return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
 
     def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantized: bool) -> Tree:
-        """Returns a grown tree as a tree of a Forest. values: (nodes,) of which only the entries of leaves are used."""
+        """Returns a grown tree as a tree of a Forest. values: (nodes,); only those of leaves are used."""
         inner = grown.left != LEAF
         arrays = node_arrays(
             [
@@ -70,12 +69,13 @@ class Grower:
 
 
 def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
-    """Returns the distance of neighboring leaf values as a power of two. unit: in standard deviations of `values`."""
+    """Returns the step between neighboring leaf values, rounded to a power of two. unit: the step in standard
+    deviations of `values`."""
     return math.ldexp(1.0, round(math.log2(unit * (float(np.std(values)) or 1.0))))
 
 
 def constant_tree(*, quantized: bool) -> Tree:
-    """Returns a tree that is a single leaf of 0, for an ensemble without trees."""
+    """Returns a tree that is a single leaf with the value 0."""
     return make_tree(
         where="tree 0", feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], values=[[0]], outputs=(0,),
         quantized=quantized,
@@ -83,7 +83,7 @@ def constant_tree(*, quantized: bool) -> Tree:
 
 
 def sum_of_trees(bias: NDArray[Any], **fields: Any) -> Forest:
-    """Builds a forest that adds its trees and a bias (outputs,). fields: all other arguments of `make_forest`."""
+    """Builds a forest that adds its trees and a bias (outputs,). fields: further arguments of `make_forest`."""
     outputs, decides = len(bias), bool(fields["classes"])
     return make_forest(
         n_outputs=outputs,

@@ -1,4 +1,4 @@
-"""Purpose, promises and options of each pass, read from its docstring and fields.
+"""Describes each pass for users, from its docstring and its fields.
 
 The first paragraph of a pass's docstring is its purpose; the second, after `Promises:`, its guarantee.
 """
@@ -16,8 +16,8 @@ from forestc.passes.options import options_of
 
 
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
-    """Returns one pass as a dict with the keys name, for, promises and options. Each option is a dict with name, type,
-    default, values and meaning. Raises OptionError for an unknown pass."""
+    """Returns the description of a pass as a dict with the keys name, for, promises and options. Raises OptionError for
+    an unknown pass."""
     if name in BECAME:
         now = BECAME[name]
         raise OptionError(f"{name} became {', '.join(now)}", do=f"see forestc passes {now[0]} and the like")

@@ -1,9 +1,7 @@
 """Describes the settings of a pass as a ladder, on which a search finds the smallest sufficient forest.
 
-A pass transforms a forest at fixed settings. Its ladder has branches, and each branch has rungs, one for each setting.
-Along a shrinking branch forests get smaller from rung to rung; along a growing branch they get larger. Rungs are
-computed in order, because each starts from the result of the one before. A search can compute the same rungs for
-several models (folds) and score each on rows that its model has not seen. `forestc.search` does both.
+A ladder has branches; a branch has rungs, one for each setting. From rung to rung forests get smaller, or larger if the
+branch grows.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class Rung:
-    """One setting of a pass, applied to a forest.
-    step: the pass with this setting; running it alone gives the same forest.
-    cost: the cost of the new forest, in the prices of the pass. make: returns the new forest.
-    report: figures of the new forest. last: True if further rungs of the branch would give the same forest.
-    smaller: False if the setting gives no smaller forest, so that the rung is the old forest itself.
+    """One setting of a pass, applied to a forest. step: the pass with this setting.
+    cost: the cost of the new forest, in the prices of the pass.
+    make: returns the new forest.
+    last: True if further rungs of the branch are not worth trying.
+    smaller: False if the setting gives no smaller forest, so that the rung is the old forest.
     hurried: True if a time limit cut the work short."""
 
     step: Laddered
@@ -44,12 +42,11 @@ class Rung:
 
 @dataclass(frozen=True)
 class Branch:
-    """Settings of a pass in the order in which they are tried.
-    grows: True if forests get larger from rung to rung.
+    """Settings of a pass in the order in which they are tried. grows: True if forests get larger from rung to rung.
     give_up: stop a shrinking branch after this many failing settings in a row.
-    at_least: try this many settings before a branch without a good one is given up.
-    costs: the approximate cost of each setting, if it is known in advance and rungs do not depend on earlier ones.
-    alone: True if later branches may succeed although this one loses too much, because their forests are larger.
+    at_least: try this many settings before a shrinking branch is given up without a good one.
+    costs: the approximate cost of each setting, if known in advance.
+    alone: True if later branches may succeed although no rung of this one is good.
     most: forests that cost this much or more are useless."""
 
     steps: tuple[Pass, ...]
@@ -62,23 +59,25 @@ class Branch:
 
 
 class Ladder(Protocol):
-    """The settings of a pass on one forest and its rows: branches of rungs. Fixed options give one branch with one
-    rung."""
+    """The settings of a pass for one forest and its rows, as branches of rungs."""
 
     def branches(self) -> Sequence[Branch]: ...
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields a rung for each of the steps of a branch, in order. Ends early if the work would be too much."""
+        """Yields a rung for each of the steps of a branch, in order. May end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
-        """Returns the result of the pass if no rung is good, or another pass to settle instead. losses: the scored
-        rungs. tried: the number of rungs tried. Raises OptionError if the user must loosen a limit."""
+        """Returns the result of the pass if no rung is good, or another pass to settle instead. May raise OptionError
+        if the user must loosen a limit.
+        losses: the scored rungs.
+        tried: the number of rungs tried."""
 
 
 @runtime_checkable
 class Laddered(Pass, Protocol):
-    """A pass with a ladder of settings. open: True if its options leave settings to choose; `run` does not choose them.
-    tolerance: the accuracy that a good setting may lose. needs_scorer: True if settings are scored on held-out rows."""
+    """A pass with a ladder of settings. open: True if its options leave settings to choose.
+    tolerance: the accuracy that a good setting may lose.
+    needs_scorer: True if settings are scored on held-out rows."""
 
     @property
     def open(self) -> bool: ...
@@ -90,15 +89,14 @@ class Laddered(Pass, Protocol):
     def needs_scorer(self) -> bool: ...
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> Ladder:
-        """Returns the settings of the pass on a forest. Raises the errors of the pass. scorer: scores for the pass's
-        own report; None in a search that scores rungs itself."""
+        """Returns the settings of the pass for a forest. scorer: adds figures to the report, if given."""
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """Returns the result of the pass if it takes this rung. tried: how many rungs were tried."""
+        """Returns the result of the pass at this rung. tried: how many rungs were tried."""
 
 
 def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
-    """Runs a pass whose options leave nothing to choose: takes the only rung of its ladder."""
+    """Runs a pass whose options leave nothing to choose, at the only rung of its ladder."""
     branches = ladder.branches()
     assert len(branches) == 1 and len(branches[0].steps) == 1, f"{print_pass(step)} is to be settled"
     rung = next(ladder.rungs(branches[0].steps), None)
@@ -108,13 +106,11 @@ def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
 
 
 class AtGivenSettings:
-    """A base class that gives a pass with a ladder its `run`."""
+    """A base class that gives the method `run` to a pass with a ladder."""
 
     def run(self: Laddered, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Runs the pass, whose options must leave nothing open (see `settled`). Raises the errors of `ladder`."""
         return as_given(self, forest, self.ladder(forest, rows, scorer))
 
 
 def returning(forest: Forest) -> Callable[[], Forest]:
-    """Returns a function that returns the forest: the `make` of a rung whose forest exists already."""
     return lambda: forest

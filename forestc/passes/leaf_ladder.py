@@ -1,4 +1,4 @@
-"""Defines the search of `round-leaves` and `fit-leaves` for the number of leaf bits, from few bits to many."""
+"""Defines the ladder of round-leaves and fit-leaves: numbers of leaf bits, ascending."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class _OfLeafBits(Laddered, Protocol):
 
 @dataclass(frozen=True)
 class LeafLadder:
-    """A ladder over the number of leaf bits, ascending. If the pass names a number, it is the only one.
-    step: the pass. source: the forest that the pass gets. most: the numbers of bits to try.
+    """A ladder over the number of leaf bits, ascending. most: the numbers of bits to try if the pass names none.
     rounded: returns the forest with leaves rounded to a number of bits, to estimate its cost.
-    make: returns the forest of the pass with a number of bits, and its figures."""
+    make: returns the new forest for a number of bits, and its figures."""
 
     step: _OfLeafBits
     source: Forest
@@ -36,12 +35,11 @@ class LeafLadder:
 
     @cached_property
     def steps(self) -> dict[Pass, int]:
-        """The pass with each number of bits, mapped to that number."""
         bits = self.most if self.step.leaf_bits == "auto" else [int(self.step.leaf_bits)]
         return {replace(self.step, leaf_bits=count): count for count in bits}  # type: ignore[type-var]
 
     def branches(self) -> list[Branch]:
-        """Returns one branch. Its costs are those of rounded leaves, because fitting leaves changes costs little."""
+        """Returns one branch. Costs are estimated from rounded leaves, because fitting leaves changes costs little."""
         costs = tuple(cost_of(self.rounded(bits)) for bits in self.steps.values())
         return [Branch(tuple(self.steps), grows=True, costs=costs)]
 
@@ -53,12 +51,11 @@ class LeafLadder:
             yield Rung(step, cost_of(forest), returning(forest), {"leaf_bits": bits, **figures})
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """Returns the result of the rung that loses least."""
         rung = min(losses, key=lambda scored: scored[1].counted)[0]
         return rung.step.result(self.source, rung, tried)
 
 
 def taken(tolerance: float | None, rung: Rung, tried: int) -> PassResult:
-    """Returns the result of a pass that takes this rung. tried: how many rungs were tried."""
+    """Returns the result of the pass at this rung. tried: how many rungs were tried."""
     limit = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
     return PassResult(rung.forest, (Within(limit),), rung.report | {"chosen_on_held_out": tried > 1})

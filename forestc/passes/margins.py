@@ -1,4 +1,4 @@
-"""Computes the margins of decisions: how far a row's scores are from deciding for another class."""
+"""Computes the margins of decisions: how far scores are from deciding for another class."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from forestc.forest.ir import Forest
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
     """Returns (rows,) the margin of each decision: the distance of the score from the threshold, or between the two
-    largest scores. If the decision is on values after the link and the two largest values are equal, the margin is 0.
-    It is infinite if there is only one class. forest: a forest of a single part."""
+    largest scores. It is infinite if there is only one class; 0 if the two largest values after the link are equal and
+    decide.
+    forest: a forest of a single part."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)
@@ -29,6 +30,6 @@ def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArr
 
 
 def bound_text(error: float) -> str:
-    """Returns a bound above 0 as text with three significant digits, rounded up."""
+    """Returns a bound above 0 as text, rounded up to three significant digits."""
     exponent = math.floor(math.log10(error)) - 2
     return f"{math.ceil(error / 10.0**exponent) * 10.0**exponent:.3g}"

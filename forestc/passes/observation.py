@@ -1,7 +1,4 @@
-"""Reads from the rows how far each threshold may move and which values each feature takes.
-
-Passes that move thresholds, or choose formats for them, share this one reduction over the rows.
-"""
+"""Reads from the rows how far each threshold may move, and which values each feature takes."""
 
 from __future__ import annotations
 
@@ -22,9 +19,11 @@ from forestc.rows.encode import encode
 
 @dataclass
 class Freedom:
-    """What the rows show for one feature, and the freedom of its distinct thresholds. low, high: each threshold may
-    move within (low, high] without changing any row's path. smallest, largest: the range of the values. whole: True if
-    all values are whole numbers. missing: True if a value is missing."""
+    """How far the distinct thresholds of one feature may move on the rows. low, high: (thresholds,); each may move
+    within (low, high] without changing any row's path.
+    smallest, largest: the range of the values.
+    whole: True if all values are whole numbers.
+    missing: True if a value is missing, or the forest always accepts missing values."""
 
     thresholds: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -37,8 +36,10 @@ class Freedom:
 
 @dataclass
 class ObservedColumn:
-    """The values of one feature. A cut is a bound of an interval in a set condition. low, high: the nearest values
-    below and above each cut. smallest, largest, whole, missing: as in `Freedom`."""
+    """The values of one feature. low, high: for each cut (a bound of an interval in a set condition), the nearest value
+    below it, and the nearest that is not below.
+    smallest, largest, whole: as in `Freedom`.
+    missing: True if a value is missing."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -57,16 +58,14 @@ class ObservedColumn:
 
 @dataclass(frozen=True)
 class Observation:
-    """The result of `Observe`. nodes: bounds of all nodes' thresholds, tree by tree. columns: one for each feature."""
-
     nodes: BoundsUpdate
     columns: list[ObservedColumn]
 
 
 @dataclass(frozen=True)
 class Observe:
-    """A reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
-    drawn: (trees, rows) how often each tree was trained on each row; None if each tree was trained on all rows once.
+    """A reduction from rows to an Observation, in time O(rows * trees * depth).
+    drawn: (trees, rows) how often each tree was trained on each row; None to count each row once.
     cuts: for each feature the cuts of its set conditions, ascending.
     plain: for each feature the nodes that compare it with a threshold."""
 
@@ -101,7 +100,7 @@ class Observe:
                 smallest, largest = float(present.min()), float(present.max())
             column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
             if column.whole:
-                # the first 64 values decide for most columns that hold fractions
+                # Most columns with fractions show one within the first 64 values.
                 column.whole = all(
                     bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (present[:64], present)
                 )
@@ -119,7 +118,7 @@ class Observe:
 
 
 def columns_of(forest: Forest, batch: Batch) -> Columns:
-    """Returns a batch for the compiled loops: (features, rows), float32 if no feature needs more, otherwise float64."""
+    """Returns the encoded rows as (features, rows): float32 if no feature needs more, otherwise float64."""
     narrow = all(feature.number == FLOAT32 for feature in forest.features)
     columns = encode(forest, batch.X).T
     return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
@@ -138,7 +137,6 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
 def freedom(
     task: Observe, seen: Observation, index: int, thresholds: NDArray[np.float64], bounds: NodeBounds
 ) -> Freedom:
-    """Returns the Freedom of feature `index`. thresholds, bounds: the threshold and the bounds of every node."""
     column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
     distinct, inverse = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
@@ -160,7 +158,6 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
 
 
 def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
-    """Returns the nodes that compare a feature with a finite threshold: the threshold of `x < inf` must stay."""
     here = task.plain[index]
     return here[np.isfinite(task.trees.threshold[here])]
 
@@ -174,7 +171,7 @@ def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
 
 
 def flat_trees(forest: Forest) -> FlatTrees:
-    """Returns all trees of a float forest as flat arrays, for the compiled loops over rows."""
+    """Returns all trees of a float forest as flat arrays, for compiled loops over rows."""
     sizes = [tree.size for tree in forest.trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     offset = np.repeat(roots, sizes)

@@ -1,10 +1,9 @@
-"""Defines the options of passes. Each option is written once, as a field of the pass's dataclass:
+"""Defines the options of passes. Each is a field of the pass's dataclass:
 
     leaf_bits: Annotated[int | Literal["auto"], Range(1, 8), tried(1, 2, 3), "bits of the leaves"] = "auto"
 
 The type and the Range give the allowed values, `tried` the values that a search tries, and the text explains the
-option. Parsing, printing, errors, `forestc passes NAME`, the reference page and the search space of explore are derived
-from it.
+option.
 """
 
 from __future__ import annotations
@@ -29,8 +28,10 @@ MOST_LEAF_BITS = 32
 
 @dataclass(frozen=True)
 class Range:
-    """The allowed numbers of an option, from low to high. words: describes the range in error messages. above, below:
-    True if low itself, or high itself, is not allowed. also: one number outside the range that is allowed, too."""
+    """The allowed numbers of an option, from low to high. words: describes the range in error messages.
+    above: True if low itself is not allowed.
+    below: True if high itself is not allowed.
+    also: one more allowed number."""
 
     low: float
     high: float = math.inf
@@ -40,7 +41,6 @@ class Range:
     also: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Returns True if the number is allowed."""
         after = self.low < value if self.above else self.low <= value
         return value == self.also or (after and (value < self.high if self.below else value <= self.high))
 
@@ -56,8 +56,8 @@ def tried(*values: Value, when: Mapping[str, tuple[Value, ...]] | None = None, a
 
 
 def tried_from(low: float, high: float, *, log: bool = False) -> Parameter:
-    """Returns the range in which a search tries an option: integers if both ends are. log: True for a logarithmic
-    scale."""
+    """Returns the range in which a search tries an option: whole numbers if both ends are ints. log: True for a
+    logarithmic scale."""
     if isinstance(low, int) and isinstance(high, int):
         return Whole("", low, high, log=log, approximate=True)
     return Real("", low, high, log=log, approximate=True)
@@ -86,7 +86,8 @@ Seed = Annotated[int, Range(0), "seed of everything that the pass draws at rando
 @dataclass(frozen=True)
 class PassOption:
     """An option of a pass, read from its field. types: the allowed Python types; a Literal stands for its texts.
-    limits: the allowed numbers. space: the values that a search tries; None if a search leaves the default."""
+    limits: the allowed numbers.
+    space: the values that a search tries; None if a search leaves the default."""
 
     name: str
     default: Any
@@ -97,7 +98,6 @@ class PassOption:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The texts that are allowed as values."""
         return tuple(name for part in self.types if get_origin(part) is Literal for name in get_args(part))
 
     @property
@@ -107,13 +107,12 @@ class PassOption:
 
     @property
     def values(self) -> str:
-        """The allowed values in words; empty if every value is allowed."""
+        """The allowed values in words; empty if the type alone says them."""
         allowed = ["true", "false"] if bool in self.types else list(self.names)
         allowed += [] if self.limits is None else [str(self.limits)]
         return " or ".join(part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part)
 
     def allows(self, value: object) -> bool:
-        """Returns True if the option may have this value."""
         if not self.values:
             return True
         if value is None or isinstance(value, bool):
@@ -134,7 +133,6 @@ def _type_name(part: Any) -> str:
 
 @cache
 def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
-    """Returns the options of a pass, in the order of its fields."""
     hints, options = get_type_hints(kind, include_extras=True), []
     for entry in fields(kind):  # type: ignore[arg-type]
         hint, *notes = get_args(hints[entry.name])
@@ -147,12 +145,12 @@ def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
 
 
 def space_of(kind: type[Pass]) -> tuple[Parameter, ...]:
-    """Returns the options of a pass that a search may try, with their values. All other options keep their defaults."""
+    """Returns the options of a pass that a search may try, with their values."""
     return tuple(option.space for option in options_of(kind) if option.space is not None)
 
 
 def check_options(step: Pass) -> None:
-    """Raises OptionError for an option with a value that is not allowed. Turns NumPy numbers into Python numbers."""
+    """Raises OptionError for a value that is not allowed. Replaces NumPy numbers by Python numbers."""
     for option in options_of(type(step)):
         value = getattr(step, option.name)
         if isinstance(value, np.generic):
@@ -164,6 +162,6 @@ def check_options(step: Pass) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
-    """A pass that draws at random. `compile --seed` sets the seed of all such passes."""
+    """A pass that draws at random, from this seed."""
 
     seed: Seed = 0

@@ -1,8 +1,7 @@
 """Runs passes, verifies the forest after each, and checks every promise.
 
-Promises about the given rows are checked on these rows. If ranges are given instead, they are checked on generated
-rows: values on the model's thresholds, beside them, and random ones. Promises about every input are also checked beside
-all thresholds. If a pass may change decisions, accuracy is measured on the held-out rows, if there are any.
+Promises are checked on the given rows, or on rows generated in the given ranges. Those of `Exact` and `SameDecisions`
+are also checked on inputs beside thresholds. Accuracy is measured on held-out rows, if there are any.
 """
 
 from __future__ import annotations
@@ -31,21 +30,20 @@ from forestc.rows.ranges import Ranges
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
-# inputs beside thresholds on which a promise about every input is checked at most
+# About this many inputs beside thresholds are tried for a promise about every input.
 MOST_BOUNDARY_INPUTS = 20_000
 RANDOM_INPUTS = 256  # inputs of random words, beyond one for each row, from which inputs beside thresholds are derived
 
 
 @dataclass(frozen=True)
 class Step:
-    """One pass after it ran.
-    name: the pass with its options. report: figures of the pass and of the checks.
+    """One pass after it ran. name: the pass with its options.
+    report: figures of the pass and of the checks.
     inputs_checked: number of inputs on which promises were checked.
     change: share of decisions that changed on the rows; for a regression the largest error over the range of scores.
-    held_out: figures on the held-out rows, None without such rows: rows, measure (accuracy, R squared or agreement with
-    the model), before, after, lost, lost_in_all, standard_error. `lost` is the loss of this pass; `lost_in_all` and its
-    standard error count all passes so far.
-    aside: a sentence about given rows that were set aside; the promises do not cover them."""
+    held_out: accuracy on the held-out rows, if measured. `lost` is the loss of this pass, `lost_in_all` that of all
+    passes so far.
+    aside: a sentence about given rows that the promises do not cover."""
 
     name: str
     promises: tuple[Promise, ...]
@@ -56,27 +54,22 @@ class Step:
     aside: str = ""
 
     def with_report(self, **figures: Any) -> Step:
-        """Returns the step with further figures in its report."""
         return replace(self, report={**self.report, **figures})
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the first promise."""
         return self.promises[0].guarantee
 
     @property
     def promise(self) -> str:
-        """The promises in a few words."""
         return promise_text(self.promises)
 
     @property
     def meaning(self) -> str:
-        """The promises as sentences."""
         meant = "; ".join(promise.meaning() for promise in self.promises)
         return f"{meant} ({self.aside})" if self.aside and "given rows" in meant else meant
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures of the step for `--json`."""
         measured = {"change": self.change, "held_out": self.held_out}
         return {"pass": self.name, "guarantee": self.promise, **measured, **self.report}
 
@@ -93,10 +86,9 @@ def run_passes(
 ) -> tuple[Forest, list[Step]]:
     """Runs the passes; returns the final forest and a Step for each pass. Raises CheckError for a broken promise.
     rows: the rows that passes may use, or ranges of the features.
-    held_out: rows on which a `Scorer` measures the lost accuracy of each forest.
-    evidence: used without held-out rows: the losses of the model and of the final forest under cross-validation.
-    results: the result of each pass, if a search has run them already. Their promises are checked all the same.
-    apply: runs a pass. `forestc.search.settle.settled` also runs passes that leave settings open."""
+    held_out: rows on which the accuracy of each forest is measured.
+    evidence: without held-out rows, the losses of the model and of the final forest under cross-validation.
+    results: the result of each pass, if known; their promises are checked all the same."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
         with located(f"pass {step.name}", step.name):
@@ -121,7 +113,7 @@ def run_passes(
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
-        # Each forest is evaluated once: the result serves the pass before it and the pass after it.
+        # Each forest is evaluated once, for the pass before it and the pass after it.
         evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests[:1]]
         for run in runs:
             new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode(run.after, batch.X))
@@ -149,7 +141,7 @@ def _halfway(forest: Forest) -> bool:
 
 
 class _Ran:
-    """A pass that has run: passes evaluations to the checks of its promises and measures what changed."""
+    """A pass that has run: measures what it changed and feeds the checks of its promises."""
 
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
         *_, before, after = forests
@@ -170,8 +162,9 @@ class _Ran:
         self.held_out: dict[str, Any] | None = None
 
     def on_rows(self, evaluated: Sequence[Evaluation], index: int, generated: bool) -> None:
-        """Checks a batch of rows. evaluated: the evaluation of each forest. index: the position of this pass's forest
-        in it. generated: True if the rows were generated because none were given."""
+        """Checks a batch of rows. evaluated: the evaluation of each forest.
+        index: the position of the forest after this pass.
+        generated: True if the rows were generated, because only ranges were given."""
         old, new = evaluated[index - 1], evaluated[index]
         self.inputs += len(old.index)
         for check in self.checks:
@@ -196,7 +189,6 @@ class _Ran:
                 check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, columns]))
 
     def on_generated_rows(self) -> None:
-        """Checks promises about ranges on rows generated in these ranges, in addition to the given rows."""
         for check in self.checks:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
@@ -221,7 +213,6 @@ class _Ran:
         }
 
     def step(self) -> Step:
-        """Returns the Step. Raises CheckError for a broken promise."""
         conditions = [len(self.before.conditions.comparators), len(self.after.conditions.comparators)]
         report = {"distinct_conditions": conditions, **self.result.report}
         for check in self.checks:

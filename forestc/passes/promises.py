@@ -1,18 +1,6 @@
-"""Defines the promises of passes. Each promise creates the check that proves or refutes it.
+"""Defines the promises of passes. Each promise creates the check that tests it.
 
-| promise          | guarantees                                                    | checked on             |
-|------------------|---------------------------------------------------------------|------------------------|
-| `Exact`          | same scores and decisions for every input                     | rows, inputs beside thresholds |
-| `SameDecisions`  | same decisions for every input                                | rows, inputs beside thresholds |
-| `KeepsPaths`     | no path of the given rows changes                             | rows, leaf by leaf     |
-| `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
-| `KeepsAllButTies` | no decision of the given rows changes except some near ties, which are named | rows    |
-| `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
-| `ScoresWithin`   | values after the link stay near the model's on the given rows | rows                   |
-| `EveryPath`      | every input in the ranges takes the model's own path          | rows, generated rows   |
-| `Within`         | little accuracy is lost against the model                     | held-out rows          |
-
-A check sees only evaluations of the forest before and after the pass, and nothing that the pass itself computed.
+A check sees only evaluations of the forests before and after the pass, and nothing that the pass itself computed.
 """
 
 from __future__ import annotations
@@ -43,15 +31,14 @@ NAMED_ROWS = 10  # rows whose numbers an error or a report lists before it write
 
 
 class Promise:
-    """The base class of all promises, which are frozen dataclasses. guarantee: exact, exact-on-data or approximate.
-    words_too: True to compare with the float forest, so that a promise about rounded leaves covers rounded inputs, too.
-    """
+    """The base class of all promises, which are frozen dataclasses.
+    words_too: True if the promise also covers the change of inputs to words before the pass."""
 
     guarantee: ClassVar[Guarantee]
     words_too: ClassVar[bool] = False
 
     def text(self) -> str:
-        """Returns the promise in a few words, for tables and the manifest."""
+        """Returns the promise in a few words, for tables."""
         return self.guarantee
 
     def meaning(self) -> str:
@@ -59,7 +46,6 @@ class Promise:
         raise NotImplementedError
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck[Any]:
-        """Creates the check of the promise. name, before, after: as in `PromiseCheck`."""
         return _CHECKS[type(self)](name, before, after, self)
 
 
@@ -67,8 +53,9 @@ P = TypeVar("P", bound=Promise)
 
 
 class PromiseCheck(Generic[P]):
-    """The check of one promise of one pass. name: the pass with its options. before, after: the forests before and
-    after it. A subclass implements the methods that it needs; all may raise CheckError. `verdict` is called last."""
+    """The check of one promise of one pass. Subclasses override the methods that they need; each may raise CheckError.
+    name: the pass with its options.
+    before, after: the forests before and after it."""
 
     every_input: ClassVar[bool] = False  # True to check it also on inputs beside thresholds
     in_ranges: Ranges | None = None  # ranges in which rows are generated to check it on, too
@@ -77,30 +64,29 @@ class PromiseCheck(Generic[P]):
         self.name, self.before, self.after, self.promise = name, before, after, promise
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of a batch of rows before and after the pass. Batches come in the order of the rows."""
+        """Takes the evaluations of a batch of rows before and after the pass. Batches come in order."""
 
     def on_generated(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of generated rows before and after the pass."""
         self.on_rows(old, new)
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
         """Takes the evaluations of inputs beside thresholds before and after the pass."""
 
     def on_held_out(self, loss: Loss) -> None:
-        """Takes the loss of the forest after the pass against the model."""
+        """Takes the loss, against the model, of the forest after the pass."""
 
     def verdict(self) -> dict[str, Any]:
-        """Returns figures for the report. Raises CheckError for a broken promise."""
+        """Returns figures for the report; called last. May raise CheckError if the promise is broken."""
         return {}
 
 
 def promise_text(promises: tuple[Promise, ...]) -> str:
-    """Returns several promises in a few words."""
     return ", ".join(promise.text() for promise in promises)
 
 
 class Change:
-    """Measures the change on rows: the share of decisions; for a regression the largest error / range of scores."""
+    """Measures the change on rows: the share of changed decisions; for a regression the largest error over the range of
+    scores."""
 
     def __init__(self, before: Forest, after: Forest) -> None:
         self.before, self.after = before, after
@@ -124,12 +110,11 @@ class Change:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The measured change for reports."""
         return {"decisions_changed": self.changed} if self.before.decides else {"largest_error": self.share}
 
 
 def most_change(change: float | str, forest: Forest) -> float:
-    """Returns the option `change` of a pass as a number; auto is 0 for decisions and 0.01 for a regression."""
+    """Returns the option `change` of a pass as a number: `auto` is 0 for decisions and 0.01 for a regression."""
     return (0.0 if forest.decides else CHANGE) if change == "auto" else float(change)
 
 
@@ -150,8 +135,8 @@ class _Changes(PromiseCheck[P]):
 
 
 class _ChangedTies:
-    """Collects the decisions that changed: their number, the first rows, and their largest margin before the pass. The
-    margin stays 0 for a forest of several parts."""
+    """Collects the decisions that changed: their number, the first rows, and their largest margin before the pass (0
+    for a forest of several parts)."""
 
     def __init__(self, before: Forest) -> None:
         self.before = before
@@ -169,7 +154,7 @@ class _ChangedTies:
             self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
-        """Returns a phrase: how many of the given rows changed, and the numbers of the first."""
+        """Returns how many of the given rows changed, and the numbers of the first, as a phrase."""
         if not self.changed:
             return f"0 of {self.rows} given rows"
         rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
@@ -204,8 +189,8 @@ class _ExactCheck(PromiseCheck[Exact]):
 
 @dataclass(frozen=True)
 class SameDecisions(Promise):
-    """Promises the same decision for every input; scores may change. state: "proved" if the search for removable parts
-    was completed; otherwise the limit that ended it. Every change that was made is proved either way."""
+    """Promises the same decision for every input; scores may change. state: "proved", or the limit that ended the
+    search for further changes."""
 
     state: str
     guarantee: ClassVar[Guarantee] = "exact"
@@ -285,8 +270,8 @@ class _DecisionsCheck(_Changes[KeepsDecisions]):
 
 @dataclass(frozen=True)
 class KeepsAllButTies(Promise):
-    """Promises that at most `changed` decisions of the given rows change, each with a margin (see `margins`) of at most
-    `margin`. The report names these rows. The model decides such near ties by the rounding of its own additions."""
+    """Promises that at most `changed` decisions of the given rows change, with margins (see `margins`) of at most
+    `margin`. The report names the first of these rows."""
 
     changed: int
     margin: float
@@ -325,8 +310,8 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
 
 @dataclass(frozen=True)
 class FewChanges(Promise):
-    """Promises that at most the share `most` of the decisions of the given rows changes. For a regression no score
-    changes by more than this share of the range of scores."""
+    """Promises that at most a share `most` of the decisions of the given rows changes. For a regression, no score
+    changes by more than this share of their range."""
 
     most: float
     words_too: ClassVar[bool] = True
@@ -386,9 +371,9 @@ class _ScoresCheck(PromiseCheck[ScoresWithin]):
 @dataclass(frozen=True)
 class EveryPath(Promise):
     """Promises that every input in the ranges takes the model's own path through every tree.
-    rounded: True if leaves were rounded; otherwise every decision equals the model's.
-    bound: the largest error of a score; infinite if a voting member may change its vote. A decision may change only if
-    its margin (see `margins`) is at most twice this bound.
+    rounded: True if leaves were rounded.
+    bound: the largest error of a score; infinite if it is not known. A decision may change only if its margin (see
+    `margins`) is at most twice this bound.
     ranges: ranges of the features; empty for all values.
     decisions: True if every decision equals the model's although leaves were rounded."""
 
@@ -448,7 +433,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
     def _try_every_input(self) -> None:
-        """Checks all combinations of paths if they are not too many; otherwise all of leaves, if possible."""
+        """Checks all combinations of paths; if they are too many, of leaves; if these are too many, too, nothing."""
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
@@ -459,8 +444,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
 
 @dataclass(frozen=True)
 class Within(Promise):
-    """Promises that the accuracy (R squared of a regression) lost against the model on the held-out rows, plus ERRORS
-    standard errors, is at most the tolerance; see `Scorer`."""
+    """Promises that the loss of accuracy on the held-out rows is at most the tolerance; see `Loss.counted`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"

@@ -1,7 +1,4 @@
-"""Evaluates forests in compiled code, with the same results as `evaluate_words` bit for bit.
-
-The promises of passes are checked with it. So it shares neither kernels nor data layout with the passes.
-"""
+"""Evaluates forests in compiled code, with the same results as `evaluate_words` bit for bit."""
 
 from __future__ import annotations
 
@@ -30,8 +27,8 @@ FEW = 1_000_000  # conditions evaluated in all (rows times depths) below which N
 
 
 def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> Evaluation:
-    """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does; trees are added in the same
-    order. trees: the result of `concatenated_trees(forest)`, if it exists already."""
+    """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does. trees: the result of
+    `concatenated_trees(forest)`, if it exists already."""
     if _few(forest, words):
         return evaluate_words(forest, words)
     nodes = nodes_reached(forest, words, trees)
@@ -48,7 +45,7 @@ def _few(forest: Forest, words: NDArray[Any]) -> bool:
 
 
 def nodes_reached(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> NDArray[np.int64]:
-    """Returns (rows, trees): the leaf node that each row reaches in each tree. trees: as for `evaluate_quickly`."""
+    """Returns (rows, trees) the leaf node that each row reaches in each tree. trees: as for `evaluate_quickly`."""
     if _few(forest, words):
         missing = missing_words(forest)
         nodes = [leaf_nodes(forest, tree, words, missing) for tree in forest.trees]
@@ -62,7 +59,7 @@ def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
 
 
 def concatenated_trees(forest: Forest) -> TreeArrays:
-    """Returns all trees of a forest, quantized or not, as flat arrays for compiled code."""
+    """Returns all trees of a forest as flat arrays, for compiled code."""
     dtype = np.int64 if forest.on_words else np.float64
     sizes = np.array([tree.size for tree in forest.trees])
     sets = [members for tree in forest.trees for members in tree.sets]

@@ -1,7 +1,4 @@
-"""Measures how much accuracy a forest loses against the model on held-out rows, with its standard error.
-
-Passes, levels, the pipeline and exploration all use it, so that `tolerance` means the same everywhere.
-"""
+"""Measures how much accuracy a forest loses against the model on held-out rows, with its standard error."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ ERRORS = 1.0  # adds this many standard errors to a measured loss; more make pro
 class Loss:
     """The accuracy that a forest loses on the scored rows.
     accuracy: the share of right decisions, or R squared of a regression; without labels the agreement with the model.
-    lost: the model's accuracy minus the forest's. error: the standard error of `lost`.
-    rows: number of scored rows. measure: the name of the measure of accuracy."""
+    lost: the model's accuracy minus the forest's.
+    error: the standard error of `lost`."""
 
     accuracy: float
     lost: float
@@ -38,20 +35,20 @@ class Loss:
 
     @property
     def counted(self) -> float:
-        """The loss that is compared with a tolerance: `lost` plus ERRORS standard errors. They are added because the
-        best of many forests looks better on these rows than it is, and on few rows any forest may."""
+        """The loss that is compared with a tolerance: `lost` plus ERRORS standard errors. The best of many forests
+        looks better on these rows than it is."""
         return self.lost + ERRORS * self.error
 
     def within(self, tolerance: float) -> bool:
-        """Returns True if the counted loss is at most the tolerance."""
         return self.counted <= tolerance
 
 
 @dataclass(frozen=True)
 class RowErrors:
-    """The errors of a forest on the scored rows. errors: (rows,) 1 for a wrong decision and 0 for a right one; squared
-    errors of a regression. truth: (rows,) or (rows, targets) the labels, or the forest's own answers if there are none.
-    decides: True if `truth` holds classes. labeled: True if `truth` holds labels."""
+    """The errors of a forest on the scored rows.
+    errors: (rows,) 1 for a wrong decision and 0 for a right one; squared errors of a regression.
+    truth: (rows,) or (rows, targets) the labels, or the forest's own answers if there are none.
+    labeled: True if rows have labels."""
 
     errors: NDArray[np.float64]
     truth: NDArray[Any]
@@ -60,13 +57,11 @@ class RowErrors:
 
     @property
     def measure(self) -> str:
-        """The name of the measure of accuracy."""
         return ("accuracy" if self.decides else "R squared") if self.labeled else "agreement with the model"
 
     @cached_property
     def divisor(self) -> float:
-        """The divisor that turns a sum of errors into a loss of accuracy: the number of rows, or for a regression the
-        squared deviation of the labels from their mean (1 if they are all equal)."""
+        """The number of rows; for a regression the sum of the labels' squared deviations from their mean."""
         if self.decides:
             return float(len(self.errors))
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)
@@ -79,7 +74,7 @@ class RowErrors:
     @property
     def standard_error(self) -> float:
         """The standard error of the accuracy. Half an error is added, so that zero errors do not give a standard error
-        of zero. For R squared the variance of the labels is taken as exact."""
+        of zero."""
         if not self.decides:
             return self._error_of(self.errors)
         wrong = (float(self.errors.sum()) + 0.5) / (len(self.errors) + 1)
@@ -95,23 +90,21 @@ class RowErrors:
         return float(np.sqrt(spread)) / self.divisor
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
-        """Returns the loss of another forest on the same rows. errors: (rows,) of that forest. Its standard error comes
-        from the row-by-row difference of errors. The variance of the labels is taken as exact for R squared."""
+        """Returns the loss of another forest with these errors on the same rows. Its standard error comes from the
+        difference of errors in each row."""
         accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
         return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """A scorer of forests on held-out rows, which passes do not see: it measures the accuracy lost against the model.
-    The model's own answers replace missing labels. Raises OptionError without rows, and for a regression with constant
-    labels."""
+    """A scorer of forests: measures the accuracy lost against the model on held-out rows. The model's own answers
+    replace missing labels. The first use raises OptionError without rows, and for a regression with constant labels."""
 
     model: Forest
     held_out: Rows
 
     def of(self, forest: Forest) -> Loss:
-        """Returns the loss of a forest against the model."""
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
@@ -119,7 +112,8 @@ class Scorer:
         return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
-        """Returns for each forest (rows,): 1 for a wrong decision, 0 for a right one; or squared errors."""
+        """Returns for each forest (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a
+        regression."""
         baseline, first = self.baseline, 0
         parts: list[list[NDArray[np.float64]]] = [[] for _ in forests]
         for batch in self.held_out.batches():
@@ -130,12 +124,10 @@ class Scorer:
 
     @property
     def accuracy(self) -> float:
-        """The model's accuracy."""
         return self.baseline.accuracy
 
     @cached_property
     def baseline(self) -> RowErrors:
-        """The errors of the model on the held-out rows."""
         baseline = row_errors(self.model, self.held_out)
         if not baseline.decides and (baseline.truth == baseline.truth.flat[0]).all():
             raise OptionError("the held-out rows all have the same label", do="hold out other rows")
@@ -155,7 +147,6 @@ def row_errors(forest: Forest, rows: Rows) -> RowErrors:
 
 
 def joined(parts: Sequence[RowErrors]) -> RowErrors:
-    """Joins the errors on several parts of the rows."""
     return RowErrors(
         np.concatenate([part.errors for part in parts]),
         np.concatenate([part.truth for part in parts]),

@@ -1,8 +1,4 @@
-"""Implements the pass simplify: removes the parts of a forest on which no input's result depends.
-
-Three kinds of parts are removed: conditions decided by the conditions above them; conditions with two equal subtrees;
-and features without a condition. Decisions and scores stay the same for every input.
-"""
+"""Implements the pass simplify: removes the parts of a forest on which no input's result depends."""
 
 from __future__ import annotations
 
@@ -53,7 +49,8 @@ class Simplify:
 
 
 class _Reachable(NamedTuple):
-    """The values of one feature that reach a node: low <= x < high, or one of `codes`; missing ones if `missing`."""
+    """The values of one feature that reach a node: low <= x < high, or one of `codes` for a category. missing: True if
+    missing values reach it."""
 
     low: Any
     high: Any
@@ -85,7 +82,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
             case Below(threshold):
                 low = reachable.low if left else max(reachable.low, threshold)
                 high = min(reachable.high, threshold) if left else reachable.high
-                # x >= +inf holds for +inf alone, so there the upper end of a float feature is included
+                # x >= +inf holds for +inf alone, so an interval from +inf to +inf is not empty.
                 some = low < high or (not left and low == high == np.inf)
                 side = _Reachable(low, high, reachable.codes, missing)
         sides.append(side if some or missing else None)
@@ -104,7 +101,6 @@ def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[An
 
 
 def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
-    """Returns the tree without redundant conditions. conditions: all conditions of the forest."""
     tree = forest.trees[index]
     feature, condition = tree.feature.tolist(), forest.conditions.node_conditions[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
@@ -126,7 +122,7 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
             continue
         stack.append((left[node], {**reachable, f: to_left}))
         stack.append((right[node], {**reachable, f: to_right}))
-    # Bottom up: numbers the distinct subtrees. A node with equal children takes the number of its child.
+    # Bottom up: numbers the distinct subtrees; a node with equal children gets its child's number.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
     stands: dict[int, int] = {}  # node -> the node that replaces it

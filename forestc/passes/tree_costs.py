@@ -1,4 +1,4 @@
-"""Computes the costs of trees and of the comparators they share, for passes that drop or grow trees."""
+"""Computes the costs of trees and of the comparators that they share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the bill of a forest: the cost of each tree, and of each comparator, which trees share. unit: trees,
-    nodes (each tree's conditions), comparators (distinct conditions), or luts of a device family."""
+    """Returns the cost of each tree, and of each comparator, which trees share. unit: trees, nodes (conditions of
+    trees), comparators (distinct conditions), or luts.
+    family: the cost whose prices count with luts, such as lut6 or flash."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
     if unit == "trees":
@@ -50,8 +51,8 @@ def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
 
 
 def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
-    """Returns the LUTs of a condition's comparator. Trailing zero bits of the threshold cost nothing. Before
-    quantize-inputs the width of the word is assumed."""
+    """Returns the cost of a condition's comparator at the prices `unit`. Trailing zero bits of a threshold cost
+    nothing. For floats a width is assumed."""
     number = forest.features[condition.feature].number
     bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
     if isinstance(condition.test, Below) and forest.on_words:

@@ -1,8 +1,7 @@
 """Chooses input formats: the integer type of each feature, and its thresholds as integers (words).
 
-Every distinct threshold may move in an interval (low, high] without changing any row's path
-(`algorithms.thresholds.node_bounds`). A fixed-point format with k fraction bits is exact on the rows if each interval
-holds a multiple of 2^-k. The smallest such k is taken.
+A threshold may move in an interval (low, high] without changing any row's path. Fixed point takes the fewest fraction
+bits k such that each interval holds a multiple of 2^-k.
 """
 
 from __future__ import annotations
@@ -32,14 +31,16 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.observation import Freedom
 
-# bits of the significand of a float32; if fixed point needs more, the exact ordered key is taken instead
+# limits fixed point to the bits of a float32's significand; beyond them the ordered key is taken
 MOST_FIXED_BITS = 24
 MOST_INTEGER_BITS = 32
 
 
 @dataclass(frozen=True)
 class Format:
-    """A feature's format. number: its type. words: its distinct thresholds. keeps: how exact it is, for reports."""
+    """A feature's format. number: its type.
+    words: its distinct thresholds as integers.
+    keeps: how exact the format is, for reports."""
 
     number: NumberType
     words: NDArray[np.int64]
@@ -55,10 +56,10 @@ def choose(
     input_bits: int | None,
 ) -> Format:
     """Chooses the format of a feature: integers as they are if all values are whole; otherwise fixed point with the
-    fewest bits that the thresholds' freedom allows; otherwise the ordered key of the float.
+    fewest bits that keep the rows' paths; otherwise the ordered key of the float.
     raw: the number type of the model's own values.
     way: auto, fixed or ordered, as the option `input` of quantize-inputs.
-    input_bits: the most bits; the format is approximate if it needs more."""
+    input_bits: the most bits; if they are too few, the format is approximate."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
@@ -80,7 +81,7 @@ def choose(
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
-    """Returns how many input bits comparators read: x < t does not read the bits below the lowest 1 bit of t."""
+    """Returns how many input bits all comparators read: x < t does not read the bits below the lowest 1 bit of t."""
     width = word_bits(number)
     lowest = words & -words
     zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
@@ -88,7 +89,7 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
-    """Returns the user's format, with its thresholds as words. Raises OptionError for a type that is no integer."""
+    """Returns the format of the user's type `number`. Raises OptionError if it is no integer type."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
@@ -104,8 +105,8 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
 
 
 def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
-    """Returns the integer type for whole numbers that separates them as the thresholds do; None if it needs more than
-    32 bits. Values beyond all thresholds may saturate, since they stay on the same side."""
+    """Returns the integer type that keeps whole numbers on their sides of all thresholds; None if it needs more than 32
+    bits."""
     t = np.ceil(freedom.thresholds[np.isfinite(freedom.thresholds)])
     return _type_for(int(t.min(initial=1)) - 1, int(t.max(initial=0)) + missing, 0, MOST_INTEGER_BITS)
 
@@ -118,17 +119,18 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Clips threshold words to the type, so that always true or always false conditions stay so."""
+    """Clips threshold words to the type. A condition that always or never holds still does."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)
 
 
 def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
-    """Returns the fixed-point format of fewest fraction bits that keeps all rows' paths; None beyond `most` bits."""
+    """Returns the fixed-point format of fewest fraction bits that keeps all rows' paths; None if it needs more than
+    `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)
-    # `x < inf` must separate infinity from all numbers, which fixed point can't
+    # `x < inf` must separate infinity from all numbers, which fixed point can't.
     if freedom.largest == math.inf and np.isposinf(t).any():
         return None
     low_ends, high_ends = freedom.low[finite], freedom.high[finite]
@@ -152,7 +154,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     if number is None:
         return None
     span = word_range(number, missing)
-    # a threshold of -inf holds for no value, +inf for every finite value
+    # `x < -inf` holds for no value, `x < inf` for every finite value.
     words = np.where(t < 0, span.low, span.high + 1)
     words[finite] = nearest.astype(np.int64)
     return Format(number, words, "exact on the rows")
@@ -173,7 +175,7 @@ def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
 
 
 def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str, str]:
-    """Returns the option `formats`, checked against the feature names. Raises OptionError."""
+    """Returns the option `formats`: types as texts by feature. Raises OptionError for an unknown feature."""
     if formats is None:
         return {}
     if not isinstance(formats, Mapping):

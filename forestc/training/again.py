@@ -38,8 +38,8 @@ OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE
 
 @dataclass(frozen=True)
 class Way:
-    """A way to train a model again. train: the function. how: describes it for users. kind: True if it only trains an
-    ensemble of the same kind, with other parameters."""
+    """A way to train a model again. how: describes the way to users.
+    kind: True if only the kind and the size of the ensemble are the model's."""
 
     train: Retrain
     how: str
@@ -48,8 +48,9 @@ class Way:
 
 @dataclass(frozen=True)
 class Original:
-    """A model with its training rows. known: what the model records of its training. y: class numbers or values. share:
-    the share of the training rows that is given."""
+    """A model with its training rows. known: what the model records of its training.
+    y: class numbers or values.
+    share: the share of all training rows that `X` holds."""
 
     source: Forest
     known: KnownTraining
@@ -87,7 +88,7 @@ class Original:
         return load(_with_rounds(seeded(estimator, seed), estimator).fit(frame, labels))
 
     def _booster(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
-        """Trains an XGBoost Booster again. Its configuration holds all parameters, unless it was loaded from a file."""
+        """Trains an XGBoost Booster again, with the parameters in its configuration."""
         booster = self.known.estimator
         settings = _settings(json.loads(booster.save_config())["learner"])
         settings |= {"nthread": 1, "verbosity": 0, "seed": int(settings.get("seed", 0)) + seed}
@@ -96,7 +97,6 @@ class Original:
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        """The parameters found from the sums of gradients in an XGBoost model."""
         sums = self.known.sums
         assert sums is not None
 
@@ -154,8 +154,8 @@ def _xgboost(
 
 
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
-    """Gives the copy the number of rounds of the trained estimator, if that one stopped early. The copy might stop
-    elsewhere, because its seed differs or because it lacks the rows that stopped the estimator."""
+    """Returns the copy with a fixed number of rounds if the trained estimator used early stopping. The copy might stop
+    elsewhere, because its seed or its rows differ."""
     parameters = copy.get_params(deep=False)
     for stops, rounds, attribute in _EARLY:
         taken = (
@@ -171,7 +171,7 @@ def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
     return copy
 
 
-# The parameter of early stopping, the parameter of the number of rounds, and the attribute with the rounds taken.
+# Each entry: the parameter of early stopping, the parameter of rounds, and the attribute with the rounds trained.
 _EARLY = (
     ("n_iter_no_change", "n_estimators", "n_estimators_"),
     ("early_stopping", "max_iter", "n_iter_"),
@@ -180,7 +180,7 @@ _EARLY = (
 
 
 def _settings(learner: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns XGBoost's parameters from the configuration of a Booster: the entries of each `..._param` in it."""
+    """Returns XGBoost's training parameters from the configuration of a Booster."""
     settings: dict[str, Any] = {}
 
     def collect(config: object) -> None:
@@ -235,7 +235,8 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
 
 
 def _spread(forest: Forest, X: Floats) -> float:
-    """Returns how much the first tree of each score varies over the rows. It is proportional to the learning rate."""
+    """Returns the standard deviation, over rows, of the first tree of each score. It is proportional to the learning
+    rate."""
     first = {output: tree for tree in reversed(forest.trees) for output in tree.outputs}
     trees = list(dict.fromkeys(first.values()))
     reached = nodes_reached(replace(forest, trees=tuple(trees)), encode(forest, X))
@@ -243,12 +244,11 @@ def _spread(forest: Forest, X: Floats) -> float:
 
 
 def _averages(source: Forest) -> bool:
-    """Returns True if the trees are averaged rather than added up."""
+    """Returns True if the trees seem to be averaged, as in random forests, rather than added up."""
     return source.aggregate.divisor not in (0.0, 1.0) or _probabilities(source)
 
 
 def _probabilities(source: Forest) -> bool:
-    """Returns True if each leaf holds the probabilities of all classes."""
     return source.decides and all(
         len(tree.outputs) == len(source.classes) and np.allclose(tree.values.sum(axis=1), tree.values[0].sum())
         for tree in source.trees
@@ -256,7 +256,6 @@ def _probabilities(source: Forest) -> bool:
 
 
 def _rounds(source: Forest) -> int:
-    """Returns the number of trees for each score."""
     return max(1, round(sum(len(tree.outputs) for tree in source.trees) / max(1, source.n_outputs)))
 
 

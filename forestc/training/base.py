@@ -1,4 +1,4 @@
-"""Defines the interface of a trainer: it takes rows and returns a model that `forestc.load` reads."""
+"""Defines the interface of trainers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from forestc.options.parameters import Parameter
 
 @dataclass(frozen=True)
 class Task:
-    """The rows to train on, and what to predict. X: (rows, columns) floats, NaN if missing. y: (rows,) class numbers
-    from 0; values if n_classes is 0. names: names of the columns. prices: what the parts of a forest cost in hardware
-    or on a processor; most trainers ignore them."""
+    """The rows to train on, and what to predict. X: (rows, columns) floats, NaN if missing.
+    y: (rows,) class numbers from 0; values if n_classes is 0.
+    names: names of the columns.
+    prices: prices of the parts of a forest in hardware or C; most trainers ignore them."""
 
     X: NDArray[np.float64]
     y: NDArray[Any]
@@ -34,12 +35,12 @@ class Trainer(Protocol):
     def name(self) -> str: ...
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Returns the parameters that a search may try, under the trainer's own names (`trees`, `depth`)."""
+        """Returns the parameters that a search may try."""
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Returns sets of options that a search tries first: they are known to work well, from small designs to
-        accurate ones. A search draws the options that a set leaves out. May be empty."""
+        """Returns the settings that a search tries first, from small designs to accurate ones; may be empty."""
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Any:
-        """Trains a model that `forestc.load` reads (an estimator, a Booster or a Forest), in one thread. options: a
-        value for each parameter in use. Raises ForestcError if the rows can't be learnt."""
+        """Trains a model that `forestc.load` reads: an estimator, a Booster or a Forest. May raise ForestcError if the
+        rows can't be learnt.
+        options: a value for each parameter in use."""

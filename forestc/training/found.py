@@ -1,10 +1,11 @@
 """Finds the parameters with which XGBoost trained a model, from the sums in the model's file.
 
-Let G and H be the sums of the gradients and hessians of a node's rows. Its weight is w = -T(G) / (H + lambda), where
-T(G) is G shrunk by alpha. A leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its
-children minus that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7). Files hold gains, H, the values
-of leaves and the weights of inner nodes. Least squares give eta and lambda; G of a node and of its children give alpha.
-The least hessian of a leaf and the least gain are only bounds of two parameters; short trainings find the rest.
+Let G and H be the sums of the gradients and hessians of a node's rows. The node's weight is w = -T(G) / (H + lambda),
+where T(G) is G shrunk by alpha. A leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its
+children minus that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7).
+
+Files hold gains, H, the values of leaves and the weights of inner nodes. Least squares give eta and lambda; G of a node
+and of its children give alpha. Short trainings find further parameters.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # tries these v
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
             **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
 
-# trains with settings for some rounds, on every n-th row (the last argument)
+# Arguments: settings, number of rounds, and n to train on every n-th row only.
 Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]
 
 
 def parameters_of(
     source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], share: float, train: Train
 ) -> dict[str, Any]:
-    """Returns settings of `xgboost.train` that fit the model `source` with these sums.
-    X, y: the model's training rows, or the share of them that is given; sums over rows are scaled by it.
-    train: returns a short training on these rows. The least hessian of a leaf and the least gain only bound
-    `min_child_weight` and `gamma` from above. At these bounds all rows give the same trees. So other settings are tried
-    with the bounds, and at the end the usual values replace them if they fit."""
+    """Returns settings of `xgboost.train` that fit the model `source`. `min_child_weight` and `gamma` are found as the
+    largest values that all nodes meet. The usual values replace them at the end if they fit as well.
+    X, y: the training rows, or a share of them.
+    share: their share of all training rows.
+    train: runs a short training on these rows."""
     nodes = TrainedNodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
     if "eta" in settings:  # the trees of a round share the learning rate
@@ -96,8 +97,9 @@ def _apart(first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True)
 class TrainedNodes:
-    """The nodes of all trees in one array; children are indices into it. tree: the tree of each node. weight, gain,
-    value, hessian: as in the file. left, right: LEAF at a leaf."""
+    """The nodes of all trees in one array. tree: the tree of each node.
+    left, right: children as indices into the array; LEAF at a leaf.
+    weight, gain, value, hessian: as in the file."""
 
     tree: NDArray[np.int64]
     depth: NDArray[np.int64]
@@ -127,7 +129,6 @@ class TrainedNodes:
 
     @property
     def trees(self) -> NDArray[np.int64]:
-        """The root of each tree, (trees,)."""
         return np.flatnonzero(self.depth == 0)
 
     @property
@@ -135,13 +136,12 @@ class TrainedNodes:
         return np.asarray(self.left == LEAF)
 
     def first(self, trees: int) -> TrainedNodes:
-        """Returns the nodes of the first trees."""
         chosen = self.tree < trees
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
-        """Returns the figures by which short trainings are compared. rows: the number of rows, in any unit, by which
-        gains are divided."""
+        """Returns (6,) averages over trees by which trainings are compared, such as leaves and depth. rows: divides the
+        gains."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)
@@ -156,8 +156,7 @@ class TrainedNodes:
 
 
 def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
-    """Returns eta, lambda, alpha and the largest depth, and `tree_method` if splits were exact, as far as the nodes
-    tell."""
+    """Returns eta, lambda, alpha, the largest depth and `tree_method`, as far as the nodes tell."""
     settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
     tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
@@ -175,7 +174,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
 
     def at(penalty: float) -> tuple[float, float]:
-        """Returns the residual of the least squares, and 1 / eta^2."""
+        """Returns the residual of the least squares for a value of lambda, and 1 / eta^2."""
         left, right = (of_leaves + penalty * leaves) * scale, (rest + penalty * side) * scale
         factor = float(left @ right / max(float(left @ left), 1e-300))
         return float(np.sqrt(np.mean((factor * left - right) ** 2))), factor
@@ -209,12 +208,11 @@ def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: f
 
 
 def _plain(value: float) -> float:
-    """Returns the value without the last digits, which rounding has changed."""
     return 0.0 if value < CLOSE else float(f"{value:.4g}")
 
 
 def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y: NDArray[Any], share: float) -> float:
-    """Returns the share of the hessians of all rows that the roots of the trees hold; 1 if it is not known."""
+    """Estimates `subsample`: the hessians at the roots as a share of those of all rows. 1 if it is not known."""
     kind = HESSIANS.get(str(sums.settings["objective"]))
     if kind is None or sums.settings.get("booster") == "dart" or not len(X):
         return 1.0
@@ -232,7 +230,7 @@ def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y
 
 
 def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
-    """Yields for each tree the sum of the hessians of all rows just before it."""
+    """Yields for each of the first trees the sum of the hessians of all rows before it was trained."""
     at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
     source = replace(source, trees=source.trees[: SUMMED * at_once])
     words = encode(source, X)
@@ -253,14 +251,13 @@ def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: 
 
 
 def _least(nodes: TrainedNodes, share: float) -> dict[str, Any]:
-    """Returns the largest bounds on hessians and gains that all trees keep, scaled to a share of the rows."""
+    """Returns the largest `min_child_weight` and `gamma` that all nodes meet, scaled to a share of the rows."""
     hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
     least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
     return {name: max(0.0, float(f"{value * share * (1 - ROUNDED):.5g}")) for name, value in least.items()}
 
 
 def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Yields lists of alternative settings that the trees look like."""
     leaf, inner = nodes.leaf, np.flatnonzero(~nodes.leaf)
     counts = np.bincount(nodes.tree[leaf])
     most = int(counts.max())
@@ -280,6 +277,6 @@ def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> 
 
 
 def _top(values: Floats) -> float:
-    """Returns the largest magnitude if several values have it; otherwise 0."""
+    """Returns the largest magnitude if at least TIED values have it; otherwise 0."""
     top = float(np.abs(values).max(initial=0.0))
     return top if np.count_nonzero(np.abs(values) > top * (1 - ROUNDED)) >= TIED else 0.0

@@ -31,8 +31,8 @@ INPUT_BITS = Choice("input_bits", (None, 2, 3, 4, 5, 6, 8))
 
 @dataclass(frozen=True)
 class Library:
-    """A trainer of a library. extra: the extra of `pip install "forestc[...]"` that installs it. train: fits an
-    estimator or a booster on rows."""
+    """A trainer that uses a library. extra: the extra of `pip install "forestc[...]"` that installs it.
+    train: fits an estimator or a booster on rows."""
 
     name: str
     extra: str
@@ -40,16 +40,16 @@ class Library:
     train: Callable[[Task, NDArray[np.float64], Options], Any]
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Returns the parameters. `input_bits` are about the bits of the grid on which rows are rounded down; None: no
-        grid."""
+        """Returns the parameters that a search may try. With `input_bits`, rows are rounded down to a grid of about
+        that many bits."""
         return (*self.parameters, INPUT_BITS)
 
     def starts(self, task: Task) -> tuple[Options, ...]:
         return ()
 
     def fit(self, task: Task, options: Options) -> Any:
-        """Returns the library's own model, or a Forest if it was trained on a grid. Raises OptionError for a single
-        class. Raises ForestcError if the library is not installed or rejects the rows."""
+        """Returns the library's own model, or a Forest if it was trained on a grid. Raises OptionError if all labels
+        are equal. Raises ForestcError if the library is not installed or rejects the rows."""
         if task.n_classes == 1 or len(np.unique(task.y)) < 2:
             raise OptionError(
                 "all rows have the same label", where="training rows", do="give rows of two classes or more"
@@ -94,7 +94,6 @@ def _averaged(kind: str) -> Callable[[Task, NDArray[np.float64], Options], Any]:
 
 
 def _objective(task: Task, regression: str, binary: str, several: str) -> dict[str, Any]:
-    """Returns the library's options for the task's objective. regression, binary, several: names of objectives."""
     if task.n_classes > 2:
         return {"objective": several, "num_class": task.n_classes}
     return {"objective": binary if task.n_classes == 2 else regression}
@@ -136,8 +135,8 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Cost-efficient boosting (Peter et al. 2017): a gain must pay for its split, and for each column read first.
-        # It knows no price of thresholds, so each column is charged a full comparator.
+        # Cost-efficient boosting (Peter et al. 2017) charges for each split, and once for each column.
+        # LightGBM knows no price of thresholds, so each column is charged a comparator of 8 bits.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,
@@ -148,7 +147,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
 
 
 def _plain(names: tuple[str, ...]) -> list[str]:
-    """Returns names that the libraries accept: without brackets, commas, blanks or colons, and all different."""
+    """Returns distinct names that the libraries accept."""
     plain = ["".join(letter if letter.isalnum() or letter in "_-." else "_" for letter in name) for name in names]
     return plain if len(set(plain)) == len(plain) else [f"{name}_{index}" for index, name in enumerate(plain)]
 

@@ -1,4 +1,4 @@
-"""Trains by boosting in which trees pay for their hardware. If rows are few, noisy copies of them are added."""
+"""Trains by boosting in which trees pay for their hardware."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ MOST_CELLS = 1 << 24  # rows, copies included, times columns at most
 
 
 class PricedTrainer:
-    """The trainer of `--train priced`: trees share conditions and have leaves of few bits, as the prices of the device
-    demand."""
+    """The trainer of `--train priced`: trees share conditions, and their leaves have few bits."""
 
     name = "priced"
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Returns the parameters. `cuts` thresholds of a column lie at quantiles, or 2**`input_bits` on a grid. With
-        `leaf_bits` of 0 leaves are floats. Each row gets `copies`, with values moved by `noise` ranks, as a share of
-        the rows."""
+        """Returns the parameters that a search may try. With `leaf_bits` of 0 leaves are floats. Rows get noisy
+        `copies`, whose values move by a share `noise` of the ranks."""
         wide = len(task.names) > FEW_COLUMNS
         return (
             Whole("trees", 2, 200, log=True),
@@ -59,9 +57,8 @@ class PricedTrainer:
         )
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Returns symmetric trees with leaves of one bit (a few LUTs each), at prices that rise as trees get fewer. For
-        processors it returns free trees with wider leaves: a symmetric tree would cost all splits of the full tree, and
-        wide leaves are free."""
+        """Returns settings for more and more trees; symmetric ones except for processors, which pay for each of their
+        splits."""
         firmware = task.prices.firmware
         common = {
             **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),
@@ -78,8 +75,8 @@ class PricedTrainer:
         return tuple(common | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
-        """Returns the forest over float64 features; classes are class numbers. Leaves of few bits count from 0 in whole
-        units, and so do biases. Raises OptionError for a single class or constant values."""
+        """Returns the forest over float64 features. With `leaf_bits` above 0, leaves and biases are multiples of one
+        unit. Raises OptionError if all labels are equal."""
         if task.n_classes == 1 or len(np.unique(task.y)) < 2:
             where, do = "training rows", "give rows of two classes or more"
             raise OptionError("all rows have the same label", where=where, do=do)
@@ -126,7 +123,6 @@ def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
 
 
 def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
-    """Returns the grower with the candidate thresholds and the rows."""
     if options.get("thresholds", "quantiles") == "grid":
         find = partial(grid_cuts, bits=int(options.get("input_bits") or 5))
     else:
@@ -149,7 +145,7 @@ def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
 
 
 def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Returns the rows and noisy copies of them; fewer copies if rows are very many."""
+    """Returns the rows with their noisy copies; fewer copies if there were more than MOST_CELLS values."""
     copies = min(copies, MOST_CELLS // max(1, task.X.size) - 1) if noise else 0
     if copies <= 0:
         return task.X, task.y

@@ -1,4 +1,4 @@
-"""Sets the seeds of all training, so that the same command gives the same bytes."""
+"""Fixes the seeds of training, so that the same command gives the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Libraries with sums that depend on the number of threads, and settings to make them repeatable.
+# Libraries with sums that depend on the number of threads, and settings to make the sums repeatable.
 THREADED: dict[str, dict[str, Any]] = {
     "xgboost": {},
     "lightgbm": {"deterministic": True, "force_col_wise": True},
@@ -21,17 +21,14 @@ THREADED: dict[str, dict[str, Any]] = {
 
 
 class Estimator(Protocol):
-    """An estimator of scikit-learn, or of a library with the same interface."""
-
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
     def set_params(self, **params: object) -> object: ...
     def fit(self, X: object, y: object) -> object: ...
 
 
 def seeded(estimator: Estimator, seed: int) -> Estimator:
-    """Returns an unfitted copy of a scikit-learn estimator that gives the same model each time it is fitted. Every seed
-    becomes a number, also in nested estimators (pipelines, bagging, votes) and in splitters. With seed 0 the user's own
-    seeds stay. A library whose sums depend on the number of threads gets one thread."""
+    """Returns an unfitted copy of an estimator that trains the same model each time. Seeds become numbers, also in
+    nested estimators and in splitters; with `seed` 0 the user's own stay. Libraries in THREADED get one thread."""
     from sklearn.base import clone
 
     copy: Estimator = clone(estimator)
@@ -69,7 +66,7 @@ def _is_number(value: object) -> bool:
 
 @contextmanager
 def seeded_numpy(seed: int) -> Iterator[None]:
-    """Seeds NumPy's global generator, for libraries that draw from it, and restores its state afterwards."""
+    """Seeds NumPy's global generator within a `with` block, and restores its state afterwards."""
     before = np.random.get_state()
     np.random.seed(seed)
     try:

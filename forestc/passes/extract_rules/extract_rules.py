@@ -1,14 +1,9 @@
 """Implements the pass extract-rules: replaces a forest by a few AND and OR gates over its conditions.
 
-Rules in disjunctive or conjunctive form are learnt by column generation (S. Dash, O. Gunluk and D. Wei, "Boolean
-Decision Rules via Column Generation", NeurIPS 2018; `algorithms.covers.boolean_rules`). Two classes take one rule.
-Several classes take one rule each against all others, with priorities. Beyond the paper, rules can be learnt from the
-forest's decisions, also on mixed copies of the rows. The result is a forest of chains joined by max or min (see
-`rule_forest`).
+Rules are learnt by column generation (S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Generation",
+NeurIPS 2018; `algorithms.covers.boolean_rules`). With more than two classes, a class gets rules against all others.
 
-The work is limited by rounds, so that results do not depend on the machine's speed. Only if the time limit is reached
-they do; the report then says `time_limit_reached`. Ctrl-C ends the learning: the best rules so far are used if they are
-within the tolerance.
+Rounds limit the work, so that results do not depend on the machine's speed unless the time limit is reached.
 """
 
 from __future__ import annotations
@@ -50,7 +45,7 @@ MOST_SAMPLES = 4000  # rows and copies used at most; if there are more, first co
 
 @dataclass(frozen=True)
 class ExtractRules(Seeded, AtGivenSettings):
-    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After round-leaves.
+    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. Runs after round-leaves.
 
     Promises: approximate: scored on held-out rows, and refused beyond the tolerance.
     """
@@ -103,7 +98,7 @@ class ExtractRules(Seeded, AtGivenSettings):
 
     @property
     def open(self) -> bool:
-        """Always True: rules guarantee nothing by themselves, so they are scored at any complexity."""
+        """Always True, because rules are scored at any complexity."""
         return True
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> RuleLadder:
@@ -115,9 +110,7 @@ class ExtractRules(Seeded, AtGivenSettings):
 
 @dataclass(frozen=True)
 class RuleLadder:
-    """A ladder of rules with growing complexity. Steps of one call of `rungs` share the time limit and the clauses
-    found. A search calls it for each step alone, so that another run finds the same rules. scorer: adds figures to the
-    reports."""
+    """A ladder of rules with growing complexity. scorer: adds figures to the reports."""
 
     forest: Forest
     rows: Rows
@@ -130,8 +123,7 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields the rules of each step. Raises OptionError if all rows are of one class. If the user interrupts the
-        learning, it yields the rules found so far; it raises KeyboardInterrupt if they are not enough."""
+        """Yields the rules of each step. On Ctrl-C it yields the rules found so far and raises KeyboardInterrupt."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)
@@ -143,7 +135,6 @@ class RuleLadder:
                 raise KeyboardInterrupt
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """Raises OptionError, because no rules are within the tolerance."""
         rung, loss = min(losses, key=lambda scored: scored[1].lost)
         raise OptionError(
             f"extract-rules: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
@@ -178,7 +169,6 @@ class RuleLadder:
 
 
 def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
-    """Returns the share of held-out rows on which the rules decide as the forest does."""
     same = rows = 0
     for batch in held_out.batches():
         equal = answers_to(before, batch.X) == answers_to(after, batch.X)
@@ -188,8 +178,6 @@ def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
 
 @dataclass(frozen=True)
 class _Learnt:
-    """Rules and their fit. loss: the Hamming loss of all rules on the samples. bound: a proved lower bound of it."""
-
     rules: Rules
     loss: float
     bound: float
@@ -198,8 +186,6 @@ class _Learnt:
 
 
 class _Learner:
-    """A learner of rules of growing complexity. For two classes, each step starts from the clauses of the last step."""
-
     def __init__(self, forest: Forest, rows: Rows, options: ExtractRules) -> None:
         self.options, self.forest = options, forest
         of_forest = options.learn == "forest"

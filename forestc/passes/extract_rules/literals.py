@@ -1,4 +1,4 @@
-"""Turns conditions of a forest into bits from which rules are made: each condition and its negation."""
+"""Turns conditions of a forest into the literals of rules: each condition and its negation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from forestc.forest.ir import LEAF, Forest, Tree
 
 @dataclass(frozen=True)
 class Literals:
-    """The literals of rules. Literal 2k holds if condition k holds, and literal 2k + 1 if it does not."""
+    """The literals of rules: literal 2k is condition k, literal 2k + 1 its negation."""
 
     conditions: tuple[Condition, ...]
 
     def bits(self, forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns (rows, literals) for encoded rows (rows, features)."""
+        """Returns (rows, literals) True if a literal holds. words: (rows, features) encoded rows."""
         takes_missing, missing_word = missing_words(forest)
         result = np.empty((len(words), 2 * len(self.conditions)), dtype=bool)
         for index, condition in enumerate(self.conditions):
@@ -30,8 +30,8 @@ class Literals:
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """The group of each literal, (literals,). Thresholds of one feature that send missing values to the same side
-        form one group, as they imply one another. Each set is its own group."""
+        """(literals,) the group of each literal. Thresholds of one feature imply one another, so they form a group if
+        they send missing values to the same side. Each set is its own group."""
         names = [
             (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else index
             for index, condition in enumerate(self.conditions)
@@ -41,8 +41,8 @@ class Literals:
 
 
 def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int64], most: int) -> Literals:
-    """Returns literals of the `most` conditions that separate the labels best, in the order of `forest.conditions`. A
-    condition is rated by the decrease of Gini impurity, summed over all nodes that test it."""
+    """Returns literals of the `most` conditions with the largest decrease of Gini impurity, summed over all nodes that
+    test them."""
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)
@@ -55,8 +55,8 @@ def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int
 
 
 def _gains(tree: Tree, count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (inner nodes,) the decrease of Gini impurity at each. count: (nodes, classes) how many rows end at each
-    leaf; it is filled for inner nodes in place."""
+    """Returns (inner nodes,) the decrease of Gini impurity. count: (nodes, classes) rows that end at each leaf; it is
+    filled in place."""
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]
         count[inner] = count[tree.left[inner]] + count[tree.right[inner]]

@@ -1,13 +1,11 @@
 """Builds a forest from rules: each clause becomes a chain of conditions.
 
-| form | a clause is                  | its tree returns                                    | trees joined by |
-|------|------------------------------|-----------------------------------------------------|-----------------|
-| dnf  | an AND of literals           | the class's value if all literals hold, else `none` | max             |
-| cnf  | an OR of literals            | the class's value if any literal holds, else `none` | min             |
+A DNF is an OR of ANDs: the tree of a clause returns the class's value if all literals hold, and the forest takes the
+max. A CNF is an AND of ORs: the tree of a clause returns the value if any literal holds, and the forest takes the min.
+Otherwise a tree returns `none`.
 
-Two classes have one score: 1 means class 1, and `none` is 0. With more classes, each has a score: its priority if its
-rule holds, otherwise `none`. Here `none` is 0, or 1 for the default class, which gets the rows of no rule. Priorities
-start at 2, and the highest score decides.
+Two classes have one score: 1 for class 1, and `none` is 0. With more classes each has a score, and the highest decides.
+The value of a class is its priority, from 2 on; `none` is 1 for the default class, and 0 for the others.
 """
 
 from __future__ import annotations
@@ -27,8 +25,9 @@ RANK_LINK = Link("order")  # marks scores as ranks: only their order has a meani
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for the classes of a forest, by class index. clauses: the clauses of each class that has a rule. order: the
-    classes as their rules are tried; the first rule that holds decides. default: the class if no rule holds."""
+    """Rules for the classes of a forest, by class index. clauses: the clauses of each class that has a rule.
+    order: the classes as their rules are tried; the first rule that holds decides.
+    default: the class if no rule holds."""
 
     form: Form
     clauses: dict[int, tuple[Clause, ...]]
@@ -37,7 +36,6 @@ class Rules:
 
     @property
     def complexity(self) -> int:
-        """The number of clauses plus their literals."""
         return sum(1 + len(clause) for clauses in self.clauses.values() for clause in clauses)
 
 
@@ -75,8 +73,8 @@ def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int
 
 
 def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
-    """Builds a chain. steps: each condition, and True if the chain continues on its left side. ends: the values of rows
-    leaving the chain early, and of rows passing all of it."""
+    """Builds a chain. steps: each condition, and True if the chain continues on its left side.
+    ends: the value if the chain ends early, and the value at its end."""
     count = 2 * len(steps) + 1
     left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
     conditions: list[Condition | None] = [None] * count

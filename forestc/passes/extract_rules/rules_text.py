@@ -1,7 +1,6 @@
-"""Writes rules as text for people: `IF petal width < 0.8 THEN setosa`.
+"""Writes rules as text for people: `IF width < 0.8 THEN 1`.
 
-Thresholds are the numbers that the compiled comparators use: the model's own, or the fixed-point values to which
-quantize-inputs moved them.
+Thresholds are the numbers with which the compiled comparators compare, in the units of raw rows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _Literal = tuple[Condition, bool]  # a condition, and False if the literal negat
 
 
 def is_rules(forest: Forest) -> bool:
-    """Returns True if a forest is a set of rules as made by extract-rules: quantized chains joined by max or min."""
+    """Returns True if a forest is a set of rules as extract-rules makes them."""
     if not forest.quantized or forest.adds or not forest.decides:
         return False
     return forest.link.kind == "order" and all(
@@ -28,15 +27,19 @@ def is_rules(forest: Forest) -> bool:
 
 
 def _is_chain(tree: Tree) -> bool:
-    """Returns True if at least one side of each condition is a leaf."""
     inner = tree.inner
     return bool(((tree.left[tree.left[inner]] == LEAF) | (tree.left[tree.right[inner]] == LEAF)).all())
 
 
 def rules_text(forest: Forest) -> str:
-    """Returns the rules of a forest as lines. The forest may have been read from its text form. A DNF has a line `IF
-    ... AND ... THEN class` for each clause, and the first clause that holds decides. A CNF has a line `IF (... OR ...)
-    AND (...) THEN class` for each class. Raises ModelError for a forest that is not a set of rules."""
+    """Returns the rules of a forest as lines; the first line that holds decides.
+
+        IF a < 1 AND b >= 2 THEN class          # a DNF: a line for each clause
+        IF (a < 1 OR b >= 2) AND c < 3 THEN class   # a CNF: a line for each class
+        ELSE class
+
+    Raises ModelError for a forest that is not a set of rules.
+    """
     if not is_rules(forest):
         raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")
     two, ands = forest.decision.kind == "threshold", forest.aggregate.kind == "max"
@@ -63,7 +66,7 @@ def rules_text(forest: Forest) -> str:
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
-    """Returns the literals of a chain. All of an AND, or any of an OR, lead to the larger value."""
+    """Returns the literals of a chain: their AND, or in a CNF their OR, leads to the larger value."""
     tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
     node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
@@ -71,7 +74,7 @@ def _clause(forest: Forest, index: int) -> list[_Literal]:
         left, right = int(tree.left[node]), int(tree.right[node])
         leaves = [child for child in (left, right) if tree.left[child] == LEAF]
         ends = forest.aggregate.kind == "max"
-        # The chain ends early on one side: in an AND with the smaller value, in an OR with the larger one.
+        # The chain ends early with the smaller value in an AND, with the larger one in an OR.
         out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == larger) != ends]
         leave = out[0] if out else leaves[0]
         further = right if leave == left else left
@@ -110,7 +113,7 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
 
 
 def literal_text(forest: Forest, condition: Condition, positive: bool = True) -> str:
-    """Returns a condition of a quantized forest, or its negation, as text. Numbers are in the units of raw rows."""
+    """Returns a condition of a quantized forest, or its negation, as text in the units of raw rows."""
     feature = forest.features[condition.feature]
     name, raw = feature.name, feature.raw
     missing = ""
@@ -133,7 +136,6 @@ def literal_text(forest: Forest, condition: Condition, positive: bool = True) ->
 
 
 def _number(value: float | None, raw: NumberType) -> str:
-    """Returns the shortest decimal that identifies the value among all numbers of the type `raw`."""
     assert value is not None
     if not math.isfinite(value):
         return str(value)

@@ -31,7 +31,8 @@ MOST_LEAVES = 1 << 26  # rows times trees kept in memory; with more, leaves are 
 
 @dataclass(frozen=True)
 class FittingRows:
-    """Rows to fit leaves to. leaf: (trees, rows) the leaf of each row in each tree. label: (rows,) the right class."""
+    """Rows to which leaves are fitted. leaf: (trees, rows) the leaf that each row reaches in each tree.
+    label: (rows,) the right class."""
 
     leaf: NDArray[np.int32]
     label: NDArray[np.int64]
@@ -43,13 +44,13 @@ def outputs_follow(forest: Forest) -> bool:
 
 
 def zero_of(decision: Decision) -> int:
-    """Returns the lowest score that decides for class 1 of two, 0 for other decisions. Fitting uses 0 instead."""
+    """Returns the lowest score that decides for class 1 of two; 0 for other decisions."""
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
 def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
-    """Returns the rows to fit leaves to. A row without a label gets the forest's decision. Raises OptionError for a
-    forest that does not decide on exactly one class."""
+    """Returns the rows to which leaves are fitted. The forest's decision replaces a missing label. Raises OptionError
+    for a forest that fitting does not support."""
     if not (forest.single and forest.decides):
         raise OptionError("fit-leaves needs a model that decides on one class", do="take round-leaves instead")
     if not outputs_follow(forest):
@@ -78,10 +79,9 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Fits leaves of `bits` bits and biases, starting from rounded ones; returns both. values: (leaves, outputs) of
-    each tree. If the rows are nearly separable, steep odds would overfit single rows. So the log odds that one unit of
-    the score is worth are limited, as in pruning. On 8,000 rows of MNIST, 500 trees with leaves of one bit then decide
-    92.8 % of the test rows rightly, instead of 86.6 %; with their own leaves it is 92.6 %."""
+    """Fits leaves of `bits` bits and biases, starting from rounded ones; returns both. The log odds for one unit of the
+    score are limited, because steep odds would overfit nearly separable rows.
+    values: (leaves, outputs) of each tree."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)
     fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
@@ -122,7 +122,6 @@ class FitLeaves(AtGivenSettings):
         refuse_sums(source)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
-        """Returns the ladder over the number of leaf bits, ascending."""
         self.refuse(forest, rows, scorer)
         assert rows is not None
         need_words(self, forest)

@@ -1,7 +1,6 @@
 """Represents a quantized forest over cells: the values of a feature between two neighboring thresholds form one cell.
 
-Cells are numbered upwards. Cuts, category codes and the word for "missing" then need no special treatment: a condition
-sends some cells to the left. A node splits into several boxes if its left cells are not consecutive.
+Categories and missing values have cells, too; a condition sends some of its feature's cells to the left.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ from forestc.errors import ModelError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
-# nodes that became leaves, each with its values (outputs of the tree,)
+# Maps each node that became a leaf to its values, (outputs of the tree,).
 Merged: TypeAlias = Mapping[int, NDArray[np.int64]]
 MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may multiply its leaves
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureCells:
-    """The cells of all features of a forest.
-    word: for each feature a word of each cell.
-    lowest: for each feature the words at which cells begin, and their cells; for a category all codes. The word for
-    "missing" is not among them. missing: for each feature the word for "missing", or None.
+    """The cells of all features of a forest. word: for each feature a word of each cell.
+    lowest: for each feature the words at which cells begin, and the numbers of these cells.
+    missing: for each feature the word for "missing", or None.
     left: for each condition of the forest, True for the cells that it sends left."""
 
     word: tuple[NDArray[np.int64], ...]
@@ -40,12 +38,12 @@ class FeatureCells:
 
     @cached_property
     def box(self) -> Box:
-        """The box of all cells: lower and upper bounds (features,), the upper ones exclusive."""
+        """The box of all cells: lower bounds and exclusive upper bounds, each (features,)."""
         size = np.array([len(word) for word in self.word], dtype=np.int32)
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """Returns the cells (rows, features) of words."""
+        """Returns the cells (rows, features) that hold the words (rows, features)."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]
@@ -56,13 +54,11 @@ class FeatureCells:
         return cells
 
     def words_of(self, cells: CellArray) -> NDArray[np.int64]:
-        """Returns words (rows, features) that lie in the given cells."""
         columns = [word[cells[:, feature]] for feature, word in enumerate(self.word)]
         return np.stack(columns, axis=1) if columns else np.zeros(cells.shape, dtype=np.int64)
 
 
 def cells_of(forest: Forest) -> FeatureCells:
-    """Returns the cells of a quantized forest."""
     left: dict[int, NDArray[np.bool_]] = {}
     word, lowest, missing = [], [], []
     for index, feature in enumerate(forest.features):
@@ -82,8 +78,7 @@ def cells_of(forest: Forest) -> FeatureCells:
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions.
-    Category codes that no condition separates share a cell."""
+    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number
     if isinstance(number, Category):
@@ -103,14 +98,15 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes. regions: for each node the boxes of inputs that reach it; unreachable nodes are left out."""
+    """A tree as boxes. regions: for each reachable node, the boxes of inputs that reach it."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
-    """Returns a tree as boxes. merged: nodes that have become leaves. Raises ModelError if sets make too many boxes."""
+    """Returns a tree as boxes. Raises ModelError if there are more than MOST_BOXES.
+    merged: nodes that have become leaves."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []
@@ -145,7 +141,7 @@ def leaf_value(tree: Tree, merged: Merged, node: int) -> NDArray[np.int64]:
 
 
 def children(tree: Tree, merged: Merged, node: int) -> tuple[int, ...]:
-    """Returns the left and the right child of a node; empty for a leaf. merged: nodes that have become leaves."""
+    """Returns the two children of a node, or none for a leaf. merged: nodes that have become leaves."""
     if node in merged or tree.left[node] == LEAF:
         return ()
     return int(tree.left[node]), int(tree.right[node])

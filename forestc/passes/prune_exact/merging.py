@@ -1,7 +1,7 @@
 """Turns subtrees into leaves if every decision provably stays the same.
 
-The value of the new leaf may be new. A pool of inputs bounds it from both sides, and the middle is tried. A
-counterexample joins the pool and tightens the bounds. This is repeated until a value is proved or no value is left.
+A pool of inputs bounds the value of the new leaf from both sides, and the middle is tried. Counterexamples join the
+pool and tighten the bounds.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ MOST_VALUES = 24  # tries this many values for one leaf before it gives up
 
 
 class Merging:
-    """A search for subtrees that can become leaves; holds the forest so far and a pool of inputs.
-    merged: for each tree the nodes that became leaves.
+    """A search for subtrees that can become leaves. merged: for each tree the nodes that became leaves.
     state: the present forest, which decides every input as the given one.
-    steps: the most search steps of all proofs. taken: steps so far. proofs: their number, with failed ones.
+    steps: the most search steps of all proofs.
     counts: candidates by outcome: same (proved), differs (refuted), unknown (a limit was reached), skipped.
-    inputs: the pool, (inputs, features) as cells. classes: (inputs,) their decisions.
-    leaf: for each tree the leaf of each input. scores: (inputs, outputs) of the present forest."""
+    inputs: the pool, (inputs, features) as cells.
+    classes: (inputs,) their decisions.
+    leaf: for each tree the leaf of each input.
+    scores: (inputs, outputs) of the present forest."""
 
     def __init__(self, forest: Forest, cells: FeatureCells, decider: Decider, steps: int, seed: int) -> None:
         self.forest, self.cells, self.decider, self.steps = forest, cells, decider, steps
@@ -58,7 +59,8 @@ class Merging:
             self.counts["skipped" if self.taken >= self.steps else self._merge(index, node)] += 1
 
     def _merge(self, index: int, node: int) -> str:
-        """Turns a node into a leaf if possible: "same" if a value is proved, "differs" if none exists, or "unknown"."""
+        """Turns a node into a leaf if possible. Returns "same" if a value is proved, "differs" if there is none,
+        otherwise "unknown"."""
         here, outputs = self.drawn[index], list(self.forest.trees[index].outputs)
         boxes = here.regions[node]
         low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
@@ -108,8 +110,8 @@ class Merging:
         return np.flatnonzero(inside)
 
     def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns lower bounds of differences between the values of one leaf (see `difference_bounds`). They ensure the
-        right decision for the chosen inputs of the pool if tree `index` has only this leaf for them."""
+        """Returns lower bounds of differences between the values of a new leaf of tree `index`. They keep the decisions
+        of the chosen inputs of the pool, which all reach this leaf."""
         outputs = self.forest.trees[index].outputs
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]
@@ -128,7 +130,8 @@ class Merging:
         return result
 
     def _proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
-        """Tests if a change keeps all decisions in the boxes: "same", "differs" (the pool then grows) or "unknown"."""
+        """Tests if a change keeps all decisions in the boxes: "same", "differs" or "unknown". A counterexample joins
+        the pool."""
         for box in boxes:
             limit = max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
             answer = separate(self.state, after, self.decider, box, limit)

@@ -1,9 +1,9 @@
 """Implements the pass prune-exact: removes trees and nodes if the decision provably stays the same on every possible
 input.
 
-Functionally identical pruning of trees is due to Emine et al., Free Lunch in the Forest (AAAI 2025). Here it is
-extended to nodes. A separation oracle (`forestc.algorithms.separation.oracle`) proves each change, or finds an input
-that would be decided differently. Sums and ties of integer forests are exact, and so are the proofs.
+Pruning of whole trees with the same guarantee is due to Emine et al., Free Lunch in the Forest (AAAI 2025). A
+separation oracle (`forestc.algorithms.separation.oracle`) proves each change, or finds an input that would be decided
+differently.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ STEPS = 1_000_000  # steps of the search for each unit of the option effort
 
 @dataclass(frozen=True)
 class PruneExact(Seeded):
-    """Removes trees and nodes where the decision provably stays the same on every possible input. After round-leaves.
+    """Removes trees and nodes where the decision provably stays the same on every possible input. Runs after
+    round-leaves.
 
-    Promises: exact for decisions: each change is proved by branch and bound over all inputs, or is not made; scores may
-    change. Exact if nothing was removed.
+    Promises: exact for decisions: each change is proved for all inputs; scores may change. Exact if nothing was
+    removed.
     """
 
     effort: Annotated[
@@ -73,8 +74,7 @@ class PruneExact(Seeded):
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the pruned forest. Promises `SameDecisions`, or `Exact` if nothing was removed. Raises OptionError.
-        Raises ModelError for a forest that is not quantized, decides on values after a link, or has too large sums."""
+        """Returns the pruned forest. Raises OptionError or ModelError for a forest that it can't prune."""
         if not forest.quantized:
             raise ModelError("prune-exact works on integer forests", do="put quantize-inputs,round-leaves before it")
         self.refuse(forest, rows, scorer)
@@ -111,7 +111,6 @@ class PruneExact(Seeded):
         return PassResult(result if touched else forest, (promise,), figures)
 
     def _start(self, forest: Forest, rows: Rows | None) -> Merging:
-        """Returns the search with a pool of given rows, random inputs and inputs beside thresholds."""
         cells = cells_of(forest)
         threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else None
         decider = Decider(threshold, forest.decision.ties == "last")
@@ -134,7 +133,7 @@ def _leaf_bits(forest: Forest) -> int:
 
 
 def _rebuilt(merging: Merging) -> Forest:
-    """Returns the forest with its new leaves. Trees of a single leaf move into the bias; at least one tree stays."""
+    """Returns the forest with its new leaves. Single-leaf trees move into the bias, but at least one tree stays."""
     forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
     for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):

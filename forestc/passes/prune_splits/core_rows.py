@@ -1,4 +1,5 @@
-"""Holds the rows whose decisions prune-splits must keep: it works on a core, which wrongly decided rows join."""
+"""Holds the rows whose decisions prune-splits must keep. It works on some of them, the core; others join the core if
+they are decided wrongly."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ from forestc.rows.encode import encode
 Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
 
-# bytes of coded rows kept in memory; if there are more, each look at all rows reads and codes them again
+# bytes of coded rows kept in memory; if there are more, rows are coded anew at each reading
 MOST_CODES = 1 << 30
-# A look at all rows ends after max(LEAST_ADDED, rows of the core // SHARE_ADDED) wrongly decided rows.
+# Reading all rows ends after max(LEAST_ADDED, rows of the core // SHARE_ADDED) wrongly decided rows.
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """All rows, coded in batches. forest: its decisions are kept. coded: turns encoded words into conditions' codes."""
+    """All rows, coded in batches. coded: turns encoded words into codes of the conditions' outcomes."""
 
     forest: Forest
     rows: Rows
@@ -44,7 +45,7 @@ class CodedRows:
 
     @cached_property
     def _in_memory(self) -> list[tuple[Codes, Labels]] | None:
-        """All coded rows; None if they take too much memory."""
+        """All coded rows; None if they take more than MOST_CODES bytes."""
         parts, size = [], 0
         for code, label in self._read():
             size += code.nbytes + label.nbytes
@@ -61,16 +62,18 @@ class CodedRows:
 
 @dataclass
 class CoreRows:
-    """The core: rows on which prune-splits keeps decisions. It grows in place. outcomes: of all conditions on the core.
-    label: (rows,) the forest's decisions. all_rows: the rows from which more join the core; None if it holds all."""
+    """The core: rows on which prune-splits keeps decisions. It grows in place.
+    outcomes: outcomes of all conditions on the core.
+    label: (rows,) the forest's decisions.
+    all_rows: the rows from which more join the core; None if it holds all."""
 
     outcomes: Outcomes
     label: Labels
     all_rows: CodedRows | None
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Looks for rows that the trees decide otherwise than the forest, and adds them to the core. Returns their
-        share of the rows looked at; the look ends early if enough were found. last: as in `Decided`."""
+        """Finds rows that the pruned trees decide otherwise than the forest, and adds them to the core. Returns their
+        share of the rows read. Reading ends early if many are found."""
         if self.all_rows is None:
             return 0.0
         wrong: list[tuple[Codes, Labels]] = []

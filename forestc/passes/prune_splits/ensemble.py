@@ -45,7 +45,8 @@ ADDED_SPLIT = 2.5  # multiplies the cost of a split in added trees, because no t
 
 @dataclass(frozen=True)
 class SmallerEnsemble:
-    """A smaller ensemble. added: new trees beside the pruned ones. mended: number of rows corrected by new trees."""
+    """A smaller ensemble. added: new trees beside the pruned ones.
+    mended: number of rows that the new trees correct."""
 
     ensemble: SplitEnsemble
     pruned: Pruned
@@ -68,9 +69,9 @@ class SplitEnsemble:
     """A forest as arrays for pruning: leaves numbered from left to right, and splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
-        """Reads the forest and the rows. unit: prices of the hardware. rewire: True if splits may take other splits'
-        conditions. keeps: True if all decisions must stay. mixed: the arguments copies, mix and seed of `rows_to_fit`.
-        """
+        """Reads the forest and the rows. rewire: True if splits may take other splits' conditions.
+        keeps: True if all decisions must stay.
+        mixed: the arguments copies, mix and seed of `rows_to_fit`."""
         self.forest, self.unit = forest, unit
         self.orders = [_leaves_in_order(tree) for tree in forest.trees]
         self.conditions, table = _numbered(forest, self.orders)
@@ -107,9 +108,7 @@ class SplitEnsemble:
         self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
 
     def _round(self, bits: int) -> None:
-        """Rounds the leaves to `bits` bits. Fitting finds the biases later."""
         self.bits, self.largest = bits, (1 << bits) - 1
-        # price factor for one output
         share = bits if self.unit.per_bit else 1 / max(1.0, float(np.mean(np.diff(self.trees.outputs))))
         self.splits = replace(self.splits, node=self.unit.split * share, sum=self.unit.tree * share)
         factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in self.own)]))
@@ -121,8 +120,8 @@ class SplitEnsemble:
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """Returns the same ensemble with leaves of another number of bits, or of the same ("same"). Both share the
-        rows, but each has its own core, so that results with one number of bits do not depend on others."""
+        """Returns the same ensemble with leaves of another number of bits; "same" keeps the number. Both share the
+        rows, but not the core."""
         other = copy(self)
         other.core = copy(self.core)
         if not isinstance(bits, str):
@@ -137,8 +136,9 @@ class SplitEnsemble:
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Changes a pruned ensemble until it decides all rows as the forest does; None if this fails. mended: share of
-        the rows that added trees may correct. most: at this cost the result is useless, and not checked on all rows."""
+        """Changes a pruned ensemble until it decides all rows as the forest does; None if this fails.
+        mended: share of the rows that added trees may correct.
+        most: a result that costs this much is not checked on all rows."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
@@ -159,7 +159,7 @@ class SplitEnsemble:
         return None
 
     def path(self, prices: NDArray[np.float64], start: Start | None = None) -> Iterator[Pruned]:
-        """Yields the pruned ensemble at each price, in order. start: the ensemble at a lower price to continue from."""
+        """Yields the pruned ensemble at each price, in order. start: an ensemble at a lower price to continue from."""
         scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
         if not self.forest.decides:
             target = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
@@ -177,7 +177,7 @@ class SplitEnsemble:
             yield replace(result, price=price)
 
     def start_of(self, arrays: Mapping[str, NDArray[Any]]) -> Start | None:
-        """Returns the start of pruning from stored arrays. None if they do not fit this ensemble."""
+        """Returns the start of pruning from stored arrays; None if they do not fit this ensemble."""
         leaves = np.diff(self.trees.start) // np.diff(self.trees.outputs)[:, 0]
         most = {
             "group": np.repeat(leaves, leaves) - 1,
@@ -228,8 +228,7 @@ class SplitEnsemble:
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
     """Returns the distinct conditions of all splits, and a table with a row for each split. Conditions that any split
-    may take come first, the most frequent ones in front. A row holds the tree, the last four entries of
-    `_leaves_in_order`, and the number of the condition."""
+    may take come first."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
@@ -254,9 +253,8 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """Returns the leaf nodes from left to right, and an entry for each inner node, children before parents: the node,
-    its first leaf, the first leaf of its right subtree, one past its last leaf, and the size of its subtree in inner
-    nodes."""
+    """Returns the leaf nodes from left to right. Also returns (node, first leaf, first leaf on the right, end of the
+    leaves, inner nodes) for each inner node, children before parents."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it
@@ -284,7 +282,7 @@ def _plain(forest: Forest, condition: Condition) -> bool:
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """Groups conditions into columns of codes: the plain thresholds of a feature, ascending, or one other condition."""
+    """Groups conditions into columns: the plain thresholds of a feature, ascending, or one other condition."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for index, condition in enumerate(conditions):
@@ -298,8 +296,8 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """Computes the outcomes of all conditions on all rows as codes. In a column of thresholds a row's code is the
-    number of thresholds that are not above its value; in any other column it is 1 if the condition fails."""
+    """Computes the outcomes of all conditions on all rows as codes. In a column of thresholds a code counts the
+    thresholds up to the row's value; in any other column it is 1 if the condition fails."""
     takes_missing, missing_word = missing_words(forest)
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
@@ -321,5 +319,5 @@ def _outcomes(
 
 
 def has_odds(forest: Forest) -> bool:
-    """Returns True if the forest's link turns log odds into probabilities. Fitted leaves then add up to log odds."""
+    """Returns True if the forest's link turns log odds into probabilities."""
     return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0

@@ -1,13 +1,8 @@
 """Implements the pass prune-splits: turns unneeded splits into leaves, rewires the other splits and fits the leaves.
 
-A split costs LUTs of a device family: its multiplexer, and its comparator, which all splits with the same condition
-share. A tree also costs its adder. A split is removed if the loss on the rows then rises by less than its cost times
-the price of a LUT (`forestc.algorithms.splits.pruning`). In between, each split may take the condition of another split
-that lowers the loss; an existing comparator costs nothing (`forestc.algorithms.splits.rewiring`). The leaves are fitted
-again, so that a few bits are enough.
-
-Each row is used together with copies in which a tenth of the values come from other rows of its class. Without them
-pruning overfits a small number of rows.
+A split is removed if the loss on the rows then rises by less than the split's cost times a price
+(`forestc.algorithms.splits.pruning`). In between, a split may take another split's condition if that lowers the loss
+(`forestc.algorithms.splits.rewiring`).
 """
 
 from __future__ import annotations
@@ -56,7 +51,8 @@ BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # tries these for leaf_
 
 @dataclass(frozen=True)
 class PruneSplits(Seeded, AtGivenSettings):
-    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After round-leaves.
+    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. Runs after
+    round-leaves.
 
     Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
     within the tolerance, as all splits then stay. With keep=decisions exact-on-data.
@@ -143,7 +139,7 @@ class PruneSplits(Seeded, AtGivenSettings):
             )
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult:
-        """Runs the pass at a given price, starting from the arrays of the highest lower price in `memory`."""
+        """Runs the pass, starting from arrays in `memory` if any fit."""
         return as_given(self, forest, PruningLadder(forest, accepted(self, forest, rows, None), self, memory))
 
     @property
@@ -155,7 +151,6 @@ class PruneSplits(Seeded, AtGivenSettings):
         return PassResult(rung.forest, (promise,), self.counted(rung.report, tried))
 
     def counted(self, report: dict[str, Any], tried: int) -> dict[str, Any]:
-        """Returns the report with the number of rungs tried."""
         return report | {"tried": tried, "chosen_on_held_out": self.keep != "decisions" and tried > 1}
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PruningLadder:
@@ -163,9 +158,8 @@ class PruneSplits(Seeded, AtGivenSettings):
 
 
 class PruningLadder:
-    """The settings of prune-splits on one forest: for each number of leaf bits, prices from low to high. With
-    keep=decisions a rung is the cheapest ensemble so far that decides every row as the forest does. memory: stores
-    earlier ensembles."""
+    """The settings of prune-splits for one forest: for each number of leaf bits, prices from low to high. With
+    keep=decisions a rung is the cheapest ensemble so far that keeps all decisions."""
 
     def __init__(self, forest: Forest, rows: Rows, options: PruneSplits, memory: Memory | None = None) -> None:
         self.either = options.keep == EITHER
@@ -204,7 +198,7 @@ class PruningLadder:
         """Returns the prices to try, ascending; fewer if each takes long. A given price comes last."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
-        # low prices change few decisions; decisions changed at higher prices are corrected
+        # Low prices change few decisions, and decisions changed at higher prices are corrected.
         if self.options.keep == "decisions":
             step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
@@ -259,7 +253,6 @@ class PruningLadder:
 
     @property
     def unchanged(self) -> dict[str, Any]:
-        """The report if all splits stay."""
         splits, cost = len(self.own.splits.tree), round(self.own.cost)
         return {
             "splits": [splits, splits], "cost": [cost, cost], "price": None, "leaf_bits": None, "rows": self.own.rows,
@@ -268,7 +261,7 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns the result if no rung is good. At a given price it is the rung that loses least; otherwise the forest
+        """Returns the result if no rung is good: at a given price the rung that loses least, otherwise the forest
         itself. With keep=accuracy-or-decisions it returns the pass with keep=decisions instead."""
         options = self.options
         if options.price != "auto" and losses:
@@ -279,7 +272,8 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """Returns the rung at the given price, reached from the highest lower price in the memory."""
+        """Returns the rung at the given price, reached from lower prices. It starts from the highest lower price in the
+        memory."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None
@@ -295,8 +289,7 @@ class PruningLadder:
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
-    """Returns what the scores mean: "unchanged", even if pruning changed their values; "log_odds"; or "ranking", if
-    only their order among the classes has a meaning."""
+    """Returns what the scores mean now: "unchanged", "log_odds", or "ranking" if only their order has a meaning."""
     if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if has_odds(forest) else "ranking"

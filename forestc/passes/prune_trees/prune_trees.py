@@ -1,12 +1,10 @@
 """Implements the pass prune-trees: keeps the trees that the rows need, by ensemble selection.
 
-A local search (`algorithms.members.search`) chooses trees so that many rows are decided rightly, for less and less
-hardware. The cheapest choice within the tolerance on held-out rows is taken. For two classes the decision threshold is
-chosen along with the trees; a regression gets the scale and the offset of least squared error. If the given rows are
-the training rows, each tree is rated on rows that it was not trained on; otherwise each row is used with mixed copies.
+A local search (`algorithms.members.search`) chooses trees that decide many rows rightly, for less and less hardware. If
+the model records the rows of each tree, the tree is rated on other rows.
+
 The program for votes is that of M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer
-programming approach with diversity constraints", INOC 2024. Probabilities, boosting, several classes, regression and
-hardware costs go beyond it.
+programming approach with diversity constraints", INOC 2024.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ _SELECT = "use forestc.algorithms.members.selection.select, which chooses among 
 
 @dataclass(frozen=True)
 class PruneTrees(Seeded, AtGivenSettings):
-    """Keeps the trees that the rows need and sets the decision's threshold or the regression's scale to them.
+    """Keeps the trees that the rows need, and adjusts the decision's threshold or the regression's scale.
 
     Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
     is within the tolerance, as all trees then stay.
@@ -126,7 +124,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Returns the forest with single-leaf trees moved into the bias. If all trees are single leaves, nothing moves."""
+    """Returns the forest with single-leaf trees moved into the bias, unless all trees are single leaves."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest
@@ -168,7 +166,7 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one branch: falling shares of the forest's hardware; or the given share or price alone."""
+        """Returns one branch: falling shares of the forest's hardware, or only the given share or price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
@@ -177,7 +175,8 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields rungs, each found from the one before; for a given share only the last one."""
+        """Yields rungs, each found from the one before. A given share is reached in steps, and only its own rung is
+        yielded."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
@@ -216,7 +215,6 @@ class SelectingLadder:
             yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), {"chosen_on": self.chosen_on})
 
     def rebuilt(self, choice: MemberChoice) -> Forest:
-        """Returns the forest of a choice; with refit=true its leaves are fitted again."""
         after = self.trees.rebuilt(choice.times)
         if not self.options.refit or not after.trees:
             return after
@@ -244,7 +242,8 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows) True if a tree was trained on a row. None for other or too many rows."""
+    """Returns (trees, rows) True if a tree was trained on a row; None if that is not known, or for more than `most`
+    rows."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:

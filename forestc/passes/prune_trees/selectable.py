@@ -1,4 +1,4 @@
-"""Turns the trees of a quantized forest into members of a selection, and a selection into a forest.
+"""Turns the trees of a quantized forest into a selection problem, and a choice of trees into a forest.
 
 | the forest                | a choice is scored by               | set along with the choice              |
 |---------------------------|-------------------------------------|----------------------------------------|
@@ -29,7 +29,7 @@ MOST_SUM = 1 << 12  # limits the sums among which a threshold is searched; the f
 
 
 def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
-    """Returns (trees, samples) the row of `Tree.values` of the leaf that each sample reaches."""
+    """Returns (trees, samples) the leaf that each sample reaches, as an index of `Tree.values`."""
     nodes = leaves_reached(concatenated_trees(forest), words)
     columns = [tree.leaf[nodes[:, index]] for index, tree in enumerate(forest.trees)]
     return np.ascontiguousarray(np.stack(columns), dtype=np.int32)
@@ -37,8 +37,9 @@ def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Selectable:
-    """The trees of a forest as members of a selection. task: the members for the search. leaf: (trees, samples) as
-    `leaf_rows` returns it. sample: the samples with their labels."""
+    """A problem of selecting some trees of a forest. task: the problem as the search takes it.
+    leaf: (trees, samples) as from `leaf_rows`.
+    sample: the samples with their labels."""
 
     forest: Forest
     task: Objective
@@ -46,7 +47,8 @@ class Selectable:
     sample: RowsToFit
 
     def rebuilt(self, times: Ints) -> Forest:
-        """Returns the forest of the chosen trees. times: how often each counts; its leaves are multiplied by it."""
+        """Returns the forest of the chosen trees. times: how often each tree counts; its leaves are multiplied by this
+        number."""
         before, total = self.forest, int(times.sum())
         trees = tuple(
             tree if count == 1 else changed_tree(tree, values=tree.values * count)
@@ -68,13 +70,13 @@ class Selectable:
         return changed(after, bias=after.bias)
 
     def _best_threshold(self, times: Ints, natural: int) -> int:
-        """Returns a threshold that is best on the samples. If `natural`, the present threshold, is among the best, it
-        stays; otherwise the nearest best interval gives its middle."""
+        """Returns a best threshold on the samples: `natural` if it is one, otherwise the middle of the nearest best
+        interval."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
         values, inverse = np.unique(sums, return_inverse=True)
         gained = np.bincount(inverse.ravel(), self.task.gain, minlength=len(values))
-        # above[k] is the gain if all rows from the k-th value on are decided positive
+        # above[k] is the gain if all rows from the k-th value on are decided for class 1.
         above = np.concatenate([np.cumsum(gained[::-1])[::-1], [0.0]])
         first = np.concatenate([[min(int(values[0]) - 1, natural)], values])
         last = np.concatenate([values - 1, [max(int(values[-1]), natural)]])
@@ -99,7 +101,7 @@ class Selectable:
 
 
 def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Returns (trees, outputs) the mean value that each tree adds. leaf: (trees, samples) the leaves reached."""
+    """Returns (trees, outputs) the mean value that each tree adds over the samples."""
     means = np.zeros((len(leaf), forest.n_outputs))
     for index, tree in enumerate(forest.trees):
         means[index, list(tree.outputs)] = tree.values[leaf[index]].mean(axis=0)
@@ -115,7 +117,8 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns (trees, samples) what a tree adds to the second class's score minus the first's, or to the only score."""
+    """Returns (trees, samples) what each tree adds: to the second class's score minus the first's, or to the only
+    score."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -135,12 +138,10 @@ def selectable(
     trained: NDArray[np.bool_] | None = None,
     most_times: int = 1,
 ) -> Selectable:
-    """Returns the trees as members of a selection.
-    weight: (samples,) how much a sample counts. For two classes it is the gain of deciding for the second class rather
-    than the first (negative if the first is right); for more classes the gain of deciding rightly. A regression ignores
-    it.
-    trained: (trees, samples) True if a tree was trained on a sample. The tree is neutral on these samples, so that
-    unseen samples choose the trees. most_times: how often a tree may count."""
+    """Returns the problem of selecting some trees. weight: (samples,) the gain of a right decision. For two classes it
+    is the gain of deciding for the second class, negative if the first is right.
+    trained: (trees, samples) True if a tree was trained on a sample; there the tree has no effect.
+    most_times: how often a tree may count."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
@@ -171,12 +172,12 @@ def selectable(
 
 
 def _neutral(forest: Forest) -> NDArray[np.int64]:
-    """Returns (trees, 1) the difference with which a tree changes no decision: an equal share of the threshold."""
+    """Returns (trees, 1) the difference with which a tree has no effect: an equal share of the threshold."""
     return np.full((len(forest.trees), 1), round((_threshold(forest) + 0.5) / len(forest.trees)))
 
 
 def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Returns the differences counted from each tree's smallest. They are scaled down if their sums exceed MOST_SUM."""
+    """Returns the differences counted from each tree's smallest, scaled down if their sums exceed MOST_SUM."""
     votes = values - values.min(axis=1, keepdims=True)
     total = int(votes.max(axis=1).sum())
     if total > MOST_SUM:

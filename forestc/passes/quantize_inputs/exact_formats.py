@@ -1,7 +1,4 @@
-"""Chooses input formats without rows: words that keep every possible value of a feature on its side of every threshold.
-
-With rows a format keeps the paths of the rows (`word_formats`). These formats keep the path of every input.
-"""
+"""Chooses input formats without rows: words that keep every value of a feature on its side of every threshold."""
 
 from __future__ import annotations
 
@@ -40,9 +37,9 @@ def choose_exact(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """Chooses the format of a feature: integers as they are; otherwise fixed point with the fewest bits that keep every
-    value on its side of every threshold; otherwise the ordered key of the float. way: auto, fixed or ordered, as the
-    option `input`. Raises OptionError if the requested format is not exact."""
+    """Chooses the format of a feature: fixed point with the fewest bits that are exact for every value; otherwise the
+    ordered key of the float. Raises OptionError if no exact format is allowed.
+    way: auto, fixed or ordered, as the option `input`."""
     if isinstance(feature.number, Category):
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
     if not len(thresholds):
@@ -66,7 +63,7 @@ def choose_exact(
 def given_exactly(
     feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: ValueRange
 ) -> Format:
-    """Returns a format that the user requested, with the words of the thresholds. Raises OptionError if not exact."""
+    """Returns the format of the user's type `number`. Raises OptionError if it is not exact."""
     check_type(number)
     if isinstance(number, Ordered):
         key = feature.raw.bits if isinstance(feature.raw, Float) else 64
@@ -136,7 +133,8 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """Returns the words of all thresholds, from those inside the range; others always or never hold."""
+    """Returns the words of all thresholds. words: those of the thresholds inside the range; conditions on the others
+    always or never hold."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

@@ -1,10 +1,4 @@
-"""Narrows the words of features for `quantize-inputs{cost}`: rounds thresholds if few decisions, or little accuracy,
-depend on it.
-
-Exact paths (`word_formats`) keep each row on its side of each threshold; decisions need less. Features give up bits one
-after another, starting with the feature whose comparators read most bits. Each gives up as many as the rest of the
-allowed change permits.
-"""
+"""Narrows words for `quantize-inputs{cost}`: rounds thresholds as far as decisions or accuracy permit."""
 
 from __future__ import annotations
 
@@ -23,7 +17,8 @@ BYTES = (8, 16)  # bits of words that processors compare cheaply: one or two byt
 
 
 def word_widths(cost: str) -> Sequence[int]:
-    """Returns the widths of words to try: whole bytes for C, all for logic. Raises OptionError for an unknown cost."""
+    """Returns the widths of words to try: 8 and 16 bits for C, all from 4 bits on for logic. Raises OptionError for an
+    unknown cost."""
     return BYTES if prices(cost).firmware else range(LEAST_BITS, 32)
 
 
@@ -35,9 +30,10 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns the formats with as few bits as `allowed` permits; unchanged if it refuses even the given ones. Tries
-    O(features log(widths)) lists of formats. free: the features whose words may change. of_width: returns the format of
-    a feature with a number of bits. allowed: returns True if a list of formats is acceptable."""
+    """Returns the formats with as few bits as `allowed` permits, found feature by feature. free: the features whose
+    words may change.
+    of_width: returns the format of a feature with a number of bits.
+    allowed: returns True if a list of formats is acceptable."""
     chosen = list(formats)
     if not allowed(chosen):
         return chosen

@@ -1,4 +1,4 @@
-"""Implements the pass quantize-inputs: turns features and thresholds into integers, and leaves the leaves as floats."""
+"""Implements the pass quantize-inputs: turns features and thresholds into integers. Leaves stay floats."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class QuantizeInputs:
 
     Promises: exact-on-data: no path of the given rows changes. If input_bits, formats or cost make words too narrow for
     that, either no decision of the rows changes, or the promise is approximate: the change is measured, and refused
-    beyond what is allowed. Without rows, and with exact=true, exact: every input in the ranges takes the model's own
-    path.
+    beyond what is allowed. With ranges instead of rows, and with exact=true, exact: every input in the ranges takes the
+    model's own path.
     """
 
     input: Annotated[
@@ -93,7 +93,6 @@ class QuantizeInputs:
 
     @property
     def needs_scorer(self) -> bool:
-        """True if the result is scored on held-out rows."""
         return self.tolerance is not None
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
@@ -109,8 +108,8 @@ class QuantizeInputs:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest on words. `Ranges` instead of rows make it exact for every input in them. Without both,
-        input=ordered or exact=true is needed. Raises OptionError; ModelError for a forest on words."""
+        """Returns the forest on words. With `Ranges` instead of rows it is exact for every input in them. Without both,
+        input=ordered or exact=true is needed."""
         self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
         if self.exact or isinstance(rows, Ranges):
@@ -151,7 +150,7 @@ class QuantizeInputs:
         return None if self.input_bits == "auto" else int(self.input_bits)
 
     def _may_be_missing(self, forest: Forest, feature: Feature, rows: Rows | None) -> bool:
-        """Returns True if options, model and ranges let a feature be missing; rows are not looked at."""
+        """Returns True if options, model and ranges let a feature be missing."""
         always = self.missing == "always" or forest.always_missing
         if isinstance(rows, Ranges) and not always:
             return rows.of(feature).takes_missing(feature) and self.missing != "never"
@@ -169,7 +168,7 @@ class QuantizeInputs:
         return formats
 
     def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
-        """Compares both forests on the rows; returns the strongest promise that holds, and figures."""
+        """Compares both forests on the rows; returns the promise for this change, and figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
             old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
@@ -185,8 +184,8 @@ class QuantizeInputs:
         return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
 
     def _near_enough(self, source: Forest, rows: Rows, scorer: Scorer | None) -> Callable[[Forest], bool]:
-        """Returns a test for forests. With a tolerance it is True if the loss on held-out rows is within it; otherwise
-        if the change on the rows is at most `change`."""
+        """Returns a function that tests a forest: its loss on held-out rows with the option `tolerance`, otherwise its
+        change on the rows."""
         if self.tolerance is not None:
             limit, held_out_scorer = float(self.tolerance), required(scorer, self)
             return lambda forest: held_out_scorer.of(forest).within(limit)

@@ -22,8 +22,8 @@ OTHERS = 200  # conditions of the forest without a threshold, such as sets, that
 
 
 def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float64], prices: Prices) -> Grower:
-    """Returns the grower with all candidate conditions. words: (samples, features) encoded rows. label: (samples,)
-    class indices, or values of a regression. prices: prices of the parts of trees."""
+    """Returns the grower with all candidate conditions. words: (samples, features) encoded rows.
+    label: (samples,) class indices, or values of a regression."""
     taken, missing = missing_words(forest)
     absent = taken & (words == missing)
     uses = _uses(forest)
@@ -33,7 +33,7 @@ def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float6
         if thresholds := _thresholds(forest, feature, values, uses):
             columns.append((tuple(Condition(feature, Below(threshold)) for threshold in thresholds), values))
     others = [condition for condition, _ in uses.most_common() if not isinstance(condition.test, Below)]
-    # Each of these conditions becomes a column: 0 if it holds and 1 if not, with a threshold at 0.5.
+    # Each of these conditions becomes a column with a threshold at 0.5: 0 if it holds and 1 if not.
     for condition in others[:OTHERS]:
         left = condition.sends_left(words[:, condition.feature], absent[:, condition.feature])
         columns.append(((condition,), 1.0 - left.astype(np.float64)))
@@ -63,7 +63,8 @@ def _uses(forest: Forest) -> Counter[Condition]:
 
 def _thresholds(forest: Forest, feature: int, values: NDArray[np.float64], uses: Counter[Condition]) -> list[int]:
     """Returns the candidate thresholds of a feature, ascending: the forest's own and new ones that are cheap to
-    compare. values: the feature's words on the rows, NaN if missing. uses: how often the forest uses each condition."""
+    compare.
+    values: the feature's words on the rows, NaN if missing."""
     number, may_miss = forest.features[feature].number, forest.features[feature].missing
     if isinstance(number, Category):
         return []

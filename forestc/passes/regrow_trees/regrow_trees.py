@@ -1,15 +1,10 @@
 """Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting in which trees pay for
-their hardware.
+their hardware (`forestc.algorithms.boosting.boost`).
 
-For LUTs the trees are symmetric: all nodes of a level have the same condition. Such a tree is a table of at most as
-many conditions as a LUT has inputs, and takes one LUT for each bit of its leaves. For processors, trees have few leaves
-instead. Candidate conditions are the forest's own thresholds, and the cheapest ones between quantiles of the rows. A
-condition that another tree already uses costs nothing. Leaves have few bits from the start, so that later trees
-compensate for the rounding. In sweeps each tree is grown again while the others stay
-(`forestc.algorithms.boosting.boost`).
+For LUTs the trees are symmetric: all nodes of a level have the same condition, so that a tree is a lookup table. For
+processors, trees have few leaves instead. A condition that another tree already uses costs nothing.
 
-If classes overlap, a trained forest separates rows by noise. Pruning shrinks it little, because each of its splits
-decides some rows; a new ensemble of a tenth of its size is often as accurate.
+If classes overlap, a trained forest separates rows by noise, and pruning shrinks it little.
 """
 
 from __future__ import annotations
@@ -51,9 +46,9 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 LEAVES = 16  # leaves of a tree for processors at most
-# trees for each score: numbers that are tried, ascending
+# numbers of trees for each score, tried in this order
 TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)
-# tries these prices of a LUT, in units of the loss of one row; a higher price gives smaller trees
+# Prices of a LUT that are tried, in units of the loss of one row. A higher price gives smaller trees.
 PRICES = (3.0, 1.0, 0.3)
 BITS = {True: (1, 2), False: (4,)}  # bits of leaves that are tried, by whether the forest decides on classes
 READ = 100  # columns that each tree may read at most, drawn anew for each tree
@@ -66,7 +61,7 @@ WORK = 2e10  # steps of work at most, of some nanoseconds each
 
 @dataclass(frozen=True)
 class RegrowTrees(Seeded, AtGivenSettings):
-    """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After round-leaves.
+    """Grows a smaller ensemble in the forest's place, from cheap conditions. Runs after round-leaves.
 
     Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
     within the tolerance, as the forest then stays.
@@ -158,7 +153,7 @@ def _chosen(tried: int) -> dict[str, Any]:
 
 class GrowingLadder:
     """The settings of regrow-trees for one forest: a branch for each number of leaf bits and each price, with more and
-    more trees. It ends early if the work would exceed `most_work` steps."""
+    more trees. Rungs end once their work would exceed `most_work` steps."""
 
     def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
         self.forest, self.options, self.work, self.most_work = forest, options, 0.0, WORK
@@ -209,17 +204,15 @@ class GrowingLadder:
             yield Rung(step, grown.spent, partial(self.rebuilt, grown, growth), report, last)
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """Returns the given forest unchanged."""
         return PassResult(self.forest, (Exact(),), self.unchanged | _chosen(tried))
 
     def _steps(self, growth: Growth) -> float:
-        """Estimates the steps of growing all trees: each level reads all rows and weighs all candidates."""
+        """Estimates the work of growing all trees, in steps."""
         candidates = sum(map(len, self.grower.conditions))
         level = self.grower.cuts.codes.size + CANDIDATE * candidates * (1 << growth.depth) / growth.depth
         return growth.sampled * growth.depth * level * growth.rounds * self.grower.outputs * (1 + growth.sweeps)
 
     def rebuilt(self, grown: Boosted, growth: Growth) -> Forest:
-        """Returns the integer forest of the grown trees. One unit of its scores is worth `growth.unit`."""
         top = (1 << growth.leaf_bits) - 1
         trees = [
             self.grower.tree(
@@ -234,9 +227,7 @@ class GrowingLadder:
         )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:
-        """Returns the settings of boosting. The more trees there are, the less each one says: with one bit, its two
-        leaf values are 1 apart in log odds, or 2 / sqrt(trees) for more than four trees. Wider leaves span less than
-        twice that. For a regression the unit is the standard deviation of the labels."""
+        """Returns the settings of boosting. With more trees each tree says less, so leaf values get closer."""
         trees, bits, prices = int(step.trees), int(step.leaf_bits), self.grower.prices
         unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << bits)
         if not self.forest.decides:

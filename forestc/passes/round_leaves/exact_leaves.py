@@ -1,5 +1,4 @@
-"""Bounds the error of scores with integer leaves for every input. The error is zero if all leaves are multiples of one
-step and the source library adds them without rounding."""
+"""Bounds the error of scores with integer leaves for every input."""
 
 from __future__ import annotations
 
@@ -23,8 +22,9 @@ FINE = 16  # limits a common denominator of only some leaves to 1/16 of the most
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of which all leaves and biases are multiples. step: a power of two. bits: of the leaves, counted from each
-    tree's lowest. decision: acts on sums counted in steps, and equals the model's decision on its scores."""
+    """A grid of which all leaves and biases are multiples. step: a power of two.
+    bits: bits of the leaves, counted from each tree's lowest.
+    decision: equals the model's decision, but on sums counted in steps."""
 
     step: float
     bits: int
@@ -32,9 +32,8 @@ class Grid:
 
 
 def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
-    """Returns the grid on which integer leaves decide every input as the model does. None if rounding, here or in the
-    library's additions, could change a decision. model: a forest of one part. forest: the model, as `one_output`
-    returns it."""
+    """Returns the grid on which integer leaves decide every input as the model does; None if rounding could change a
+    decision. forest: the model, as `one_output` returns it."""
     step = _step(model)
     if step is None:
         return None
@@ -69,7 +68,7 @@ def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
 
 
 def _step(model: Forest) -> float | None:
-    """Returns the largest power of two that divides all leaves and biases; None if the library itself rounds them."""
+    """Returns the largest power of two that divides all leaves and biases; None if the library rounds them itself."""
     values = np.concatenate([tree.values.ravel() for tree in model.trees] + [model.bias]).astype(np.float64)
     if not np.isfinite(values).all() or (values.astype(model.aggregate.precision) != values).any():
         return None
@@ -83,13 +82,12 @@ def _step(model: Forest) -> float | None:
 
 
 def _two_classes(trees: int, step: float) -> Decision:
-    """Returns the decision for class 1 if its sum exceeds half of both classes' sums, which is the number of trees."""
+    """Returns the decision for class 1 if its sum, in steps, exceeds half of the number of trees."""
     return Decision("threshold", math.floor(trees / (2 * step)) + 1)
 
 
 def _decision(model: Forest, step: float) -> Decision | None:
-    """Returns the model's decision for sums counted in steps. A threshold becomes the least sum at which the model
-    decides for class 1. None if there is no such decision."""
+    """Returns the model's decision for sums counted in steps; None if there is none."""
     if model.decision.kind == "none":
         return model.decision
     if model.decision.kind == "argmax":
@@ -116,9 +114,10 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """Returns the largest error of a score for any input. It comes from leaves and biases that are not multiples of the
-    step, and from the rounding of the library's additions. model, forest: as for `leaf_grid`. leaves: of each tree, in
-    steps above its lowest. bias: (n_outputs,) in steps. exact: True if only a division rounds."""
+    """Returns the largest error of a score for any input, by rounded leaves and by the library's own additions.
+    leaves: for each tree its leaves in steps above the lowest.
+    bias: (outputs,) in steps.
+    exact: True if only a division rounds."""
     divisor = abs(forest.aggregate.divisor)
     least, most, reach = (np.zeros(forest.n_outputs) for _ in range(3))
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
@@ -142,9 +141,7 @@ def score_error(
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """Returns the number of steps per unit of score, at most `most`, and True if all leaves are multiples of a step. If
-    so, it is their least common denominator. Otherwise it is a multiple of the denominators of many leaves, small ones
-    first. Sums of such leaves that tie in the model also tie in steps."""
+    """Returns the number of steps per unit of score, at most `most`; and True if every leaf is a multiple of a step."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])
@@ -173,6 +170,6 @@ def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
 
 
 def whole_votes(weights: tuple[float, ...], worth: float, integers: tuple[float, ...]) -> bool:
-    """Returns True if the weights are exactly `integers` times `worth`, and sums of them in float64 do not round."""
+    """Returns True if the weights are exactly `integers` times `worth`, and `worth` is a power of 2."""
     dyadic = math.frexp(worth)[0] == 0.5
     return dyadic and all(w * worth == weight for w, weight in zip(integers, weights, strict=True))

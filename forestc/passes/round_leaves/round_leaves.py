@@ -1,7 +1,4 @@
-"""Implements the pass round-leaves: rounds the leaves of a forest on words to integers, and settles near ties.
-
-All generated files equal the evaluation of its result bit for bit.
-"""
+"""Implements the pass round-leaves: rounds the leaves of a forest on words to integers, and settles near ties."""
 
 from __future__ import annotations
 
@@ -60,8 +57,8 @@ class RoundLeaves:
 
     Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: the change is measured, and
     refused beyond what is allowed; with leaf_bits=auto, rows for which no integer leaves were found are named instead.
-    Without rows exact: if leaves must be rounded, the report gives a bound of the scores' error, and a decision changes
-    only within twice this bound of a tie.
+    Without rows exact: every input takes the model's own path, and the report gives a bound of the scores' error. A
+    decision changes only within twice this bound of a tie.
     """
 
     leaf_bits: Annotated[
@@ -102,7 +99,6 @@ class RoundLeaves:
 
     @property
     def needs_scorer(self) -> bool:
-        """True if the result is scored on held-out rows."""
         return self.tolerance is not None
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
@@ -121,9 +117,9 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the integer forest. `Ranges` instead of rows keep the path of every input in them. Without both,
-        leaf_bits must be a number, or exact=true. Raises OptionError. Raises ModelError if features are still floats or
-        leaves already integers."""
+        """Returns the integer forest. With `Ranges` instead of rows, every input in them counts. Without both,
+        leaf_bits must be a number, or exact=true. Raises ModelError if features are still floats or leaves already
+        integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
@@ -161,15 +157,14 @@ class RoundLeaves:
         return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """Returns the change up to which fewer leaf bits are preferred. For decisions it is 0. For values it is a tenth
-        of `change`, or all of it if `scores` limits their error."""
+        """Returns the largest change at which fewer leaf bits are better than less change."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
     def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Measured]) -> list[_Measured]:
-        """Returns the trials that keep scores within the option `scores`, or the best one if none does."""
+        """Returns the trials that keep scores within the option `scores`, or the best ones if none does."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
@@ -180,8 +175,7 @@ class RoundLeaves:
         return next((trial for trial in fine if scorer.of(with_leaves(summed, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
-        """Rounds leaves for every input in the ranges. Leaves stay exact if possible. Otherwise they decide ties as the
-        model does, as far as can be found. rows: their ties count more than others."""
+        """Rounds leaves for every input in the ranges. rows: their near ties count more than others."""
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         most = MOST_LEAF_BITS if auto else widths[0]
@@ -212,7 +206,6 @@ class RoundLeaves:
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
-        """Returns the ladder over the number of leaf bits, ascending."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         summed = one_sum(forest)
@@ -232,8 +225,6 @@ def _bits(leaves: RoundedLeaves) -> int:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A trial: integer leaves of some bits, the change on the rows, and the largest error of values after the link."""
-
     bits: int
     leaves: RoundedLeaves
     change: Change
@@ -243,7 +234,8 @@ class _Measured:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Measured]:
-    """Measures several roundings of the leaves, reading the rows once. some: numbers of bits, with the leaves of each.
+    """Measures several roundings of the leaves, reading the rows once. some: for each rounding the number of bits, and
+    the leaves.
     values: True to measure values after the link, too."""
     summed = one_sum(forest)
     after = [with_leaves(summed, leaves) for _, leaves in some]

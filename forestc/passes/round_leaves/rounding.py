@@ -1,7 +1,7 @@
 """Rounds the leaves of a forest, or of each of its parts, to integers.
 
-Leaves are rounded to multiples of one step per forest or part. If parts are averaged after a link, each part gets a
-curve: a step function from its integer score to its probability.
+Leaves become multiples of a step. If parts are averaged after a link, a part gets curves: step functions from integer
+scores to probabilities.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, sc
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-# share of a score that counts as zero; float32, in which most libraries add, rounds by up to 2^-24
+# Share of a score that counts as zero; float32, in which most libraries add, rounds by up to 2^-24.
 NEGLIGIBLE = 2.0**-30
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # lists the links that a curve of one score can replace
 AVERAGED = (*CURVED, "softmax", "shares")  # lists the links whose values for all classes can be averaged
 FINER = 4  # steps of a curve for each step of leaves whose sums are averaged directly
-# bits of a curve: bits of the leaves plus the first number, but at most the second
+# A curve has MORE_CURVE_BITS more bits than leaves, but at most MOST_CURVE_BITS.
 MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10
 
 
 @dataclass(frozen=True)
 class RoundedLeaves:
     """Integer leaves of every tree: score = (bias + sum) * scale.
-    exact: True if every input is decided as by the model; False also if that was not examined.
-    error: the largest error of a score for any input; infinite if it was not examined.
+    exact: True if every input is known to be decided as by the model.
+    error: the largest error of a score for any input; infinite if it is not known.
     weights: integer weights of the parts; None for the model's own.
     link: the link after the parts are combined; None for the model's own."""
 
@@ -78,12 +78,11 @@ def _one_mean(forest: Forest) -> bool:
 
 
 def _all_curved(forest: Forest) -> bool:
-    """Returns True if each part has one score, which a curve turns into the probabilities of two classes."""
+    """Returns True if a curve can turn each part's score into a probability of two classes."""
     return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
 
 
 def _averageable(forest: Forest, part: Part) -> bool:
-    """Returns True if the part's values for all classes can be averaged in steps."""
     curved = [curve.kind in CURVED for curve in part.link.each]
     wide = part.width == len(forest.classes) and part.link.kind in AVERAGED and part.link.slope > 0 and all(curved)
     return wide or (part.decision.kind == "threshold" and part.width == 1 and part.link.kind in CURVED)
@@ -95,8 +94,7 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """Returns the forest as one part if it is a mean that one sum can compute; otherwise unchanged. Such means: of
-    parts whose values are their scores; of a single part with a softmax; or any mean that answers every input alike."""
+    """Returns the forest as one part if it is a mean of parts that one sum can compute; otherwise unchanged."""
     if forest.combine.kind != "average":
         return forest
     answer = constant_answer(forest)
@@ -110,8 +108,7 @@ def one_sum(forest: Forest) -> Forest:
 
 
 def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
-    """Returns a forest with these scores (classes,) for every input: leaves of 0 and biases. Rounding the parts of the
-    constant mean one by one might decide a near tie otherwise."""
+    """Returns a forest with these scores (classes,) for every input."""
     trees = [
         changed_tree(tree, values=np.zeros((len(tree.values), 1)), outputs=(index % len(scores),))
         for index, tree in enumerate(forest.trees)
@@ -121,7 +118,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """Returns a mean of parts as one sum of weighted leaves. The parts' values must be their scores."""
+    """Returns a mean of parts as one sum of weighted leaves."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
@@ -138,7 +135,7 @@ def _mean_of_parts(forest: Forest) -> Forest:
 
 
 def one_output(forest: Forest) -> Forest:
-    """Returns the forest with one output if two probabilities add up to 1 in every leaf; otherwise unchanged."""
+    """Returns the forest with one output if it chooses between probabilities p and 1 - p; otherwise unchanged."""
     two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
     two &= forest.decision.ties == "first"
     if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
@@ -171,8 +168,8 @@ def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
-    """Rounds leaves without rows. Returns exact leaves in the fewest bits if at most `most` bits are enough; otherwise
-    leaves rounded to `bits` bits. Averages and medians are always rounded."""
+    """Rounds leaves without rows: exactly, if at most `most` bits are enough; otherwise to `bits` bits. Averages and
+    medians are always rounded."""
     if forest.single:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
@@ -194,9 +191,8 @@ def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
 
 
 def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
-    """Corrects the rounded leaves of a constant model, so that they answer every input as the model does: by the bias
-    of the decided class, the threshold, or the scale of a regression. Returns the leaves of any other model unchanged.
-    Rounding can err here if the model's sum is next to its threshold. model: a forest of one part."""
+    """Corrects the rounded leaves of a constant model, so that they answer as the model does. Returns the leaves of any
+    other model unchanged."""
     answer = constant_answer(model)
     if answer is None:
         return leaves
@@ -216,16 +212,16 @@ def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
 
 
 def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
-    """Returns the leaves with their `error` computed. model: a forest of one part. exact: as in `score_error`."""
+    """Returns the leaves with their `error` computed. model: a forest of one part.
+    exact: as in `score_error`."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
 
 
 def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
-    """Rounds each leaf to the nearest multiple of one step, so that sums of equal values stay equal. The probabilities
-    p and 1 - p of two classes still add up to 1. Also returns True if all leaves are multiples of the step, which is
-    then as large as possible; otherwise `bits` bits are used up. model: a forest of one part. Raises ModelError."""
+    """Rounds each leaf to the nearest multiple of one step, so that sums of equal values stay equal. Also returns True
+    if all leaves are multiples of the step without rounding. model: a forest of one part."""
     forest = one_output(model)
     count = forest.aggregate.divisor
     lows = [_low(tree) for tree in forest.trees]
@@ -260,8 +256,8 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> RoundedLeaves:
     """Returns leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
-    The sum of the smallest leaves goes into the bias. A mean becomes a sum with another scale. step: replaces the step
-    that `bits` implies. Raises ModelError for biases too large for integers."""
+    The smallest leaves go into the bias. Raises ModelError for biases too large for integers.
+    step: replaces the step that `bits` implies."""
     lows = [_low(tree) for tree in forest.trees]
     reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
     spread = max(reaches, default=0.0)  # a part of a forest may have no trees
@@ -298,7 +294,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
 def round_parts(
     forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_single
 ) -> RoundedLeaves:
-    """Rounds each part by itself, with its own bias, scale and decision. round_part: rounds one part."""
+    """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
     outputs: list[list[int]] = [[] for _ in forest.trees]
@@ -354,9 +350,8 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds parts of two classes whose probabilities are averaged. Leaves get `bits` bits, and each part gets a curve
-    of its probability with a few more bits. Class 1 needs more than half of all steps. Rounding may separate tied
-    probabilities; so a second candidate moves the threshold by as much as rounding can add."""
+    """Rounds parts of two classes whose probabilities are averaged, with a curve for each part. A second candidate
+    moves the threshold by as much as rounding can add."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
@@ -375,8 +370,6 @@ def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
-    """Rounds parts with a value for every class. Each score gets a curve with a few more bits than `bits`. Parts whose
-    values are their scores need no curve: their step times a power of 2 is a step of the curves."""
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     counts = [_scores_as_values(part) for part in forest.parts]
 
@@ -409,7 +402,6 @@ def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _scores_as_values(part: Part) -> int:
-    """Returns a power of 2, at least the divisor of the part's sum, if its values are its scores; otherwise 0."""
     if part.link != Link() or part.decision.kind == "threshold":
         return 0
     return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
@@ -424,8 +416,8 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
     """Returns the curve of a part as thresholds: for each step from 1 on, the least score whose probability rounds to
-    it (one more than the largest score if none does). output: the output whose scores count; None for differences to
-    the largest of all outputs. Raises ModelError if the probability falls while the score rises."""
+    at least this step. Raises ModelError if the probability falls while the score rises.
+    output: the output of the score; None for its difference to the largest output."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -440,7 +432,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
     if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
         raise ModelError("a probability falls where its score rises", do="use a calibration that rises")
     targets = np.arange(1, steps + 1)
-    # bisection keeps step_of(below) < targets <= step_of(above)
+    # Bisection keeps step_of(below) < targets <= step_of(above).
     below, above = np.full(steps, least - 1), np.full(steps, most + 1)
     while (above - below > 1).any():
         middle = below + (above - below) // 2
@@ -450,8 +442,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
 
 def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Returns weights of votes as whole numbers, and the weight of 1. They are exactly proportional if fractions with
-    denominators up to 1000 can express the weights. Otherwise they are thousandths of the largest weight, rounded."""
+    """Returns weights of votes as whole numbers, rounded if they must be; and the weight of 1."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
@@ -469,7 +460,7 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 
 def with_leaves(forest: Forest, leaves: RoundedLeaves) -> Forest:
-    """Returns the integer forest: features and thresholds of `forest`, all else from `leaves`. forest: as from
+    """Returns the integer forest: features and thresholds of `forest`, and the rounded leaves. forest: as from
     `one_sum`."""
     vote = bool(leaves.parts) and forest.combine.kind == "vote"
     weights, worth = _integer_weights(forest.combine.weights if leaves.parts else ())

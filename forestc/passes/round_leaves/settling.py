@@ -17,8 +17,8 @@ from forestc.rows.ranges import Ranges, have_rows
 @dataclass(frozen=True)
 class Settling:
     """A search for leaves that decide near ties as the model does. bits: numbers of leaf bits to try, the fewest first.
-    most: bits of nudged leaves at most. ranges: ranges of the inputs whose ties count; None if only ties of the rows
-    count. rows: their ties count more than others."""
+    most: bits of nudged leaves at most.
+    ranges: ranges of the inputs whose ties count; None to count only ties of the rows."""
 
     bits: Sequence[int]
     most: int
@@ -31,8 +31,8 @@ class Settling:
         return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[RoundedLeaves, bool]:
-        """Returns the leaves, and True if they decide every input in the ranges as `source` does. This is only known if
-        all combinations of paths, or of leaves, can be tried. forest: the source as one sum, if it is one."""
+        """Returns the leaves, and True if they are known to decide every input in the ranges as `source` does. forest:
+        the source as one sum, if it is one."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)
         decided = []
@@ -48,7 +48,6 @@ class Settling:
         return round_parts(forest, self.bits[0], settle), all(decided)
 
     def _alone(self, source: Forest, forest: Forest, steps: int) -> tuple[RoundedLeaves, bool]:
-        """Returns `leaves` for a forest of one part. steps: as for `settled`."""
         margin = near_margin(forest, self.bits[0])
         ties = None if self.ranges is None else _ties_of_all(source, forest, self.ranges, margin)
         every = ties is not None

@@ -1,8 +1,8 @@
 """Finds inputs where the model nearly ties, and integer leaves that decide them as the model does.
 
-The library adds floats in its own order, and their rounding decides sums that would tie in exact arithmetic. Leaves on
-common steps turn such sums into exact ties. If the library's rounding decides a tie the other way, small changes of
-leaves ("nudges") follow it, as far as any integers can.
+The rounding of the library's own additions decides sums that would tie in exact arithmetic. Leaves on common steps turn
+such sums into exact ties. If the library decides a tie the other way, small changes of leaves ("nudges") follow it, as
+far as possible.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ TRIES = 3  # stops after three finer grids without improvement
 
 @dataclass(frozen=True)
 class NearTies:
-    """Distinct combinations of leaves with a margin of at most `margin`. leaf: (combinations, trees) rows of each
-    tree's values. expected: (combinations,) the model's decision. count: (combinations,) how many inputs reach each."""
+    """Distinct combinations of leaves with a margin of at most `margin`. leaf: (combinations, trees) the leaf of each
+    tree, as an index of `Tree.values`.
+    expected: (combinations,) the model's decision.
+    count: (combinations,) how many inputs reach each; inputs of given rows may count more."""
 
     leaf: NDArray[np.int32]
     expected: NDArray[np.int64]
@@ -40,14 +42,15 @@ class NearTies:
     margin: float
 
     def changed(self, leaves: RoundedLeaves) -> int:
-        """Returns how many inputs the integer leaves decide otherwise."""
+        """Returns how many inputs the integer leaves decide otherwise than the model, weighted by `count`."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
         return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
-        """Returns these ties and others together. Each input of these counts a thousand times."""
+        """Returns these ties and others together. Each input of these counts FIRST times as much as an input of the
+        others."""
         leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
         return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
@@ -56,13 +59,14 @@ def near_margin(forest: Forest, bits: int) -> float:
     """Returns a margin beyond which leaves of this many bits change no decision, not even if they are nudged."""
     spreads = sum(float(np.ptp(tree.values, axis=0).max()) for tree in forest.trees)
     leaves = on_steps(forest, bits)[0]
-    # constants have biases that can be nudged
+    # If all trees are constant, biases alone can be nudged.
     nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits or leaves.scale
     return 4 * max(leaves.error, nudged)
 
 
 def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]], margin: float) -> NearTies:
-    """Returns the near ties that rows (rows, columns) reach. source: the model. forest: the model as one sum."""
+    """Returns the near ties that batches of rows (rows, columns) reach. source: the model.
+    forest: the model as one sum."""
     leaves, expected = [], []
     for X in rows:
         numbers = encode_numbers(source, X)
@@ -87,7 +91,8 @@ def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
 def _near(
     forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the indices of nearly tied combinations, and their classes. nodes: for each tree (rows,) leaf nodes."""
+    """Returns the indices of nearly tied combinations, and their classes. nodes: for each tree the leaf nodes,
+    (combinations,)."""
     result = evaluate_leaves(forest, nodes)
     near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
     return near, result.index[near]
@@ -109,10 +114,11 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Returns integer leaves that decide near ties as the model does, as far as possible, and how many inputs they
-    decide otherwise. Leaves that hold all values exactly are tried first, then leaves of few bits.
-    forest: a forest of one part. bits: numbers of leaf bits to try. most: bits of nudged leaves at most.
-    steps: limits the work; at the limit the best leaves so far are returned."""
+    """Returns integer leaves that decide near ties as the model does, as far as possible; and how many inputs they
+    decide otherwise, weighted by `NearTies.count`. forest: a forest of one part.
+    bits: numbers of leaf bits to try.
+    most: bits of nudged leaves at most.
+    steps: limits the work."""
     finest, lie = on_steps(forest, max(bits))
     tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
     best, fewest = tried[0], math.inf
@@ -132,8 +138,8 @@ def settled(
 def _nudged(
     forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
 ) -> tuple[RoundedLeaves, int, int]:
-    """Nudges leaves on finer and finer grids. Returns the best leaves, how many inputs they decide otherwise, and the
-    steps left."""
+    """Nudges leaves on finer and finer grids. Returns the best leaves, how many inputs they decide otherwise, weighted,
+    and the steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
@@ -153,10 +159,11 @@ def _nudged(
 
 @dataclass(frozen=True)
 class _Numbering:
-    """A numbering of nudges, one for each distinct leaf value and one for each bias. Leaves with equal values move
-    together.
-    kinds: for each tree (leaves,) the number of its distinct row of values. first: for each tree its first nudge.
-    biases: the first nudge of a bias. count: the number of nudges; the last one is always 0."""
+    """A numbering of nudges: one for each distinct leaf value, and one for each bias. kinds: for each tree (leaves,)
+    the number of its distinct row of values.
+    first: for each tree its first nudge.
+    biases: the first nudge of a bias.
+    count: the number of nudges; the last one is always 0."""
 
     kinds: list[NDArray[np.int64]]
     first: list[int]
@@ -170,7 +177,9 @@ class _Numbering:
         return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns (rows, trees + 1) the nudges added to an output (rows,). leaf: (rows, trees) the leaves reached."""
+        """Returns (rows, trees + 1) the numbers of the nudges that are added to a score. leaf: (rows, trees) the leaves
+        reached.
+        output: (rows,) the index of the score."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):

@@ -9,7 +9,7 @@ from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
 from forestc.passes.observation import Observe
-from forestc.rows.batches import Rows, RowSelection, count_rows, reduce_rows
+from forestc.rows.batches import Rows, Some, count_rows, reduce_rows
 
 MOST_TIMES = 255  # times that a tree may have drawn a row: the result holds them in a byte
 TRAINING_ROWS = "give the training rows, all of them and in their order"
@@ -17,10 +17,9 @@ TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     """Returns (trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
-    Takes a byte per row and tree.
-    rows: the training rows, or `RowSelection` of them. Raises OptionError for a model without seeds, RowsError unless
-    the rows are the training rows in their order."""
-    if isinstance(rows, RowSelection):
+    Raises OptionError for a model without seeds. Raises RowsError if the rows do not fit the model.
+    rows: the training rows, or `Some` of them."""
+    if isinstance(rows, Some):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
     unknown = next((index for index, draw in enumerate(draws) if draw is None), None)
@@ -49,8 +48,8 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
 
 
 def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
-    """Raises RowsError unless each node is reached by as many of its tree's own rows as its cover records. If covers
-    are weights, every node must be reached by some row, as in training."""
+    """Raises RowsError if a node is reached by none of its tree's own rows, or not by as many as its cover records.
+    Covers that are weights are not compared."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]

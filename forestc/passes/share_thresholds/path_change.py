@@ -35,8 +35,8 @@ class _DigitCounts:
 
 
 def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
-    """Returns bounds within which at most the share `share` of each node's rows changes sides, in either direction.
-    Reads the rows 8 times if all features are float32, otherwise 16 times."""
+    """Returns bounds within which at most `share` of each node's rows change sides, in either direction. Reads the rows
+    8 times if all features are float32, otherwise 16 times."""
     narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
     tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
     while not tails.done:

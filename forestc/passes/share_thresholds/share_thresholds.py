@@ -1,9 +1,7 @@
-"""Implements the pass share-thresholds: merges thresholds, so that a forest has fewer distinct conditions, and narrower
-ones.
+"""Implements the pass share-thresholds: merges thresholds, so that a forest has fewer distinct conditions.
 
 The method is Min_DBN (Nakamura and Sakurada 2022, algorithm 2). A node's threshold may move within an interval without
-changing the path of any given row. Thresholds of one feature whose intervals have a common point become one. Two
-extensions of the paper's section 5 are options; `few-bits` is forestc's own.
+changing the path of any given row. Thresholds of one feature with intervals that have a common point become one.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ class ShareThresholds:
 
     @property
     def lossless(self) -> bool:
-        """True if no path of a given row changes."""
+        """True if no path of a given row may change."""
         return not (self.path_change or self.exceptions)
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
@@ -105,9 +103,8 @@ class ShareThresholds:
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest with shared thresholds. Promises `KeepsPaths` if lossless, otherwise `Within`. Raises
-        OptionError for a quantized forest, without rows, or if it needs a scorer and there is none. Time O(rows * trees
-        * depth + nodes log nodes); path_change reads the rows 8 or 16 more times."""
+        """Returns the forest with shared thresholds. Raises OptionError for a forest on words, and without rows. Time
+        O(rows * trees * depth + nodes log nodes)."""
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
@@ -143,8 +140,6 @@ class ShareThresholds:
 
 
 def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
-    """Returns the report: conditions, comparator bits and input bits as [before, after], and the number of thresholds
-    that left their intervals."""
     forest, exact = task.forest, seen.nodes.bounds
     new = np.concatenate([tree.threshold for tree in result.trees])
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
@@ -202,9 +197,11 @@ def fewest_thresholds(
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns the fewest thresholds that hit each of a feature's intervals (low, high], ascending, in the feature's
-    number type; and the index of each interval's threshold. low, high: (p,). present: (p,) the present thresholds, used
-    if no row bounds an interval. few_bits: prefers few binary digits. narrow: True if the feature is a float32."""
+    """Returns the fewest thresholds that hit each of a feature's intervals (low, high], ascending; and (intervals,) the
+    index of each interval's threshold.
+    present: (intervals,) the present thresholds, used if no row bounds an interval.
+    few_bits: True to prefer few binary digits.
+    narrow: True if the feature is a float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
     if narrow_set is not None and stabbed is not None and not stabbed.missed.any():
