@@ -18,7 +18,7 @@ from forestc.algorithms.members.vote_patterns import Limits, Objective
 
 SMOOTH = (0.0, 0.1, 0.3)  # shares by which rows just below the threshold count; starts take them in turn
 KICK = 4  # changes at most this many random members at a local optimum
-MEMBERS_A_MOVE = 50  # adds one more move after each scan for every so many members
+MEMBERS_A_MOVE = 50  # adds one more move after each scan for every 50 members
 LEAST_SCANS, MOST_SCANS = 60, 2000  # limits the scans of all moves from each start
 
 

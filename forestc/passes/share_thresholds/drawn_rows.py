@@ -9,7 +9,7 @@ from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
 from forestc.passes.observation import Observe
-from forestc.rows.batches import Rows, Some, count_rows, reduce_rows
+from forestc.rows.batches import Rows, RowSelection, count_rows, reduce_rows
 
 MOST_TIMES = 255  # times that a tree may have drawn a row: the result holds them in a byte
 TRAINING_ROWS = "give the training rows, all of them and in their order"
@@ -18,8 +18,8 @@ TRAINING_ROWS = "give the training rows, all of them and in their order"
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     """Returns (trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
     Raises OptionError for a model without seeds. Raises RowsError if the rows do not fit the model.
-    rows: the training rows, or `Some` of them."""
-    if isinstance(rows, Some):
+    rows: the training rows, or `RowSelection` of them."""
+    if isinstance(rows, RowSelection):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
     unknown = next((index for index, draw in enumerate(draws) if draw is None), None)
