@@ -210,19 +210,59 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """A tree ensemble.
+    """Tree ensemble, as `load` reads it and passes change it.
 
-    columns: width of the source's rows; features name the columns that matter.
-    categories: names of categories of columns of a data frame, in the order of these, if the source does not say which
-    columns they are.
-    always_missing: whether designs made of it accept every missing value that it takes, even if no row at hand has one.
-    carried: the columns, ascending, that rows in forestc hold of a very wide source; empty where they hold all.
-    bias: (n_outputs,) float64, or int64 once quantized.
-    scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
-    classes: the source's labels by index; empty for regression.
-    parts: never empty, and combined as `combine` says. If there is one (`single`), it repeats the fields `aggregate`,
-    `link`, `decision`, `classes` and `scale`: change those. If parts are combined, the last four belong to the scores
-    after the combination; if each of several is a target, nothing uses them.
+    Parts are consecutive outputs with an aggregate, a link and a decision of their own. A forest of one part (`single`)
+    repeats the fields `aggregate`, `link`, `decision`, `classes` and `scale` of the part: change the forest's own. If
+    parts are combined, the last four of these fields hold after the combination; if each part is a target, nothing uses
+    them.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    features : tuple of Feature
+        The columns that the model may read, each with its number type.
+    columns : int
+        Number of columns of the source's rows.
+    trees : tuple of Tree
+        The trees, each with its nodes as arrays.
+    n_outputs : int
+        Number of scores before parts are combined.
+    aggregate : Aggregate
+        How the trees' values become scores: their sum, smallest or largest.
+    bias : float64 array of shape (n_outputs,)
+        Added to the scores. int64 if the forest is quantized.
+    link : Link
+        Function from scores to values, such as sigmoid.
+    decision : Decision
+        Rule from scores or values to a class.
+    classes : tuple of str, int, float or bool
+        The source's labels by index; empty for a regression.
+    scale : float, optional
+        None for a float forest. Otherwise the source's scores are (bias + sum of leaves) * scale.
+    provenance : Provenance
+        Library and hash of the model, passes that ran, and notes.
+    parts : tuple of Part
+        The parts; never empty.
+    combine : Combine
+        How the results of several parts become one.
+    carried : tuple of int
+        If the source is very wide: its columns that rows hold in forestc, ascending. Empty if rows hold all columns.
+    always_missing : bool
+        True if designs accept all missing values that the model accepts, even if no given row misses one.
+    categories : tuple of tuple of str
+        Names of the categories of each categorical column, if the source does not say which columns these are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    >>> forest.depth, forest.n_leaves, [feature.column for feature in forest.features]
+    (3, 5, [2, 3])
     """
 
     name: str
@@ -275,7 +315,7 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """The number of columns of forestc's rows: those in `carried` if any, otherwise all of the source."""
+        """The number of columns of rows in forestc: those in `carried` if any, otherwise all of the source."""
         return len(self.carried) or self.columns
 
     @cached_property
@@ -302,21 +342,22 @@ class Forest:
 
     @property
     def adds(self) -> bool:
-        """True unless the forest has one part and takes the largest or smallest of the trees' values."""
+        """True if the forest adds its trees' values; False if it takes their largest or smallest."""
         return not self.single or self.aggregate.kind == "sum"
 
     @property
     def weights(self) -> tuple[float, ...]:
+        """The weight of each part in the combination."""
         return self.combine.weights or (1.0,) * len(self.parts)
 
     @property
     def integer_weights(self) -> tuple[int, ...]:
-        """The weights as integers, for a quantized forest."""
+        """The weights of a quantized forest, which are whole numbers."""
         return tuple(map(int, self.weights))
 
     @property
     def targets(self) -> tuple[Part, ...]:
-        """The prediction targets: either all parts, or the combination of the parts as one part."""
+        """The prediction targets, as ranges of the scores: each part, or the combination of all."""
         return (self.as_part,) if self.combined else self.parts
 
     @property
@@ -326,7 +367,7 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """In a quantized average, the integer that stands for probability 1; 0 without curves."""
+        """The value of a probability of 1 in the parts of a quantized average; 0 without curves."""
         return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property
@@ -335,34 +376,60 @@ class Forest:
         return max(1, len(self.classes)) if self.combined else self.n_outputs
 
     def trees_of(self, part: Part) -> list[int]:
-        """Returns the indices of the trees that feed a part. A tree may feed several parts."""
+        """Returns the trees that feed a part. A tree may feed several parts.
+
+        Parameters
+        ----------
+        part : Part
+            One of `parts` or `targets`.
+
+        Returns
+        -------
+        list of int
+            Indices of the trees.
+        """
         fed = range(part.start, part.stop)
         return [index for index, tree in enumerate(self.trees) if any(output in fed for output in tree.outputs)]
 
     @property
     def n_nodes(self) -> int:
+        """The number of nodes of all trees, leaves included."""
         return sum(tree.size for tree in self.trees)
 
     @property
     def n_leaves(self) -> int:
+        """The number of leaves of all trees."""
         return sum(int((tree.left == LEAF).sum()) for tree in self.trees)
 
     @property
     def depth(self) -> int:
+        """The number of comparisons on the longest path of any tree."""
         return max((tree.depth for tree in self.trees), default=0)
 
     def features_used(self) -> NDArray[np.int64]:
-        """Returns the indices of the features that some condition reads, ascending."""
+        """Returns the features that some condition reads.
+
+        Returns
+        -------
+        int64 array of shape (features,)
+            Indices of the features, ascending.
+        """
         return np.unique(self.conditions.feature).astype(np.int64)
 
     @cached_property
     def conditions(self) -> ConditionTable:
-        """The table of the forest's distinct conditions."""
+        """The distinct conditions, with the index of each node's condition among them."""
         categories = [isinstance(feature.number, Category) for feature in self.features]
         return table_of(self.trees, categories, self.on_words)
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures that `forestc inspect` shows for a model, by name."""
+        """Returns the figures of `forestc inspect --json`, without the figures of single features.
+
+        Returns
+        -------
+        dict
+            Numbers of trees, nodes, leaves and conditions, classes, kinds of aggregate, link and decision, and notes.
+        """
 
         def kinds(names: Iterable[str]) -> str:  # Joins distinct names in their order of appearance.
             return ", ".join(dict.fromkeys(names))

@@ -27,12 +27,42 @@ BATCH = 16384  # rows drawn at once; more take more memory
 
 @dataclass(frozen=True)
 class InputModel:
-    """A distribution of rows for one model.
+    """Distribution of rows for one model, learnt by `model_inputs`.
 
-    width: columns of the raw rows. inputs: those that the model reads. network: over the variables of all inputs, one
-    input after the other. rows_seen: number of rows that it was learnt from. comparators: distinct ones of the model;
-    kept: those that the network tells apart. model_hash: of the model that it was learnt for. Raises ModelError if the
-    network does not fit the columns.
+    It is a Bayesian network over the cells between the model's thresholds.
+
+    Attributes
+    ----------
+    width : int
+        Number of columns of raw rows.
+    inputs : tuple of InputColumn
+        The columns that the model reads.
+    network : BayesianNetwork
+        The network over the variables of all inputs, one input after the other.
+    rows_seen : int
+        Number of rows that it was learnt from.
+    comparators : int
+        Number of distinct comparators of the model.
+    kept : int
+        Number of comparators that the network tells apart.
+    model_hash : str
+        Hash of the model.
+
+    Raises
+    ------
+    ModelError
+        If the network does not fit the columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> inputs, _ = forestc.model_inputs(model, X, samples=1)
+    >>> inputs.rows(5).shape
+    (5, 4)
     """
 
     width: int
@@ -60,32 +90,80 @@ class InputModel:
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """The junction tree of the network."""
+        """The junction tree of the network, for its probabilities and samples."""
         return JunctionTree(self.network)
 
     @cached_property
     def by_column(self) -> Mapping[int, int]:
-        """Column of the rows -> index among `inputs`."""
+        """The index among `inputs` of each column of the rows."""
         return {column.column: index for index, column in enumerate(self.inputs)}
 
     def encoded(self, rows: FloatArray) -> NDArray[np.uint8]:
-        """Returns the states (rows, variables) of raw rows (rows, width) or of values (rows, inputs)."""
+        """Returns the states of rows.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, width) or (rows, inputs)
+            Raw rows, or values of the inputs alone.
+
+        Returns
+        -------
+        uint8 array of shape (rows, variables)
+            The state of each variable of the network.
+        """
         values = self.values_of(rows)
         parts = [column.encoded(values[:, index]) for index, column in enumerate(self.inputs)]
         return np.concatenate([np.zeros((len(rows), 0), dtype=np.uint8), *parts], axis=1)
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """Returns random raw rows (rows, width) with these states. Columns that the model does not read hold 0."""
+        """Draws raw rows with given states.
+
+        Parameters
+        ----------
+        states : uint8 array of shape (rows, variables)
+            States of the variables.
+        random : numpy.random.Generator
+            Generator for values within a state.
+
+        Returns
+        -------
+        float64 array of shape (rows, width)
+            Raw rows. Columns that the model does not read hold 0.
+        """
         return self._raw_rows(self.values(states, random))
 
     def values(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """Returns random values (rows, inputs) with these states."""
+        """Draws values of the inputs with given states.
+
+        Parameters
+        ----------
+        states : uint8 array of shape (rows, variables)
+            States of the variables.
+        random : numpy.random.Generator
+            Generator for values within a state.
+
+        Returns
+        -------
+        float64 array of shape (rows, inputs)
+            Values of the inputs.
+        """
         spans = zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True)
         parts = [column.decoded(states[:, start:stop], random) for column, start, stop in spans]
         return np.stack(parts, axis=1) if parts else np.zeros((len(states), 0))
 
     def values_of(self, rows: FloatArray) -> FloatArray:
-        """Returns the values (rows, inputs) of raw rows (rows, width). An array of another width is returned itself."""
+        """Returns the values of the inputs from raw rows.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, width)
+            Raw rows. Arrays of another width are returned as they are.
+
+        Returns
+        -------
+        float64 array of shape (rows, inputs)
+            Values of the inputs.
+        """
         return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
 
     def _raw_rows(self, values: FloatArray) -> FloatArray:
@@ -94,8 +172,23 @@ class InputModel:
         return rows
 
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
-        """Draws raw rows (count, width): NaN for a missing value, the code for a category. The same seed gives the same
-        rows."""
+        """Draws raw rows from the model.
+
+        Between two cuts a value is uniform within the range of the rows that the model was learnt from. It is whole if
+        all values of these rows were whole numbers.
+
+        Parameters
+        ----------
+        count : int, default=10000
+            Number of rows.
+        seed : int, default=0
+            Seed of the generator. The same seed gives the same rows.
+
+        Returns
+        -------
+        float64 array of shape (count, width)
+            Raw rows: NaN for a missing value, the code for a category.
+        """
         return self._raw_rows(self._drawn(count, seed))
 
     def _drawn(self, count: int, seed: int) -> FloatArray:
@@ -106,8 +199,17 @@ class InputModel:
         return np.concatenate(parts)
 
     def contradictions(self) -> tuple[float, float]:
-        """Returns two shares over `DRAWN` drawn rows: of rows with a binary variable that contradicts the decoded
-        value, and of such variables among all binary ones."""
+        """Measures how often binary variables contradict the values of drawn rows.
+
+        10,000 rows are drawn. Drawing a row ignores such variables.
+
+        Returns
+        -------
+        rows : float
+            Share of rows with a contradiction.
+        variables : float
+            Share of contradicting variables among all binary ones.
+        """
         states = self.tree.sample(DRAWN, np.random.default_rng(0))
         wrong = np.zeros(DRAWN, dtype=np.int64)
         for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
@@ -116,12 +218,40 @@ class InputModel:
         return float((wrong > 0).mean()), float(wrong.sum() / max(1, binary * DRAWN))
 
     def log_likelihood(self, rows: FloatArray) -> FloatArray:
-        """Returns the natural logarithm of the probability of each raw row's states: (rows,)."""
+        """Returns the logarithm of the probability of each row's comparator bits.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, width) or (rows, inputs)
+            Raw rows, or values of the inputs alone.
+
+        Returns
+        -------
+        float64 array of shape (rows,)
+            Natural logarithms.
+        """
         return self.network.log_likelihood(self.encoded(rows))
 
     def with_least_count(self, least: int) -> InputModel:
-        """Returns the input model with 0 in place of counts below `least`. Ranges stay unchanged. Raises OptionError
-        for a negative number."""
+        """Returns the input model with small counts replaced by 0.
+
+        The counts are those in the network's tables, of categories and of missing values. Ranges stay as they are.
+
+        Parameters
+        ----------
+        least : int
+            The smallest count that stays.
+
+        Returns
+        -------
+        InputModel
+            A new input model.
+
+        Raises
+        ------
+        OptionError
+            If `least` is negative.
+        """
         network = self.network.with_least_count(least)
         inputs = tuple(
             replace(
@@ -134,13 +264,54 @@ class InputModel:
         return replace(self, network=network, inputs=inputs)
 
     def drawn_for(self, model: Forest, count: int = DRAWN, seed: int = 0, others: Sequence[Forest] = ()) -> ArrayRows:
-        """Draws rows for a model, in its order of columns. others: forests that take the same rows; if one refuses
-        missing values in a column, no row has any there. Raises RowsError if the model's columns do not fit."""
+        """Draws rows for a model, in the order of its columns.
+
+        Parameters
+        ----------
+        model : Forest
+            The model that reads the rows.
+        count : int, default=10000
+            Number of rows.
+        seed : int, default=0
+            Seed of the generator.
+        others : sequence of Forest, optional
+            Forests that read the same rows. A column has no missing values if one of the forests takes none in it.
+
+        Returns
+        -------
+        ArrayRows
+            The rows in one batch or more.
+
+        Raises
+        ------
+        RowsError
+            If the model reads columns that the input model lacks.
+        """
         self.of(model)  # Refuses the model before memory is taken for the rows.
         return ArrayRows(self.placed_for(model, self._drawn(count, seed), others))
 
     def placed_for(self, model: Forest, drawn: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:
-        """Returns drawn values (rows, inputs) as rows in a model's order of columns. others: as in `drawn_for`."""
+        """Returns drawn values as rows in the order of a model's columns.
+
+        Parameters
+        ----------
+        model : Forest
+            The model that reads the rows.
+        drawn : float64 array of shape (rows, inputs)
+            Values of the inputs.
+        others : sequence of Forest, optional
+            As in `drawn_for`.
+
+        Returns
+        -------
+        float64 array of shape (rows, columns)
+            Rows for the model.
+
+        Raises
+        ------
+        RowsError
+            If the model reads columns that the input model lacks.
+        """
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
         result = np.zeros((len(drawn), model.width))
         for feature, index, column in zip(model.features, model.row_columns, self.of(model), strict=True):
@@ -151,7 +322,23 @@ class InputModel:
         return result
 
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:
-        """Returns the input column of each feature of a forest. Raises RowsError if the forest's columns do not fit."""
+        """Returns the input of each feature of a forest.
+
+        Parameters
+        ----------
+        forest : Forest
+            A forest over the same columns, by name if all columns have names, otherwise by index.
+
+        Returns
+        -------
+        tuple of InputColumn
+            An input for each feature.
+
+        Raises
+        ------
+        RowsError
+            If the forest has other columns.
+        """
         where = "the input model"
         if all(column.named for column in self.inputs) and all(feature.named for feature in forest.features):
             by_name = {column.name: column for column in self.inputs}

@@ -1,6 +1,6 @@
 """Defines scikit-learn estimators that train a model and predict as its compiled form does.
 
-`cross_val_score` on one of them estimates the accuracy of the hardware on unseen rows: in each fold the model is
+cross_val_score on one of them estimates the accuracy of the hardware on unseen rows: in each fold the model is
 trained, and its formats and leaves are chosen, without the held-out part.
 """
 

@@ -59,9 +59,29 @@ MOST_BYTES = 1 << 31  # bytes of a forest's text, at most
 
 @dataclass(frozen=True, eq=False)
 class Design(FittedEstimator):
-    """A compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
+    """Compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
 
-    folder: its path. model: the forest as it was read. forest: the quantized forest, the reference for all checks.
+    Attributes
+    ----------
+    folder : Path
+        The folder.
+    manifest : dict
+        The content of manifest.json.
+    model : Forest
+        The forest as it was read.
+    forest : Forest
+        The quantized forest, the reference for all checks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> design = forestc.compile(model, X, "iris", label=y).design
+    >>> design.predict(X[[0, 75, 149]])
+    array([0, 1, 2])
     """
 
     folder: Path
@@ -76,7 +96,13 @@ class Design(FittedEstimator):
         return shown_as(self, "html")
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures that `forestc inspect` prints for a folder."""
+        """Returns the figures that `forestc inspect` prints for a folder.
+
+        Returns
+        -------
+        dict
+            Targets, passes, guarantees, ports, files and the last check.
+        """
         manifest = self.manifest
         ports = [
             f"{port['name']} ({port['direction']}, {counted(port['bits'], 'bit')})"
@@ -99,36 +125,56 @@ class Design(FittedEstimator):
 
     @property
     def targets(self) -> tuple[str, ...]:
+        """The targets that were written, such as verilog and c."""
         return tuple(self.manifest["options"]["targets"])
 
     @property
     def has_hardware(self) -> bool:
-        """True if the folder has files written from a netlist. C and engines are not."""
+        """True if a file in the folder was written from a netlist. C and engines are not."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
     def c_options(self) -> COptions:
+        """The options of the C header."""
         return c_options_of(self.manifest["options"]["c"])
 
     @property
     def lowering(self) -> LoweringOptions:
+        """The options of the netlist: latency, outputs and device family."""
         return _lowering(self.manifest["options"])
 
     @property
     def engine(self) -> Capacity:
-        """The capacity of the design's engine. Raises ForestcError if the folder has none."""
+        """The capacity of the design's engine.
+
+        Raises
+        ------
+        ForestcError
+            If the folder has no engine.
+        """
         self.path("engine")
         return Capacity.of(self.manifest["options"]["engine"])
 
     @property
     def netlist(self) -> Netlist:
-        """The netlist of the written files, built again from the quantized forest. Raises ForestcError if the folder
-        has no hardware, or if the manifest describes another design."""
+        """The netlist of the written files, built again from the quantized forest.
+
+        Raises
+        ------
+        ForestcError
+            If the folder has no hardware, or the manifest describes another design: users pack words by its offsets.
+        """
         return self._lowered[0]
 
     @property
     def witness(self) -> Witness:
-        """The nets of the netlist that hold the results of trees and votes. Raises ForestcError as `netlist` does."""
+        """The nets that hold the results of trees and votes in the netlist.
+
+        Raises
+        ------
+        ForestcError
+            As for `netlist`.
+        """
         return self._lowered[1]
 
     @cached_property
@@ -147,15 +193,44 @@ class Design(FittedEstimator):
         return netlist, witness
 
     def quantize(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Returns rows as words (rows, features) for the hardware and C, in the manifest's order of features. X: rows
-        (rows, columns), an array or a data frame. Raises RowsError for rows that do not fit the model."""
+        """Returns rows as words for the hardware and C.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Raw rows.
+
+        Returns
+        -------
+        int64 array of shape (rows, features)
+            Words, in the order of the manifest's features.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model, or miss a value where the design takes none.
+        """
         return encode(self.forest, X)
 
     def pack(self, words: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Returns the port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
+        """Returns words as the bytes of the port `x`.
 
-        words: (rows, features), from `quantize`. Raises RowsError for words of another shape or outside their bits,
-        ForestcError if the folder has no hardware.
+        Parameters
+        ----------
+        words : int64 array of shape (rows, features)
+            Words, from `quantize`.
+
+        Returns
+        -------
+        uint8 array of shape (rows, bytes)
+            Bit i of the port is bit i % 8 of byte i // 8. Bits past the port's width are 0.
+
+        Raises
+        ------
+        RowsError
+            If words are outside their features' ranges.
+        ForestcError
+            If the folder has no hardware.
         """
         fields = self._fields("features")
         words = np.asarray(words)
@@ -175,8 +250,25 @@ class Design(FittedEstimator):
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 
     def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns the results (rows, results) in the manifest's order of outputs. data: the port `y` as little-endian
-        bytes (rows, bytes). Raises RowsError for too few bytes, ForestcError if the folder has no hardware."""
+        """Returns the results in the bytes of the port `y`.
+
+        Parameters
+        ----------
+        data : uint8 array of shape (rows, bytes)
+            The port, little-endian, as in `pack`.
+
+        Returns
+        -------
+        int64 array of shape (rows, results)
+            Results, in the order of the manifest's outputs.
+
+        Raises
+        ------
+        RowsError
+            If the array has too few bytes.
+        ForestcError
+            If the folder has no hardware.
+        """
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
@@ -195,6 +287,7 @@ class Design(FittedEstimator):
             raise ForestcError(written, where=str(self.folder), do="add --target verilog")
 
     def _fields(self, key: str) -> list[Field]:
+        """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
         self._need_hardware()
         return [
             Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"])))
@@ -202,7 +295,23 @@ class Design(FittedEstimator):
         ]
 
     def path(self, role: str) -> Path:
-        """Returns the path of the file with a role, such as verilog or c. Raises ForestcError if there is none."""
+        """Returns the path of a file of the folder.
+
+        Parameters
+        ----------
+        role : str
+            The file's role in the manifest, such as verilog or c.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ForestcError
+            If there is no such file.
+        """
         if role not in self.manifest["files"]:
             option = "--c-project all" if role.startswith("c_") else "--stream"
             option = f"--target {role}" if role in TARGETS else option
@@ -216,35 +325,103 @@ class Design(FittedEstimator):
         return path
 
     def changed_files(self) -> tuple[str, ...]:
-        """Returns the files that are missing or have changed since `compile` wrote them."""
+        """Returns the files that are missing or have changed since `compile` wrote them.
+
+        Returns
+        -------
+        tuple of str
+            Paths within the folder.
+        """
         digests = self.digests()
         return tuple(path for path, recorded in self.manifest["sha256"]["files"].items() if digests[path] != recorded)
 
     def digests(self) -> dict[str, str | None]:
-        """Returns the present SHA-256 of each file; None for a file that can't be read."""
+        """Returns the present SHA-256 of each file.
+
+        Returns
+        -------
+        dict of str to str or None
+            By path; None for a file that can't be read.
+        """
         return {path: _digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
 
     def check_record(self) -> dict[str, Any] | None:
-        """Returns the content of check.json; None if there is none. Raises ForestcError if forestc did not write the
-        file."""
+        """Returns the content of check.json, which the last `check` wrote.
+
+        Returns
+        -------
+        dict or None
+            The record; None if there is none.
+
+        Raises
+        ------
+        ForestcError
+            If forestc did not write the file; names the field.
+        """
         return read_check(self.folder)
 
     def results(self) -> list[Result]:
-        """Returns the results of `synth`, `measure` and `report --place`, from measured.json. Raises ForestcError if
-        forestc did not write the file."""
+        """Returns the results of `synth`, `measure` and `report --place` for the design.
+
+        Returns
+        -------
+        list of Result
+            The content of measured.json.
+
+        Raises
+        ------
+        ForestcError
+            If forestc did not write the file; names the field.
+        """
         return read_results(self.folder)
 
     def is_of_this_content(self, result: Result) -> bool:
-        """Returns True if the design and all its files are unchanged since the result was measured."""
+        """Returns True if the design is unchanged since a result was measured.
+
+        Parameters
+        ----------
+        result : Result
+            One of `results`.
+
+        Returns
+        -------
+        bool
+            False if the design or any of its files has changed.
+        """
         return result.hash == self.manifest["hash"] and result.files == self.digests()
 
     def record(self, command: Command, figures: Mapping[str, Any], *, stream: bool = False) -> str:
-        """Adds a result to measured.json. Returns why it could not be written, or ""."""
+        """Adds a result to measured.json.
+
+        Parameters
+        ----------
+        command : {"synth", "measure", "place"}
+            The command that gave the figures.
+        figures : dict
+            Its figures.
+        stream : bool, default=False
+            The design had its stream wrapper.
+
+        Returns
+        -------
+        str
+            Why the file could not be written, or "".
+        """
         return add_result(self.folder, command, figures, (self.manifest["hash"], self.digests()), stream=stream)
 
     def last_check(self) -> dict[str, Any] | None:
-        """Returns the figures of the last `check`; None if there is none. The figure `of_this_content` is True if the
-        design and all its files are unchanged since then. Raises ForestcError as `check_record` does."""
+        """Returns the figures of the last `check`.
+
+        Returns
+        -------
+        dict or None
+            From check.json; None if there is none. `of_this_content` is True if the design and its files are unchanged.
+
+        Raises
+        ------
+        ForestcError
+            If forestc did not write the file; names the field.
+        """
         record = self.check_record()
         if record is None:
             return None
@@ -263,8 +440,34 @@ class Design(FittedEstimator):
 
 
 def open_design(folder: str | Path) -> Design:
-    """Reads a folder that `compile` wrote. Raises ForestcError naming the file that is missing or damaged, and the
-    field."""
+    """Reads a folder that `compile` wrote.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder.
+
+    Returns
+    -------
+    Design
+        The design.
+
+    Raises
+    ------
+    ForestcError
+        If a file is missing, damaged or changed; names the file and the field.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> forestc.open_design("iris")
+    <Design 'forest' in 'iris': c, verilog>
+    """
     folder = Path(folder)
     texts = {name: _text(folder, name) for name in (MANIFEST, MODEL, QUANTIZED)}
     manifest = hold_text(texts[MANIFEST], folder / MANIFEST, reading_schema(), AGAIN)

@@ -22,23 +22,44 @@ _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "s
 class FittedEstimator:
     """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
 
-    `fit` does nothing and `clone` returns the object itself, so cross-validation accepts it. X: rows (rows, columns),
-    an array or a data frame. Methods raise RowsError for rows that do not fit the model.
+    `fit` does nothing and `clone` returns the object itself, so metrics, displays and `cross_val_score` accept the
+    object like the model. X: rows (rows, columns) as an array, nested lists or a data frame, in the model's columns.
+    Methods raise RowsError for rows that do not fit the model.
     """
 
     model: Forest
     forest: Forest
 
     def predict(self, X: object) -> NDArray[Any]:
-        """Returns class labels or values: (rows,), or (rows, targets) for several targets."""
+        """Predicts with the quantized forest.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the model's columns.
+
+        Returns
+        -------
+        array of shape (rows,) or (rows, targets)
+            Class labels or values.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         return self._evaluated(X).decision
 
     @property
     def predict_proba(self) -> Callable[[Any], Any]:
-        """The method that returns probabilities (rows, classes), in the order of `classes_`; for several targets a list
-        of these. Raises AttributeError for models whose scores are not probabilities.
+        """The method that returns probabilities (rows, classes); for several targets a list of arrays.
 
-        The leaf bits limit the precision: few bits may keep every decision but give coarse probabilities.
+        Classes are in the order of `classes_`. Few leaf bits may keep every decision but give coarse probabilities.
+
+        Raises
+        ------
+        AttributeError
+            If the model's scores are not probabilities.
         """
         if not has_probabilities(self.model):
             raise AttributeError("the model has no probabilities")
@@ -48,8 +69,14 @@ class FittedEstimator:
     def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
         """The method that returns margins or scores, in the model's units.
 
-        It returns the margin of class 1 for two classes, (rows,), and the scores for more classes, (rows, classes).
-        Raises AttributeError for regressions and several targets.
+        For two classes it returns the margin of class 1, (rows,): at least 0 where class 1 is decided. If the forest
+        has two scores, equal scores have margin 0 and the tie rule decides. For more classes it returns the scores,
+        (rows, classes).
+
+        Raises
+        ------
+        AttributeError
+            If the model is a regression or has several targets.
         """
         if not self.model.decides or len(self.model.targets) > 1:
             raise AttributeError("the model has no decision function")
@@ -57,7 +84,13 @@ class FittedEstimator:
 
     @property
     def classes_(self) -> Any:
-        """The class labels, (classes,); for several targets a list of these. Raises AttributeError for a regression."""
+        """The class labels, (classes,); for several targets a list of arrays.
+
+        Raises
+        ------
+        AttributeError
+            If the model is a regression.
+        """
         if not self.model.decides:
             raise AttributeError("a regression has no classes")
         labels = [np.asarray(part.classes) for part in self.model.targets]
@@ -65,22 +98,81 @@ class FittedEstimator:
 
     @property
     def n_features_in_(self) -> int:
+        """The number of columns of the model's rows."""
         return self.model.columns
 
     def score(self, X: object, y: object) -> float:
-        """Returns the accuracy; R squared for a regression."""
+        """Scores the predictions on rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the model's columns.
+        y : array-like of shape (rows,) or (rows, targets)
+            True labels or values.
+
+        Returns
+        -------
+        float
+            Accuracy; R squared for a regression.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         from sklearn.metrics import accuracy_score, r2_score
 
         return float((accuracy_score if self.model.decides else r2_score)(y, self.predict(X)))
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Returns self without training: a compiled design is fitted already."""
+        """Returns self without training: a compiled design is fitted already.
+
+        Parameters
+        ----------
+        X, y : object, optional
+            Not used.
+
+        Returns
+        -------
+        self
+            The design, unchanged.
+        """
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the parameters of the estimator: none.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Not used.
+
+        Returns
+        -------
+        dict
+            An empty dictionary.
+        """
         return {}
 
     def set_params(self, **params: object) -> Self:
+        """Returns self: a compiled design has no parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            No parameters are accepted.
+
+        Returns
+        -------
+        self
+            The design, unchanged.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is given.
+        """
         if params:
             raise ValueError(f"a compiled design has no parameters; got {', '.join(params)}")
         return self

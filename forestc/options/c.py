@@ -124,21 +124,22 @@ class COptions:
 
     @property
     def raw(self) -> bool:
-        """True if `predict` takes raw rows."""
+        """True if the header takes raw rows."""
         return self.c_inputs in ("float", "raw")
 
     @property
     def quantizes(self) -> bool:
-        """True if the header has a function that turns raw rows into words."""
+        """True if the header turns raw rows into words."""
         return not self.raw and self.c_quantizer != "none"
 
     @property
     def limits(self) -> dict[str, int]:
+        """The given budgets by name."""
         limits: dict[str, int | None] = {name: getattr(self, name) for name in UNITS}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def c_record(self) -> dict[str, Any]:
-        """Returns these options for the manifest, without the prefix `c_` in their names."""
+        """Returns these options as manifests store them, without `c_`."""
         return {entry.name.removeprefix("c_"): getattr(self, entry.name) for entry in fields(COptions)}
 
 
