@@ -1,4 +1,4 @@
-"""The results of a check: of each engine, and together."""
+"""The results of a check and of its engines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from forestc.manifest.notebook import shown_as
 
 @dataclass
 class EngineResult:
-    """The result of one engine. vectors: number of vectors that ran. differences: number of vectors with different
-    results; None if the engine did not run, for the reason `why`. first: the first difference. left_out: number of rows
-    outside the C types of the inputs; unfit: the first of them."""
+    """The result of one engine. vectors: number of vectors that ran. differences: number of vectors with wrong results;
+    None if the engine did not run. why: why it did not run. first: the first difference. left_out: number of rows
+    outside the C types of the inputs. unfit: the first of these rows."""
 
     tool: str = ""
     vectors: int = 0
@@ -89,7 +89,7 @@ class CheckResult:
         return lines
 
     def problem(self) -> CheckError | None:
-        """Returns an error with the check's first problem, in one line; None if `ok`."""
+        """Returns the check's first problem as an error; None if `ok`."""
         wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
         edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
         if wrong:
