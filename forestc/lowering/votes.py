@@ -1,4 +1,4 @@
-"""Builds the scores of several parts: votes for classes, weighted averages, the weighted median."""
+"""Builds the scores of several parts: votes, weighted averages, or the weighted median."""
 
 from __future__ import annotations
 

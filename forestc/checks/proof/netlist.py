@@ -97,7 +97,7 @@ def _prove(evidence: Evidence) -> None:
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
-    """Tries to refute or prove the results as a whole after a part has failed. words: the failed part's counterexample."""
+    """Tries to refute or prove the results as a whole after a part has failed. words: counterexample of that part."""
     part = evidence.proof.parts[-1]
     whole = _prove_whole(evidence, words)
     if whole.proved:

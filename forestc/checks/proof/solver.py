@@ -159,7 +159,7 @@ class Solver:
         return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
-        """Returns a net's value as a term over the features; registers count as wires. cuts: terms that replace nets."""
+        """Returns a net's value as a term over the features; registers count as wires. cuts: terms replacing nets."""
         net_terms = self.net_terms if not cuts else dict(cuts)
         stack = [net]
         while stack:
