@@ -1,4 +1,4 @@
-"""A network of one-bit functions, made of ANDs, XORs and muxes. Equal functions become one node."""
+"""A network of one-bit functions: ANDs, XORs and multiplexers. Equal nodes are built once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _LEAF: tuple[Edge, ...] = ()
 
 
 class Bits:
-    """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a MUX,
-    none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of: edge by the
-    key of the function that it stands for."""
+    """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a
+    multiplexer, none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of:
+    edges by key."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Edge, ...]] = [_LEAF]

@@ -1,7 +1,7 @@
 """Builds scores that are the largest or smallest value of the trees, and the class decided by them.
 
-If all trees have one value besides the least score, each tree becomes a bit, and the extreme is an OR of these bits. If
-each score has at most two values, the class is found without comparisons.
+If a score has at most two values, each of its trees becomes a bit, and the score is an OR of these bits. If all scores
+have at most two values, their argmax needs no comparison.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Computes when nets are ready, by a model of a device family's delays.
 
-A multiplexer, gate, comparison or small sum is a LUT. A LUT absorbs LUTs before it greedily, the latest first, while
-its inputs suffice: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994).
+Multiplexers, gates, comparisons of features and small sums become LUTs. A LUT absorbs LUTs before it greedily, the
+latest first, while its inputs suffice: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994).
 """
 
 from __future__ import annotations

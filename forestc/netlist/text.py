@@ -76,7 +76,7 @@ _OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
-    """Parses a netlist's text form. Raises ModelError if it can't be read, InternalError if the netlist breaks a rule."""
+    """Parses a netlist's text form. Raises ModelError if it can't be read, InternalError if the netlist is invalid."""
     lines = text.splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:

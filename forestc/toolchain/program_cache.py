@@ -20,9 +20,8 @@ SEAL = 32  # bytes of the hash that follows a program in the cache
 
 
 def cached_program(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
-    """Returns the path of a compiled file: a cached copy, written to `target`, or the result of `make`, which is then
-    cached. dependencies: all that the file depends on: sources, options, tool versions. If the cache's folder can't be
-    written to, the file is not cached; that is no error."""
+    """Returns the path of a compiled file: `target`, copied from the cache, or the result of `make`, which is then
+    cached. dependencies: all that the file depends on: sources, options, tool versions."""
     folder = _folder()
     if folder is None:
         return make()
