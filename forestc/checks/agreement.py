@@ -21,10 +21,9 @@ CLOSE = 0.01  # share of the range of scores; a regression agrees on a row if no
 class Agreement:
     """How well a compiled forest agrees with its model.
 
-    agreement: share of rows with the same decision; for regression, with all scores off by at most 1 % of the range of
-    the model's scores. model, compiled: accuracy of each, or R squared for regression; None without labels.
-    largest_error: of a score, in the model's units; None for classification. foreign: number of rows with a label
-    unknown to the model; they count as errors.
+    agreement: share of rows with the same decision; for regression, share of rows with all scores within `CLOSE` of the
+    model's. model, compiled: accuracy, or R squared for regression; None without labels. largest_error: of a score, in
+    the model's units; None for classification. foreign: number of rows with a label unknown to the model.
     """
 
     rows: int
@@ -36,12 +35,10 @@ class Agreement:
 
     @property
     def measure(self) -> str:
-        """The name of the quantity in `model` and `compiled`."""
         return "accuracy" if self.largest_error is None else "R squared"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for users about labels unknown to the model."""
         if not self.foreign:
             return ()
         what = f"{self.foreign:,} of {self.rows:,} rows have a label that is no class of the model"

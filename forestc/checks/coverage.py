@@ -34,7 +34,6 @@ class CoverageOfVectors:
         self.found: dict[str, Coverage] = {}
 
     def add(self, origin: str, leaves: NDArray[np.int32]) -> None:
-        """Adds the leaves that vectors reach. leaves: (vectors, trees)."""
         for name in (origin, ALL):
             self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
 

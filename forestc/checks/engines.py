@@ -59,9 +59,9 @@ MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; 
 class Difference:
     """The differences between an engine and the evaluator on a batch of vectors.
 
-    count: number of vectors with different results. first: index of the first of them in the batch. got, expected: its
-    results. given: its raw input; empty if words are the input. left_out: number of rows that the C types of the inputs
-    can't hold. why: the first of these rows.
+    count: number of vectors with different results. first: index of the first of them. got, expected: its results.
+    given: its raw input; empty if words are the input. left_out: number of rows that the C types of the inputs can't
+    hold. why: the first of these rows.
     """
 
     count: int
@@ -87,7 +87,7 @@ class Engine(Protocol):
     tool: str
 
     def __init__(self, design: Design, folder: Path) -> None:
-        """Builds the design in `folder`. Raises MissingToolError or ToolError."""
+        """Builds the design in `folder`."""
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference: ...
 
@@ -143,7 +143,6 @@ def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: In
 
 
 def copied(design: Design, role: str, folder: Path) -> str:
-    """Copies a generated file into a folder. Returns its name there."""
     source = design.path(role)
     (folder / source.name).write_bytes(source.read_bytes())
     return source.name
@@ -193,7 +192,6 @@ class VerilatorEngine(Engine):
         self.tool = tool.version
 
     def _source(self, design: Design) -> str:
-        """Puts the Verilog into the folder and returns its file name."""
         return copied(design, "verilog", self.folder)
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
@@ -206,8 +204,8 @@ class VerilatorEngine(Engine):
 class BenchEngine(Engine):
     """Base of engines that run a core with its self-checking test bench in a simulator.
 
-    roles: of the files to compile, the bench last; files that the design lacks are left out. ending: of the bench's
-    module name. programs: the simulator's programs. title: the simulator's name.
+    roles: of the files to compile, the bench last. ending: of the bench's module name. programs: the simulator's
+    programs. title: the simulator's name.
     """
 
     sample: ClassVar[int] = 2000
@@ -315,8 +313,7 @@ class NvcStreamEngine(NvcEngine):
 class CEngine(Engine):
     """Runs the generated C header, compiled on the host with strict warnings and, if available, sanitizers.
 
-    If the header has a quantizer, the words that it computes are compared with the encoder's. Rows outside the C types
-    of raw inputs are left out and counted. The codes of category names are checked, too.
+    It also checks the words that the header's quantizer computes, and the codes of category names.
     """
 
     name: ClassVar[str] = "c"

@@ -92,8 +92,7 @@ class Algebra(Protocol[W, C]):
 
 
 def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
-    """Defines a step. Returns the next address, and the value that the node adds to an output, as a two's complement
-    pattern.
+    """Defines a step. Returns the next address, and the value that the node adds to an output, in two's complement.
 
     on: the operations. node: the node at `address`. x: the word of the node's column. gives: True in a step for an
     output. output: the number of that output.
@@ -177,7 +176,7 @@ class ImageRead:
 
     def walked(self, words: Ints) -> Ints:
         """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label and, if the engine gives them, the scores. words:
-        (rows, columns). Raises ForestcError if a row leaves the image or a sum does not begin."""
+        (rows, columns). Raises ForestcError if the image is inconsistent."""
         shape, rows = self.shape, len(words)
         scores: dict[int, Ints] = {}
         for number, slot in enumerate(self.slots):

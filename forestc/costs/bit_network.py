@@ -103,7 +103,6 @@ class BitNetwork(BlastedBits):
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
     def cover(self, kind: Luts) -> dict[int, Cut]:
-        """Returns the LUTs that cover the logic between ports and registers, as `Mapper.cover` does."""
         registers = {edge >> 1 for edge in self.registers}
         fan_ins = [
             tuple([edge >> 1 for edge in edges]) if alive else ()
@@ -117,7 +116,6 @@ class BitNetwork(BlastedBits):
         return Mapper(fan_ins, boxes, self.roots(), kind).cover()
 
     def roots(self) -> list[int]:
-        """Returns the nodes that outputs and registers hold."""
         alive = [edge >> 1 for edge in self.registers if self.alive[edge >> 1]]
         return [edge >> 1 for edge in [*self.outputs, *(edge for node in alive for edge in self.feeds[node])]]
 
@@ -126,5 +124,4 @@ class BitNetwork(BlastedBits):
         return bisect_right(self.starts, node) - 1
 
     def gates(self, inputs: int) -> int:
-        """Returns the number of nodes with `inputs` fan-in edges."""
         return sum(len(edges) == inputs for node, edges in enumerate(self.nodes) if self.alive[node])

@@ -47,7 +47,6 @@ class Bits:
         return self.and_(a ^ 1, b ^ 1) ^ 1
 
     def mux(self, select: int, a: int, b: int) -> int:
-        """Returns an edge for: a if select is 1, else b."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if a == b or select == 0:

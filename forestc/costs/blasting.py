@@ -42,7 +42,6 @@ class BlastedBits(Bits):
         self.outputs = [edge for _, net in netlist.outputs for edge in words[net]]
 
     def word(self, net: Net, words: list[list[int]]) -> list[int]:
-        """Returns the edges of a net's bits, lowest first."""
         cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
         match cell:
             case ir.Const(value):

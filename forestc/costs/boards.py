@@ -123,10 +123,8 @@ _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cort
 
 
 def _squeezed(name: str) -> str:
-    """Normalizes a name: `Cortex-M0+` becomes `cortexm0plus`."""
     return re.sub(r"[\s_/:-]+", "", name.strip().lower().replace("+", "plus"))
 
 
 def _plain(name: str) -> str:
-    """Normalizes a name: `Arty A7-35T` becomes `arty-a7-35t`."""
     return re.sub(r"[\s_/:]+", "-", name.strip().lower())

@@ -86,12 +86,11 @@ class DeviceFamily:
     """The common properties of a family's devices.
 
     lut_inputs: inputs of a LUT. delays: a key of DELAYS. synthesis: commands for yosys, with {top} for the module's
-    name; the last is tried if the first crashes. luts: for yosys's mapper. joined: True if multiplexers join LUTs to
-    larger ones. chained: kinds of cells that become carry chains. shortest_chain: least bits of a chain. chain_cells:
-    logic cells per bit of a chain.
-    nextpnr: end of the program's name; empty if nextpnr lacks the family. logic_cell: nextpnr's name for a cell with a
-    LUT. few_pins: True if a design may have more bits than a device has pins. timed_on: the device with fitted path
-    costs; empty if there is none.
+    name; the last is tried if the first crashes. joined: True if multiplexers join LUTs to larger ones. chained: kinds
+    of cells that become carry chains. shortest_chain: least bits of a chain. chain_cells: logic cells per bit of a
+    chain.
+    nextpnr: end of the program's name; "" if there is none. logic_cell: nextpnr's name for a cell with a LUT. few_pins:
+    True if devices have few pins. timed_on: the device with fitted path costs; "" if there is none.
     """
 
     name: str

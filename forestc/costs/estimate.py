@@ -23,7 +23,6 @@ FASTEST_NS = 1.5  # nanoseconds of the shortest clock period: that of a design o
 
 
 def estimated(device: str) -> bool:
-    """Returns True if there are estimates for a device."""
     return device in DEVICES and DEVICES[device].family.name in fitted().luts
 
 
@@ -98,18 +97,13 @@ class Mapped:
         return cls(family, bits, bits.cover(family.luts))
 
     def lut_features(self) -> dict[str, float]:
-        """Returns the amount of each of `LUT_FEATURES`."""
         single = self.family.lut_inputs
         luts = sum(1 << max(0, len(cut) - single) for cut in self.luts.values())
         chains = self.bits.chained_counts()
         return {**chains, "lut": luts, "mux": self.bits.gates(3), "gate": self.bits.gates(2)}
 
     def fewest_luts(self) -> int:
-        """Returns a lower bound of the LUTs: enough to read all bits that outputs and registers depend on.
-
-        A LUT's result takes up an input of another LUT, unless an output or a register holds it. Multiplexers beside
-        LUTs read at most two bits more each. A flip-flop reads up to two bits (reset and enable).
-        """
+        """Returns a lower bound of the LUTs: enough to read all bits that outputs and registers depend on."""
         bits, registers = self.bits, set(self.bits.registers)
         logic = {edge >> 1 for edge in bits.outputs} | {
             edge >> 1 for register in registers if bits.alive[register >> 1] for edge in bits.feeds[register >> 1]

@@ -65,8 +65,6 @@ class Fit:
 
 @dataclass(frozen=True)
 class CompilerCosts:
-    """Costs with one compiler. tool: the compiler's version. layouts: a fit by layout and figure."""
-
     tool: str
     layouts: Mapping[str, Mapping[str, Fit]]
 
@@ -80,7 +78,6 @@ class FirmwareCosts:
 
     @property
     def layouts(self) -> frozenset[str]:
-        """The layouts fitted for every compiler."""
         return frozenset.intersection(*(frozenset(costs.layouts) for costs in self.compilers.values()))
 
 

@@ -91,7 +91,6 @@ def parsed(text: str) -> Fitted:
 
 
 def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
-    """Raises ForestcError unless `value` is an object with exactly the keys `names`."""
     keys = set(value) if isinstance(value, dict) else set()
     for name in names:
         if name not in keys:

@@ -1,8 +1,7 @@
 """Covers a network of small functions by LUTs, with priority cuts (Mishchenko, Cho, Chatterjee and Brayton, ICCAD
 2007).
 
-A cut of a node is a set of nodes that a LUT rooted there can read. Cuts of a node merge cuts of its fan-ins; the few
-best are kept, by the time when they are ready, then by area flow.
+A cut of a node is a set of nodes that a LUT rooted there can read. The few best cuts are kept.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 class _Network(NamedTuple):
     """The network as arrays. fan_ins: (nodes, MOST_FAN_INS), -1 if there are fewer. boxed: (nodes,) True for a result
-    of a carry chain. box: what node n's chain reads, from begins[n] to begins[n + 1]. areas: (inputs + 1,) by inputs of
-    a LUT. delays: (inputs + 1, inputs). chain: delay of a carry chain."""
+    of a carry chain. box: what the chain of node n reads, from begins[n] to begins[n + 1]. areas, delays: by number of
+    inputs of a LUT."""
 
     fan_ins: Ints
     boxed: NDArray[np.bool_]

@@ -34,15 +34,13 @@ class Prices:
     lut_inputs: int = 6
 
     def comparison(self, bits: int) -> float:
-        """Returns the price of comparing a word of `bits` bits with a constant."""
         last = len(self.compared) - 1
         if bits <= last:
             return self.compared[max(0, bits)]
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns the price of a tree as a table of all its conditions, per bit of its leaves, in addition to `tree`.
-        It is 0 up to the inputs of a LUT. A processor pays for the splits of a full tree instead."""
+        """Returns the price of a tree as a table of all its conditions, per bit of its leaves, beyond `tree`."""
         if self.firmware:
             return self.split * ((1 << conditions) - 1)
         return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)

@@ -29,10 +29,7 @@ def latency_for(
     progress: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Returns the fewest clock cycles with which a design reaches a clock rate, by the estimate for a device. Raises
-    OptionError if no latency reaches it, or if the device has no fitted delays.
-
-    If one stage takes N clock periods, latencies below N are skipped.
-    """
+    OptionError if no latency reaches it, or if the device has no fitted delays."""
     delays = DELAYS[options.family]
     logic, _ = unregistered(forest, replace(options, latency=1))
     timing = Timing(logic, delays)

@@ -36,7 +36,6 @@ def lone_label(draft: Draft, part: Part) -> Net | None:
 
 
 def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
-    """Returns the net of the class index decided by sums."""
     if decision.kind == "threshold":
         needed = int(decision.threshold) - sums[-1].offset
         return FALSE if needed > sums[-1].high else draft.builder.not_(draft.builder.less(sums[-1].net, needed))
@@ -65,5 +64,4 @@ def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
 
 
 def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:
-    """Returns the net of the largest of words of one type."""
     return balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))

@@ -55,7 +55,6 @@ class Witness:
 
 
 def feature_port(forest: Forest, index: int) -> Port:
-    """Returns the input port of a feature's words."""
     return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
@@ -98,7 +97,6 @@ class Draft:
         return cell if isinstance(cell, Const) else net
 
     def number(self, value: int) -> Net:
-        """Builds a constant in the narrowest word that holds it."""
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
@@ -118,7 +116,6 @@ class Draft:
         return nets[0]
 
     def _condition(self, condition: Condition, at: Origin) -> Net:
-        """Returns a net that is 1 if a condition sends the row left."""
         port, reserved = self.ports[condition.feature], self.missing[condition.feature]
         match condition.test:
             case OneOf(codes):

@@ -40,7 +40,6 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     inverses: dict[Net, Net] = {}  # inverses that are built behind the registers of their operand
 
     def after(net: Net, registers: int) -> Net:
-        """Returns the new net of an old one, behind this number of registers."""
         cell = netlist.cells[net]
         if registers and isinstance(cell, Not):  # a word and its inverse share registers
             inverses[net] = builder.not_(after(cell.a, registers))

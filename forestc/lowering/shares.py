@@ -77,7 +77,6 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
 
 
 def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list[Sum]:
-    """Builds each score minus the largest score: a negative number or 0."""
     builder, nets = draft.builder, [score.net for score in raised(draft, scores)]
     word, largest = builder.type_of(nets[0]), largest_of(builder, nets)
     draft.steps["largest", part_index, 0, 0] = draft.operand_of(largest)

@@ -1,9 +1,7 @@
 """Builds sums of trees and of other words, with adders of two operands and with tables for narrow words.
 
-Each tree counts from its smallest leaf, so words are unsigned; the smallest leaves add up to an offset.
-
-A table of six bits is one LUT for each bit of the sum, so six-input LUTs favor tables. Sums that are only compared with
-a threshold may be added bit by bit (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965).
+Each tree counts from its smallest leaf; the smallest leaves add up to an offset. Sums that are only compared with a
+threshold may be added bit by bit (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965).
 """
 
 from __future__ import annotations
@@ -105,7 +103,6 @@ def _plain_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
 
 
 def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
-    """Builds a sum of trees that only a comparison with a threshold reads."""
     largest = [most for *_, most in trees if most]
     if len(largest) > 1 and _better_bit_by_bit(largest):
         return sum_of_bits(draft.builder, _bits(draft, output, trees))
@@ -117,7 +114,6 @@ def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
 
 
 def plus(draft: Draft, total: Sum, offset: int) -> Sum:
-    """Builds a sum plus `offset`; the result has no offset left."""
     net, low, high, _ = total
     if offset == 0:
         return Sum(net, low, high)
@@ -180,7 +176,6 @@ def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> S
 
 
 def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> Word:
-    """Builds first + second * 2^shift; a single word stays as it is."""
     net, largest = words[-1]
     for _ in range(shift if len(words) > 1 and largest else 0):
         net, largest = builder.shift(net), 2 * largest
@@ -201,7 +196,6 @@ def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[W
 
 
 def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """Builds the sum of two words with an adder, of more with a table."""
     if len(words) > 2:
         return _table_of(builder, [(net, most, 1) for net, most in words])
     largest = sum(most for _, most in words)

@@ -84,7 +84,6 @@ class Timing:
         return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
-        """Skips inverters, as a LUT can invert what it reads."""
         while isinstance(cell := self.netlist.cells[net], ir.Not):
             net = cell.a
         return net
@@ -93,7 +92,6 @@ class Timing:
         return self.delays.table[0] + self.delays.table[1] * bits
 
     def _own(self, net: Net) -> float:
-        """Returns the delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         if isinstance(cell, ir.Gate | ir.Mux):
             return 0.0  # reads constants alone

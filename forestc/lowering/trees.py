@@ -42,8 +42,8 @@ class LoweringOptions:
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     """Lowers a quantized forest to a netlist with equal results for every word in range.
 
-    Input ports `x0`, `x1`, ... carry the features' words. Outputs are `label` (class index; `label0`, ... for several
-    targets) and `score0`, ... With latency > 0 there are also `in_valid` and `out_valid`.
+    Inputs are `x0`, `x1`, ... (the features' words) and, with latency, `in_valid`. Outputs are `label` or `label0`, ...
+    (class indices), `score0`, ..., and `out_valid`.
     """
     return lower_with_witness(forest, options)[0]
 
@@ -90,8 +90,6 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 
 
 def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
-    """Returns label, scores or both. Raises ModelError if the forest is not quantized, OptionError for labels of a
-    regression."""
     if not forest.quantized:
         raise ModelError(
             "only a quantized forest becomes logic", where="lowering", do="run quantize-inputs and round-leaves first"

@@ -82,7 +82,6 @@ class NetlistBuilder:
         return self._add(ir.InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        """Inverts every bit of an unsigned word."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(word.high - cell.value, word)
@@ -107,7 +106,6 @@ class NetlistBuilder:
         return self._add(ir.Or(a, b), origin)
 
     def mux(self, select: Net, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
-        """Builds a multiplexer: a if select is 1, else b."""
         if a == b or select == TRUE:
             return a
         if select == FALSE:
@@ -151,14 +149,12 @@ class NetlistBuilder:
         return self._add(ir.Table(tuple(factors.items()), constant, word.width))
 
     def shift(self, a: Net) -> Net:
-        """Builds 2a; a is unsigned."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(2 * cell.value, WordType(word.width + 1, False))
         return self._add(ir.Shift(a))
 
     def extend(self, a: Net, word: WordType) -> Net:
-        """Zero-extends an unsigned word to a type that is no narrower."""
         if self._types[a] == word:
             return a
         cell = self._cells[a]

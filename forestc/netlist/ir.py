@@ -121,8 +121,6 @@ LinearCell: TypeAlias = SumCell | Const | Register
 
 
 class WordType(NamedTuple):
-    """The width in bits and the signedness of a net."""
-
     width: int
     signed: bool
 
@@ -167,7 +165,6 @@ class Netlist:
 
     @property
     def inputs(self) -> tuple[tuple[Net, Input], ...]:
-        """The input ports as (net, cell), in port order."""
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
@@ -182,7 +179,6 @@ OPERATORS: Mapping[type[Any], Callable[[Any, Any], Any]] = {
 
 
 def reads(cell: Cell) -> tuple[Net, ...]:
-    """Returns the nets that a cell reads, in the order of its fields."""
     if isinstance(cell, Add):
         return cell.operands
     if isinstance(cell, Table):

@@ -23,7 +23,6 @@ from forestc.netlist.verify import latencies, verify
 
 
 def print_netlist(netlist: Netlist) -> str:
-    """Returns the netlist's text form."""
     lines = [f"netlist {json.dumps(netlist.name)}{f' {json.dumps(netlist.title)}' if netlist.title else ''}"]
     for net, cell in enumerate(netlist.cells):
         if net < 2:

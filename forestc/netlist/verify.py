@@ -77,7 +77,6 @@ def verify(netlist: Netlist) -> None:
 
 
 def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
-    """Returns what is wrong with a cell's values and operands; "" if nothing is."""
     if isinstance(cell, ir.Gate):
         return "" if types[cell.a] == types[cell.b] == BIT else "operands are not one bit each"
     match cell:

@@ -40,7 +40,6 @@ def _kept_in(cached: str | None) -> str:
 
 
 def _announce() -> None:
-    """Registers a notice for users, logged once when numba first compiles a function of forestc."""
     from numba.core import event
 
     class Notice(event.Listener):  # type: ignore[misc]

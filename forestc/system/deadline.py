@@ -17,7 +17,7 @@ _until: ContextVar[float] = ContextVar("until", default=math.inf)
 
 
 class LateError(Exception):
-    """Raised when the time of a search is over."""
+    pass
 
 
 def look() -> None:

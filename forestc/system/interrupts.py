@@ -24,7 +24,6 @@ class CtrlC(KeyboardInterrupt):
 
 @contextmanager
 def ctrl_c_ends() -> Iterator[None]:
-    """Raises Interrupted in place of KeyboardInterrupt."""
     try:
         yield
     except KeyboardInterrupt as error:

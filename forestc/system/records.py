@@ -1,7 +1,7 @@
 """Records: JSON files that forestc writes and reads back, each checked against a JSON Schema.
 
-A record may come from anywhere, so its size is limited, and a fault is reported with file and field. Only common
-keywords of JSON Schema are checked. `means` says in words what a pattern accepts.
+A record may come from anywhere, so its size is limited. Only common keywords of JSON Schema are checked. `means` says
+in words what a pattern accepts.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneT
 
 
 class DamagedError(ValueError):
-    """Raised for a damaged record."""
+    pass
 
 
 def parse_json(text: str) -> Any:
-    """Parses a JSON text. Raises DamagedError if it is no JSON, and for repeated keys, NaN, infinities, whole numbers
-    of more than 20 digits, text outside Unicode, and nesting beyond 40."""
+    """Parses a JSON text. Raises DamagedError if it is no JSON, and for repeated keys, NaN, infinities, very long
+    numbers, text outside Unicode, and deep nesting."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
     except DamagedError:
@@ -82,7 +82,6 @@ def _integer(text: str) -> int | float:
 
 
 def _check_values(value: object, path: str, depth: int) -> None:
-    """Raises DamagedError for numbers that are not finite, text outside Unicode, and nesting deeper than `depth`."""
     if isinstance(value, dict | list) and depth == 0:
         raise DamagedError(f"{path[:60]}... is nested too deeply")
     if isinstance(value, dict):
@@ -111,7 +110,6 @@ def hold(value: object, schema: Schema, path: str = "") -> None:
 
 
 def shown(value: object) -> str:
-    """Returns a value for a message, on one line of at most 60 characters."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -227,7 +225,6 @@ def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
 
 
 def _of_type(hint: Any) -> Schema:
-    """Returns the schema of an annotation. Numbers are at most 1e15 in size."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any:
         return {}
@@ -272,7 +269,6 @@ def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: in
 
 
 def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
-    """Parses a JSON file's text and checks it, as `read_record` does."""
     with refusing(path, damaged):
         value = parse_json(text)
         expected = schema.get("properties", {}).get("format", {}).get("const")

@@ -15,7 +15,6 @@ LEFT = ("work-obj*.cf", "e~*.o", "*.vcd", "*.ghw", "*.vvp")
 
 
 def left_by_simulator(name: str) -> bool:
-    """Returns True if a simulator writes files of this name into the folder where it runs."""
     return any(fnmatch(name.rpartition("/")[2], pattern) for pattern in LEFT)
 
 
@@ -24,8 +23,7 @@ def replacing(*targets: Path) -> Iterator[list[Path]]:
     """Yields for each target a path for a new file or folder. At the end these replace the targets, in this order; if
     one fails, none is replaced. Raises OSError.
 
-    All targets are in one folder; a file comes last, as its replacement can't be undone. An older folder is removed if
-    no new one was written.
+    All targets are in one folder; a file comes last. An older folder is removed if no new one was written.
     """
     first = targets[0].absolute()
     with TemporaryDirectory(prefix=f".{first.name}.", dir=first.parent, ignore_cleanup_errors=True) as scratch:

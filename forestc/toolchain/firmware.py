@@ -27,8 +27,8 @@ class Cpu:
 
     gcc: names of GCC for it; the first on the PATH is used. gcc_flags: select the processor. package: Debian's, with
     that GCC. target, model: select the processor in ziglang; "" if ziglang is not used. machine: names of unicorn's
-    constants; empty for AVR, which simavr runs. flash, ram: start addresses. doubles: True if GCC's double has 64 bits.
-    libraries: linked by GCC.
+    constants; empty for AVR. flash, ram: start addresses. doubles: True if GCC's double has 64 bits. libraries: linked
+    by GCC.
     """
 
     name: str

@@ -27,7 +27,6 @@ def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
 
 
 def need_command(program: str, native: bool = False) -> tuple[str, ...]:
-    """Returns the command of a program. Raises MissingToolError if there is none."""
     command = find_command(program, native)
     if command is None:
         do = f'pip install "forestc[synth]", or install {program.partition("-")[0]}'

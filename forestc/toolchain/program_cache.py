@@ -66,7 +66,6 @@ def _key(parts: Iterable[str | bytes]) -> str:
 
 
 def _make_room(folder: Path) -> None:
-    """Removes the least recently used files until at most `MOST_BYTES` are left."""
     stats = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
     total = sum(stat.st_size for stat in stats.values())
     for path in sorted(stats, key=lambda path: stats[path].st_mtime):

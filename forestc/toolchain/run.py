@@ -38,8 +38,7 @@ class _Running:
     def program(
         self, command: Sequence[str], cwd: Path, env: Mapping[str, str] | None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts a program and yields it; when the block is left, the program has ended or is terminated. Raises
-        ToolError if the batch has ended."""
+        """Starts a program and yields it; when the block is left, the program has ended or is terminated."""
         with self.lock:
             if self.ended:
                 raise ToolError(
@@ -135,7 +134,6 @@ def run_tool(
 
 
 def tool_text(command: Sequence[str], cwd: Path, *, seconds: float = 600, errors: bool = False) -> str:
-    """Runs a program like `run_tool`; returns its output as text without terminal control codes."""
     return printable(run_tool(command, cwd, seconds=seconds, errors=errors).decode("utf-8", "replace"))
 
 

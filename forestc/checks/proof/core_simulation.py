@@ -36,7 +36,7 @@ BITS = np.uint64(1)  # masks the lowest bit
 
 def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED) -> str | None:
     """Compares a core's ports and simulated outputs with the netlist and the forest. Returns the first difference as
-    text; None if none was found. tried: about how many sequences of inputs are simulated."""
+    text; None if none was found."""
     outputs = output_fields(netlist)
     if core.clocked != bool(netlist.latency):
         return "it has a clock, and the netlist has none" if core.clocked else "it has no clock"

@@ -57,7 +57,6 @@ def prove_curve(
 def _wrong_value(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """Tries all values of the argument. Returns the first error as text; "" if there is none."""
     for start in range(free.low, free.high + 1, SOME_VALUES):
         values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
         level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
@@ -78,7 +77,6 @@ def _wrong_value(
 def _wrong_by_solver(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """Asks the solver for an argument at which `operand` is wrong. Returns it as text; "" if there is none."""
     solver = evidence.solver()
     width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
     word = solver.word("score", WordType(width, True), free.low, free.high)

@@ -1,7 +1,7 @@
-"""Recognizes an argmax by its cells, a tournament of comparisons; a solver needs minutes for twenty sums.
+"""Recognizes an argmax by its cells, as a solver needs minutes for twenty sums.
 
 By induction: if `a` is the largest of some sums and `b` of others, then `a < b ? b : a` is the largest of all. The same
-choice between their indices gives its index. If the two are equal, `a` wins.
+choice between their indices gives its index.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ class _Tournament:
         self.netlist, self.form = evidence.netlist, evidence.form
 
     def behind(self, net: Net) -> Net:
-        """Skips registers: returns the net that they delay."""
         while isinstance(cell := self.netlist.cells[net], Register):
             net = cell.a
         return net

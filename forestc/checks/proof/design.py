@@ -26,7 +26,7 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves a compiled folder equal to the quantized forest: its netlist, Verilog, VHDL and engine, as far as it has
+    """Proves a compiled folder's netlist, Verilog, VHDL and engine equal to the quantized forest, as far as it has
     them. Raises MissingToolError if bitwuzla, yosys or GHDL is missing; ToolError if yosys or GHDL fails."""
     need_provers(design, native)
     proof = Proof()

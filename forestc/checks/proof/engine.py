@@ -1,13 +1,13 @@
 """Proves an engine's image equal to the quantized forest, and the module `step` of its Verilog equal to its definition.
 
-| part     | statement                                                                          | proved by       |
-|----------|------------------------------------------------------------------------------------|-----------------|
-| image    | the engine accepts the image                                                       | a strict reader |
-| step     | the module `step` gives the next address and the value, for all its inputs         | bitwuzla        |
-| trees    | each walker, in each slot, ends at the value of its tree, for all words            | spans of words  |
-| steps    | a slot has at least the steps of its longest walk                                  | counting        |
-| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow | counting        |
-| decision | rule, ties, outputs and threshold are the forest's                                 | comparison      |
+| part     | statement                                                                          |
+|----------|------------------------------------------------------------------------------------|
+| image    | the engine accepts the image                                                       |
+| step     | the module `step` gives the next address and the value, for all its inputs         |
+| trees    | each walker, in each slot, ends at the value of its tree, for all words            |
+| steps    | a slot has at least the steps of its longest walk                                  |
+| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow |
+| decision | rule, ties, outputs and threshold are the forest's                                 |
 
 A walker is a unit of the engine that evaluates one tree in each slot of the schedule, one node per step.
 """

@@ -1,8 +1,7 @@
 """Proves with yosys that Verilog and RTLIL (yosys's own text form) describe the same netlist.
 
-The Verilog is the generated file, or GHDL's translation of the VHDL. The RTLIL is that of the netlist or of the
-Amaranth component. Nets have the same names in both, so each net is proved from the nets that it reads. Only yosys's
-report counts as a proof: a program that did nothing also ends with status 0.
+The Verilog is the generated file, or GHDL's translation of the VHDL. Nets have the same names in both, so each net is
+proved from the nets that it reads. Only yosys's report counts as a proof, not its exit status.
 """
 
 from __future__ import annotations
@@ -78,8 +77,6 @@ def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
 
 
 class Described(Protocol):
-    """A Verilog module with a name and a text."""
-
     @property
     def name(self) -> str: ...
 
@@ -96,11 +93,11 @@ def prove_equal(
     native: bool = False,
     seconds: float = 3600,
 ) -> None:
-    """Proves a Verilog module (`gold`) and an RTLIL module (`gate`) equal for all inputs at all times. Raises
-    CheckError if yosys does not find them equal, ToolError if yosys fails.
+    """Proves a Verilog module (`gold`) and an RTLIL module (`gate`) equal for all inputs at all times. Both have the
+    name `gold.name`. Raises CheckError if yosys does not find them equal, ToolError if yosys fails.
 
-    Both modules have the name `gold.name`. what, than: name gate and gold in errors. unknown: accepts undefined bits in
-    gold; the proof holds for all their values.
+    what, than: name gate and gold in errors. unknown: accepts undefined bits in gold; the proof holds for all their
+    values.
     """
     # yosys would start a register without a known initial value at the value of the other side.
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
@@ -128,13 +125,11 @@ def prove_equal(
 
 
 def _status(folder: Path) -> str:
-    """Returns yosys's report on the nets; "" if it wrote none."""
     path = folder / "status.txt"
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _unequal(status: str) -> str:
-    """Returns a text with the first nets that yosys could not prove equal; "" if there are none."""
     nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status))
     ordered = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""

@@ -137,7 +137,6 @@ class Evidence:
 
 
 def named(operand: Operand | tuple[Operand, ...]) -> str:
-    """Returns a net, a constant or several of them as text for messages."""
     if not isinstance(operand, int | Const):
         return " and ".join(map(named, operand))
     return f"the constant {operand.value}" if isinstance(operand, Const) else f"net {operand}"

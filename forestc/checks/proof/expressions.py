@@ -55,7 +55,7 @@ def sum_of(words: list[tuple[int, int]], number: int) -> int:
 
 class ExpressionReader:
     """Reads the expressions of a core. at: index of the current line. tables: (shape, bit of the sum) of each table
-    declared so far. A table holds one bit of a small sum: a sum of words with six bits together."""
+    declared so far."""
 
     core: Core
 
@@ -85,8 +85,6 @@ class ExpressionReader:
             self.fail(f"{name} is a single bit, of which none is selected")
 
     def word(self, text: str) -> Word:
-        """Returns a name as it is, and a literal as `Literal`. Raises OutsideError if the literal does not fit its
-        width."""
         width, mark, digits = text.partition("'")
         if not mark:
             return text
@@ -96,7 +94,6 @@ class ExpressionReader:
         return Literal(value, int(width))
 
     def expression(self, text: str, width: int) -> Expression:
-        """Parses the expression of a wire of `width` bits. Raises OutsideError if it has none of the accepted forms."""
         for form, read in _FORMS:
             if match := form.fullmatch(text):
                 return read(self, match, width)

@@ -2,19 +2,17 @@
 
 A solver can't prove all at once, so the proof has parts:
 
-| part     | statement                                                                          | proved by      |
-|----------|------------------------------------------------------------------------------------|----------------|
-| ports    | features and results are words of the right widths and signs                       | comparison     |
-| trees    | a net holds the tree's value, for every word of every feature                      | bit vectors    |
-| votes    | a net holds a part's weight if the part decides for a class, else 0                | bit vectors    |
-| curves   | a net holds a part's value for a class in a weighted average                       | `curves`       |
-| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow | linear forms   |
-| decision | the class is the one that the sums decide                                          | cells, vectors |
-| whole    | all results, from features to outputs; only if another part fails or trees are not | see `whole`    |
-|          | added                                                                              |                |
+| part     | statement                                                                          |
+|----------|------------------------------------------------------------------------------------|
+| ports    | features and results are words of the right widths and signs                       |
+| trees    | a net holds the tree's value, for every word of every feature                      |
+| votes    | a net holds a part's weight if the part decides for a class, else 0                |
+| curves   | a net holds a part's value for a class in a weighted average                       |
+| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow |
+| decision | the class is the one that the sums decide                                          |
+| whole    | all results, from features to outputs; only if another part fails                  |
 
-The lowering names the net of each value, and the proof verifies it. Registers count as wires, as all paths pass the
-same number of them.
+The lowering names the net of each value, and the proof verifies it. Registers count as wires.
 """
 
 from __future__ import annotations

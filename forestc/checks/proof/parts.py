@@ -33,7 +33,6 @@ class Proof:
 
     @property
     def verdict(self) -> str:
-        """One of the words proved, refuted and undecided."""
         return "proved" if self.proved else "refuted" if self.refuted else "undecided"
 
 

@@ -51,7 +51,6 @@ class _RtlilWriter:
         return _bits(cell.value, word.width) if isinstance(cell, ir.Const) else f"\\{self.names[net]}"
 
     def extended(self, net: Net, width: int) -> str:
-        """Returns a net's word extended to `width` bits, by its sign if it is signed."""
         cell, word = self.netlist.cells[net], self.netlist.types[net]
         if isinstance(cell, ir.Const):
             return _bits(cell.value, width)

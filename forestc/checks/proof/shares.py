@@ -1,9 +1,8 @@
 """Proves each class's share in a part of an average: the largest score, distances to it, levels, and a long division.
 
-A solver can't prove a whole long division, but it can prove each bit of the quotient for any remainder. A bit is 1 if
-2^(bit + 1) times the total of all levels fits into the remainder; the product is then subtracted. The first remainder
-is 2 * steps * level + total, so the bits are the quotient by 2 * total. The quotient has no more bits than `steps`, as
-no level is above the total. A softmax has a total above 0: the largest score has the level `steps`.
+A solver proves each bit of the quotient for any remainder, as it can't prove a whole division. A bit is 1 if 2^(bit +
+1) times the total of all levels fits into the remainder. The first remainder is 2 * steps * level + total, so the bits
+are the quotient by 2 * total.
 """
 
 from __future__ import annotations
@@ -81,8 +80,6 @@ class ShareProof:
             self.prove_value(solver, below, expected, cuts, self.named("distance", kind))
 
     def prove_value(self, solver: Solver, operand: Operand, expected: Term, cuts: dict[Net, Term], where: str) -> None:
-        """Proves that an operand holds `expected`. cuts: terms that replace nets. where: names the operand in the
-        error."""
         got = solver.resized(solver.operand(operand, cuts), self.evidence.type_of(operand), expected.sort().bv_size())
         wrong = solver.differ(got, expected)
         if wrong is not None:

@@ -55,7 +55,6 @@ class Solver:
         return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
 
     def word(self, name: str, word: WordType, low: int | None = None, high: int | None = None) -> Term:
-        """Returns a new free word with values from low to high."""
         term = self.terms.mk_const(self.terms.mk_bv_sort(word.width), name)
         self.names[name] = term, word.signed
         if low is not None and low > word.low:
@@ -114,7 +113,6 @@ class Solver:
         return self.make(self.kind.BV_EXTRACT, [term], [width - 1, 0])
 
     def joined(self, terms: Sequence[Term]) -> Term:
-        """Concatenates words; the first is in the lowest bits."""
         word = terms[0]
         for term in terms[1:]:
             word = self.make(self.kind.BV_CONCAT, [term, word])
@@ -155,7 +153,6 @@ class Solver:
         return self.make(self.kind.ITE, [self.equals(term, missing, word), side, left])
 
     def operand(self, operand: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
-        """Returns the value of a net or a constant as a term. cuts: terms that replace nets."""
         return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:

@@ -129,7 +129,6 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
 
 
 def _module(step: str, top: str, native: bool) -> dict[str, Any]:
-    """Returns the module's ports and cells after yosys turned it into AND gates and inverters."""
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "step.v").write_text(step)

@@ -1,9 +1,7 @@
-"""A strict reader of an engine's Verilog. It accepts only text that every tool reads alike, and extracts the module of
-the step.
+"""A strict reader of an engine's Verilog: extracts the module of the step.
 
-Tools differ over macros, commands in comments, attributes, system tasks and names in other modules. So comments,
-attributes and keywords must be ones that forestc writes. The module of the step may hold only ports, constants, wires
-and assignments, each name above its use. yosys gets only this module, without comments.
+Tools differ over macros, commands in comments, attributes and system tasks, so it accepts only comments, attributes and
+keywords that forestc writes. The module of the step may hold only ports, constants, wires and assignments.
 """
 
 from __future__ import annotations
@@ -96,7 +94,6 @@ def _code(lines: list[str], own: str) -> list[str]:
 
 
 def _form(comment: str) -> str:
-    """Replaces a comment's numbers by 0, as they depend on the capacity and the version."""
     return re.sub(r"\d+", "0", comment)
 
 
@@ -116,7 +113,6 @@ def _tokens(number: int, line: str, words: set[str]) -> None:
 
 
 def _literal(number: int, width: str, base: str, digits: str) -> int:
-    """Returns the width of a literal. Raises OutsideError if its value does not fit that width."""
     try:
         value = int(digits, _BASES[base])
     except ValueError:

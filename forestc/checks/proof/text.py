@@ -1,8 +1,7 @@
-"""A strict reader of a core's Verilog. It accepts only the forms that forestc writes, and returns a `Core`.
+"""A strict reader of a core's Verilog: accepts only the forms that forestc writes.
 
-Tools differ over commands in comments, attributes, macros, races, loops and implicit widths, so the accepted forms have
-none of them. Each name is declared once and above its use, and each bit of y is assigned once. yosys gets the text that
-`Core.text` prints, not the file.
+Tools differ over comments with commands, attributes, macros, races, loops and implicit widths, so it accepts none of
+these. yosys gets the text that `Core.text` prints, not the file.
 """
 
 from __future__ import annotations
@@ -60,14 +59,12 @@ class _CoreReader(ExpressionReader):
         return self.lines[self.at] if self.at < len(self.lines) else ""
 
     def take(self, *expected: str) -> None:
-        """Moves past the expected lines. Raises OutsideError for another line."""
         for line in expected:
             if self.next() != line:
                 self.fail(f"{line.strip() or 'an empty line'!r} is expected")
             self.at += 1
 
     def matching(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Yields the next lines, up to the first that does not match a pattern."""
         while match := pattern.fullmatch(self.next()):
             yield match
             self.at += 1

@@ -44,8 +44,8 @@ def _prove_tree(
     evidence: Evidence, solver: Solver, position: tuple[int, int], smallest: int, largest: int
 ) -> tuple[Operand, ...]:
     """Proves the operands of a tree's value minus its smallest leaf, and returns them: one word, or its bits from the
-    lowest on. A negative number stands for a value that no net holds. position: the tree and its output column.
-    largest: the largest such value. Raises UnprovedError."""
+    lowest on. A negative number stands for a value that no net holds. position: the tree and its output column. Raises
+    UnprovedError."""
     index, column = position
     tree = evidence.forest.trees[index]
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)

@@ -73,7 +73,6 @@ def outside(data: bytes) -> str:
 
 
 def need_ghdl() -> str:
-    """Returns the path of GHDL. Raises MissingToolError if it is not on the PATH."""
     ghdl = find("ghdl")
     if ghdl is None:
         raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
@@ -81,7 +80,6 @@ def need_ghdl() -> str:
 
 
 def synthesized(data: bytes, top: str) -> str:
-    """Returns GHDL's translation of an entity `top` to Verilog. Raises ToolError if GHDL fails."""
     with tempfile.TemporaryDirectory(prefix="forestc-vhdl-") as scratch:
         (Path(scratch) / "core.vhd").write_bytes(data)
         command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]

@@ -1,8 +1,7 @@
 """Proves that an engine's image evaluates each tree as its forest does, for every word of every feature.
 
-The proof follows all rows through the image and the tree at once. A state is a node of each, and the words that rows
-arriving there can have in each column. At a leaf of the image, all leaves of the tree within reach of these words must
-add the same values.
+A state is a node of the image, a node of the tree, and the words of the rows that arrive at both. At a leaf of the
+image, all leaves of the tree within reach must add the same values.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ MOST_STATES = 4_000_000  # limits the states of a tree before the proof gives up
 
 
 def cut(spans: Spans, low: int, high: int) -> Spans:
-    """Returns the words from `low` to `high` - 1."""
     parts = ((max(start, low), min(stop, high)) for start, stop in spans)
     return tuple((start, stop) for start, stop in parts if start < stop)
 
 
 def joined(spans: Spans) -> Spans:
-    """Sorts spans and joins any that touch or overlap."""
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -79,7 +76,6 @@ class Columns:
         return cls(forest, top, feature_spans)
 
     def all(self, column: int) -> Spans:
-        """Returns the words that a column can have: any word if it holds no feature."""
         return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
@@ -301,8 +297,7 @@ class Walk:
 
 def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
     """Proves that each walker, in each slot, gives every row its tree's value. Yields for each the slot and an upper
-    bound of the steps. Raises UnprovedError; if a value is wrong, its `words` are a row by column. arrangement: for
-    each slot the tree of each walker, -1 for none."""
+    bound of the steps. Raises UnprovedError. arrangement: for each slot the tree of each walker, -1 for none."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
     for number, trees in enumerate(arrangement):

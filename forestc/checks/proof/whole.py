@@ -1,9 +1,5 @@
-"""Compares the results of a netlist and its forest in one piece: finds an input with a difference, or proves that there
-is none.
-
-This is needed if a small proof (`netlist`) fails: the netlist may be right for another reason, and only an input
-refutes it.
-"""
+"""Compares a netlist with its forest in one piece, if a small proof fails: finds an input with a difference, or proves
+that there is none."""
 
 from __future__ import annotations
 
@@ -58,11 +54,7 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     """Returns None if netlist and forest give the same results for every input; otherwise a difference as text. Raises
-    TimeoutError if this stays undecided.
-
-    Inputs that comparators distinguish are all tried if they are few; otherwise bitwuzla decides. seconds: for
-    bitwuzla; 0 to leave it out.
-    """
+    TimeoutError if this stays undecided. seconds: time limit of the solver; 0 to leave it out."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
@@ -225,7 +217,6 @@ class ForestMeaning:
         return totals
 
     def _values(self, part: Part) -> list[Term]:
-        """Returns a part's value for each class, in an average."""
         solver, kind, width = self.solver, self.solver.kind, self.width
         scores = self.sums[part.start : part.stop]
         steps = solver.constant(self.forest.steps, width)
@@ -255,7 +246,6 @@ class ForestMeaning:
         return shares
 
     def level(self, score: Term, curve: tuple[int, ...]) -> Term:
-        """Returns the number of cuts in `curve` at or below the score."""
         solver = self.solver
         level = solver.constant(0, self.width)
         for cut, times in Counter(curve).items():
@@ -281,7 +271,6 @@ class ForestMeaning:
         return [median]
 
     def label(self, part: Part, scores: list[Term]) -> Term:
-        """Returns the index of the class that a part's scores decide."""
         solver, width = self.solver, self.width
         if part.decision.kind == "threshold":
             below = solver.less(scores[-1], solver.constant(int(part.decision.threshold), width), True)
@@ -298,7 +287,6 @@ class ForestMeaning:
         return label
 
     def result(self, port: Port) -> Term:
-        """Returns the expected value of an output of the netlist."""
         scores = self.scores
         if port.kind == "score":
             return scores[port.index]
