@@ -21,9 +21,9 @@ CLOSE = 0.01  # share of the range of scores; a regression agrees on a row if no
 class Agreement:
     """How well a compiled forest agrees with its model.
 
-    agreement: share of rows with the same decision; for regression, share of rows with all scores within `CLOSE` of the
-    model's. model, compiled: accuracy, or R squared for regression; None without labels. largest_error: of a score, in
-    the model's units; None for classification. foreign: number of rows with a label unknown to the model.
+    agreement: share of rows with the same decision; for regression, share of rows with each score off by at most 1 % of
+    the range of scores. model, compiled: accuracy, or R squared for regression; None without labels. largest_error: of
+    a score, in the model's units; None for classification. foreign: number of rows with a label unknown to the model.
     """
 
     rows: int

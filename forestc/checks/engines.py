@@ -76,8 +76,8 @@ class Difference:
 class Engine(Protocol):
     """Runs one design in one tool; `compare` compares its results on vectors with the evaluator's.
 
-    role: of the generated file that it runs; "" if it runs none. sample: number of vectors of each origin that it runs
-    by default; 0 for all. stands_in_for: another engine; by default this one runs only if the other can't.
+    role: the kind of generated file that it runs; "" if it runs none. sample: number of vectors of each origin that it
+    runs by default; 0 for all. stands_in_for: another engine; by default this one runs only if the other can't.
     """
 
     name: ClassVar[str]
@@ -204,8 +204,8 @@ class VerilatorEngine(Engine):
 class BenchEngine(Engine):
     """Base of engines that run a core with its self-checking test bench in a simulator.
 
-    roles: of the files to compile, the bench last. ending: of the bench's module name. programs: the simulator's
-    programs. title: the simulator's name.
+    roles: the kinds of files to compile, the bench last. ending: the end of the bench's module name. programs: the
+    simulator's programs. title: the simulator's name.
     """
 
     sample: ClassVar[int] = 2000
@@ -255,7 +255,8 @@ class IcarusEngine(BenchEngine):
 
 
 class GhdlEngine(BenchEngine):
-    """Runs the generated VHDL and its self-checking test bench in GHDL. standard: of VHDL, as GHDL's --std names it."""
+    """Runs the generated VHDL and its self-checking test bench in GHDL. standard: version of VHDL, as GHDL's --std
+    names it."""
 
     name: ClassVar[str] = "ghdl"
     role: ClassVar[str] = "vhdl"

@@ -161,8 +161,8 @@ class SlotRead:
 @dataclass(frozen=True)
 class ImageRead:
     """A decoded image.
-    nodes: of each walker. last_output: number of the last output in use. threshold_output: number of the output that is
-    compared with the threshold."""
+    nodes: the nodes of each walker. last_output: number of the last output in use. threshold_output: number of the
+    output that is compared with the threshold."""
 
     shape: EngineShape
     slots: tuple[SlotRead, ...]

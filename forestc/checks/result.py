@@ -89,6 +89,7 @@ class CheckResult:
         return lines
 
     def problem(self) -> CheckError | None:
+        """Returns the check's first problem as an error; None if `ok`."""
         wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
         edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
         if wrong:

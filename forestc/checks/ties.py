@@ -1,7 +1,4 @@
-"""Searches inputs near a tie for each leaf, as a wrong leaf value changes the label there.
-
-This is for designs with the label as their only output.
-"""
+"""Searches inputs near a tie for each leaf, where a wrong leaf value is likely to change the label."""
 
 from __future__ import annotations
 

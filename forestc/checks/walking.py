@@ -35,7 +35,7 @@ STALLS = 3  # clocks of 16 in which either side of a stream waits
 
 @dataclass(frozen=True)
 class Load:
-    """An image to load. after: number of rows sent before it. words: of the image."""
+    """An image to load. after: number of rows sent before it. words: the image's 32-bit words."""
 
     after: int
     words: NDArray[np.uint32]

@@ -61,8 +61,8 @@ class BitNetwork(BlastedBits):
         return alive
 
     def _merge_equal(self) -> None:
-        """Merges nodes with equal or inverse values in a random simulation, as synthesis does. Functions that are
-        nearly constant there are merged only if they have few leaves."""
+        """Merges nodes with equal or inverse values in a random simulation, as synthesis does. Nearly constant
+        functions are merged only if they have few leaves."""
         draw = random.Random(0)
         every = (1 << PATTERNS) - 1
         values = [0] * len(self.nodes)

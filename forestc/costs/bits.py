@@ -12,7 +12,7 @@ _LEAF: tuple[Edge, ...] = ()
 class Bits:
     """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a
     multiplexer, none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of:
-    edges by key."""
+    edges by the key of their function."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Edge, ...]] = [_LEAF]

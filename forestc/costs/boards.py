@@ -18,7 +18,7 @@ VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a ve
 class Board:
     """A board, or a family of microcontrollers.
 
-    names: accepted by the option. chip: on the board. device, cpu: forestc's device or processor that stands for the
+    names: accepted by the option. chip: the chip on it. device, cpu: forestc's device or processor that stands for the
     chip; both empty if there is none. remark: a hint for users.
     """
 

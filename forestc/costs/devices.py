@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """A model of a family's delays. inputs: number of inputs of the largest LUT. table, less, add, compare: (constant,
-    per bit) of a LUT, of a comparison with a constant outside of LUTs, of a sum, and of a comparison of two words."""
+    """A model of a family's delays, each (constant, per bit). inputs: number of inputs of the largest LUT. table: delay
+    of a LUT. less: delay of a comparison with a constant, outside of LUTs. add: delay of a sum. compare: delay of a
+    comparison of two words."""
 
     inputs: int
     table: tuple[float, float]
@@ -49,9 +50,9 @@ ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 class Luts(NamedTuple):
     """The LUTs for yosys's mapper.
 
-    areas: by number of inputs. delays: by number of inputs, from each input to the output, with a wire, the fastest
-    first; empty if all are 1. chain: delay of a carry chain. slack: how much later than at best the last result may be
-    ready.
+    areas: area of a LUT, by its number of inputs. delays: by number of inputs, from each input to the output, with a
+    wire, the fastest first; empty if all are 1. chain: delay of a carry chain. slack: how much later than at best the
+    last result may be ready.
     """
 
     areas: tuple[float, ...]
@@ -201,5 +202,5 @@ DEVICES: Mapping[str, Device] = {
 
 
 def family_of(device: str) -> str:
-    """Returns the key of DELAYS for a device; the default for parts of vendors' tools."""
+    """Returns the key of DELAYS for a device; DEFAULT_FAMILY for parts of vendors' tools."""
     return DEVICES[device].family.delays if device in DEVICES else DEFAULT_FAMILY

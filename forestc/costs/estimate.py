@@ -65,8 +65,8 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
-    """Returns the range of an estimate of LUTs. low, high: ratios of the ends to the estimate, both with `SPARE` LUTs
-    more. least: a lower bound."""
+    """Returns the ends of an estimate's range: `lut` times `low` and times `high`, with `SPARE` LUTs added before and
+    subtracted after. least: a lower bound."""
     return (
         max(least, math.floor((lut + SPARE) * low - SPARE)),
         max(least, math.ceil((lut + SPARE) * high - SPARE)),

@@ -35,8 +35,8 @@ CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same
 class Fit:
     """Fitted costs of one figure.
 
-    costs: by feature. least, middle, most: ratios of a figure to the sum of its features' costs, both without the
-    features in EXACT. plus: added to the upper end. rare: by feature, larger ratios for the upper end.
+    costs: the cost of each feature. least, middle, most: ratios of a figure to the sum of its features' costs, both
+    without the features in EXACT. plus: added to the upper end. rare: by feature, larger ratios for the upper end.
     """
 
     costs: Mapping[str, float]

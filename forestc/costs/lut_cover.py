@@ -27,8 +27,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 class _Network(NamedTuple):
     """The network as arrays. fan_ins: (nodes, MOST_FAN_INS), -1 if there are fewer. boxed: (nodes,) True for a result
-    of a carry chain. box: what the chain of node n reads, from begins[n] to begins[n + 1]. areas, delays: by number of
-    inputs of a LUT."""
+    of a carry chain. box: what the chain of node n reads, from begins[n] to begins[n + 1]. areas, delays: of a LUT, by
+    its number of inputs."""
 
     fan_ins: Ints
     boxed: NDArray[np.bool_]
@@ -52,8 +52,8 @@ class _Cuts(NamedTuple):
 class Mapper:
     """Covers a network by LUTs.
 
-    fan_ins: of each node, lower nodes, at most MOST_FAN_INS; none for a leaf. boxes: by result of a carry chain, the
-    nodes that the chain reads. roots: nodes that are needed. kind: of LUTs.
+    fan_ins: for each node, the lower nodes that it reads, at most MOST_FAN_INS; none for a leaf. boxes: by result of a
+    carry chain, the nodes that the chain reads. roots: nodes that are needed. kind: the LUTs.
     """
 
     fan_ins: Sequence[tuple[int, ...]]
@@ -93,7 +93,7 @@ class Mapper:
         return _Network(fan_ins, boxed, box, begins, np.array(self.kind.areas, float), delays, self.kind.chain)
 
     def _uses(self) -> Floats:
-        """Returns for each node how many nodes and roots read it."""
+        """Returns for each node how often needed nodes, carry chains and roots use it."""
         uses = [0.0] * len(self.fan_ins)
         chains: set[tuple[int, ...]] = set()
         for root in self.roots:

@@ -20,9 +20,10 @@ SUM_BITS = 3  # bits of adders per bit of a tree's leaves: its share of an adder
 class Prices:
     """Prices in logic cells with one LUT each; for firmware in units of 30 bytes or instructions.
 
-    compared: of a comparison with a constant, by its bits. further_bits: number of bits beyond the table that cost 1.
-    split: of a split without its comparison. tree: of a tree's operand in the sums and the decision. per_bit: True if
-    split and tree are per bit of a leaf. firmware: True for a processor. lut_inputs: number of inputs of a LUT.
+    compared: price of a comparison with a constant, by its bits. further_bits: number of bits beyond this table that
+    cost 1. split: price of a split without its comparison. tree: price of a tree's operand in the sums and the
+    decision. per_bit: True if split and tree are per bit of a leaf. firmware: True for a processor. lut_inputs: number
+    of inputs of a LUT.
     """
 
     compared: tuple[float, ...]
@@ -40,7 +41,8 @@ class Prices:
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns the price of a tree as a table of all its conditions, per bit of its leaves, beyond `tree`."""
+        """Returns what a tree costs, beyond `tree` and per bit of its leaves, if it becomes a table of all its
+        conditions."""
         if self.firmware:
             return self.split * ((1 << conditions) - 1)
         return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)

@@ -17,8 +17,9 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one part. luts: in a cover of the logic. chain_bits: bits of carry chains, each in a logic cell with
-    a LUT. flip_flops: for results of the part. cells: of the netlist."""
+    """The share of one part. luts: number of LUTs in a cover of the logic. chain_bits: number of bits of carry chains,
+    each in a logic cell with a LUT. flip_flops: number of bits that registers store. cells: number of the netlist's
+    cells."""
 
     luts: int = 0
     chain_bits: int = 0

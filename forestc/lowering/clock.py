@@ -52,7 +52,7 @@ def latency_for(
             return latency
         best, estimated = max(best, fmax), estimated + 1
         least = max(least, math.ceil(clock_mhz / fmax) if latency == 1 else 1)
-        # Assumes that stages of a higher latency are as slow.
+        # Estimates the latency needed, as if further stages were as slow.
         likely = min(MOST_STAGES, math.ceil(latency * clock_mhz / fmax))
         left = (likely - max(latency, least - 1)) * (time.perf_counter() - start) / estimated
         progress(f"clock: {latency} cycles for {fmax:.0f} of {clock_mhz:g} MHz, about {max(1, left):.0f} s left")

@@ -15,14 +15,14 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
-    """Returns the net of a part's class index. sums: of the part's outputs."""
+    """Returns the net that holds a part's class index. sums: the sums of the part's outputs."""
     lone = lone_label(draft, part)
     return label(draft, part.decision, sums) if lone is None else lone
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """Returns the net of a part's class index if a single tree feeds the part: this tree with classes at its leaves.
-    Returns None for other parts."""
+    """Returns the net that holds a part's class index if a single tree feeds the part: this tree with classes at its
+    leaves. Returns None for other parts."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None
@@ -52,7 +52,7 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
 
 
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
-    """Returns the net of the index of the largest score. last: of equal scores the last wins, not the first."""
+    """Returns the net that holds the index of the largest score. last: of equal scores the last wins, not the first."""
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:

@@ -69,8 +69,8 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """Returns the net of the argmax if each score has at most two values: the largest value that its score has decides.
-    Returns None for other scores and decisions."""
+    """Returns the net that holds the argmax if each score has at most two values: the largest value that its score has
+    decides. Returns None for other scores and decisions."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1

@@ -31,8 +31,8 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
     """Adds `latency` registers on every path from an input to an output of a combinational netlist. Returns the new
-    netlist and, for each old net, its number there or -1 if it was removed. delays: of the device family. ready: from
-    `shortest_stages`, if it already ran."""
+    netlist and, for each old net, its number there or -1 if it was removed. delays: those of the device family. ready:
+    the result of `shortest_stages`, if it already ran."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     new_nets: list[Net] = []

@@ -12,8 +12,8 @@ from forestc.netlist.ir import Net, Netlist, Register
 
 @dataclass(frozen=True)
 class Stage:
-    """The logic between two rows of registers. delay: of its slowest path. path: nets and delays of the LUTs, chains
-    and adders on that path, from the inputs on. registers: number of bits stored at its end."""
+    """The logic between two rows of registers. delay: delay of its slowest path. path: nets and delays of the LUTs,
+    chains and adders on that path, from the inputs on. registers: number of bits stored at its end."""
 
     number: int
     delay: float

@@ -222,7 +222,7 @@ def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
     """Builds the sum of words with adders of two: in groups of three first, then of the groups' sums.
 
-    The LUT of an adder can also do the last multiplexers of one operand; with groups of three more operands are trees.
+    With groups of three more adders have a tree as operand; their LUTs also hold its last multiplexers.
     """
     words = sorted(words, key=lambda word: word[1])
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]

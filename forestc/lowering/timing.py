@@ -20,7 +20,7 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# A net and the index of one of its bits; gates and multiplexers use index 0 for all bits.
+# A net and the index of one of its bits; for gates and multiplexers index 0 stands for all bits.
 Bit: TypeAlias = tuple[Net, int]
 
 

@@ -236,7 +236,7 @@ def compares_sum(netlist: Netlist, cell: Less) -> bool:
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
-    """Returns the type of the net that a cell drives. types: of the nets so far."""
+    """Returns the type of the net that a cell drives. types: the types of the nets so far."""
     if isinstance(cell, Gate):
         return BIT
     match cell:
@@ -255,8 +255,8 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """Returns the value of a combinational cell; this defines what the cell means. values: of the nets that it reads,
-    in the order of `reads`. Raises ValueError for a register or an input."""
+    """Returns the value of a combinational cell; this defines what the cell means. values: the values of the nets that
+    it reads, in the order of `reads`. Raises ValueError for a register or an input."""
     if isinstance(cell, Gate | Compare):
         return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):

@@ -88,9 +88,9 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Build:
-    """The files of a compilation. image: the linked ELF file. object: of the source. usage: the file with the stack of
-    each function; None if the object file has it. memory: name of the object file with memcpy for GCC; "" for ziglang.
-    """
+    """The files of a compilation. image: the linked ELF file. object: the source's object file. usage: the file with
+    the stack of each function; None if the object file has it. memory: name of the object file with memcpy for GCC; ""
+    for ziglang."""
 
     image: Path
     object: Path

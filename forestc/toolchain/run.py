@@ -107,8 +107,8 @@ def run_tool(
 ) -> bytes:
     """Runs a program and returns its standard output; with `errors`, followed by its standard error.
 
-    data: for its standard input. writes: names in `cwd` of files that it must write; earlier ones are removed. Raises
-    ToolError if the program fails, leaves one of these files out or empty, or takes longer than `seconds`.
+    data: standard input. writes: names in `cwd` of files that it must write; earlier ones are removed. Raises ToolError
+    if the program fails, leaves one of these files out or empty, or takes longer than `seconds`.
     """
     name, batch = Path(command[0]).name, _SHARED.get() or _Running()
     for file in writes:

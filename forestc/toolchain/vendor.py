@@ -19,8 +19,9 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Reported:
-    """Figures from the reports. lut, flip_flops, carry, memory: of the design itself. used, available: logic cells,
-    with the design placed between registers. depth: logic levels of the slowest path; None if not reported."""
+    """Figures from the reports. lut, flip_flops, carry, memory: number of cells of the design itself. used, available:
+    number of logic cells, with the design placed between registers. depth: logic levels of the slowest path; None if
+    not reported."""
 
     lut: int
     flip_flops: int
@@ -48,8 +49,8 @@ def need_vendor(tool: str) -> str:
 
 
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float) -> Reported:
-    """Runs Vivado or Quartus on its script, in the script's folder. top: the module that is placed. Raises OptionError
-    for an invalid part name, ToolError if the tool fails."""
+    """Runs Vivado or Quartus on a design's script, in the script's folder. top: the module that is placed. Raises
+    OptionError for an invalid part name, ToolError if the tool fails."""
     known_part(tool, part)
     program = need_vendor(tool)
     arguments = [part, f"{period_ns:.3f}", FOLDER]

@@ -24,7 +24,7 @@ _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 @dataclass(frozen=True)
 class CellCounts:
     """Cell counts of a synthesized design. depth: number of cells on the longest path between registers or ports.
-    cells: by yosys's cell type."""
+    cells: number of cells by yosys's type."""
 
     lut: int
     flip_flops: int

@@ -20,7 +20,8 @@ from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of one part of an average, or raises UnprovedError. index: of the part. sums: its scores."""
+    """Proves the shares of one part of an average, or raises UnprovedError. index: number of the part. sums: the part's
+    scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
@@ -55,7 +56,7 @@ class ShareProof:
         return term
 
     def distances(self) -> None:
-        """Proves the difference of each score and the largest score, for any scores."""
+        """Proves that nets hold each score minus the largest score, for any scores."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)

@@ -131,7 +131,7 @@ class Solver:
         return terms[0]
 
     def condition(self, tree: Tree, node: int) -> Term:
-        """Returns the condition under which a node sends the row left."""
+        """Returns, as a term, the condition under which a node sends the row left."""
         index = int(tree.feature[node])
         term, word = self.features[index]
         feature = self.forest.features[index]

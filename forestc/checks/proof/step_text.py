@@ -59,7 +59,7 @@ def read_step(data: bytes, capacity: Capacity) -> str:
 
 def _code(lines: list[str], own: str) -> list[str]:
     """Returns the lines without comments and attributes. Raises OutsideError for comments, attributes and keywords that
-    `own`, the engine as forestc writes it, does not have."""
+    are not in `own`, the engine as forestc writes it."""
     comments = {_form(comment) for comment in _COMMENT.findall(own)}
     bare = _COMMENT.sub("", own)
     attributes, words = set(_ATTRIBUTE.findall(bare)), set(_WORD.findall(bare))

@@ -48,7 +48,7 @@ _LINES = re.compile("|".join(_FORMS))
 
 @dataclass(frozen=True)
 class _Synthesized:
-    """GHDL's translation of a VHDL file to Verilog. name: of its module."""
+    """GHDL's translation of a VHDL file to Verilog. name: the module's name."""
 
     name: str
     verilog: str

@@ -1,7 +1,7 @@
 """Proves that an engine's image evaluates each tree as its forest does, for every word of every feature.
 
 A state is a node of the image, a node of the tree, and the words of the rows that arrive at both. At a leaf of the
-image, all leaves of the tree within reach must add the same values.
+image, all leaves of the tree that these words can reach must add the same values.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """Returns the nonzero values that a walker at a leaf adds in a slot, by output."""
+        """Returns, by output, the nonzero values that a walker at a leaf adds in a slot."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0
