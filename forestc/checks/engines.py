@@ -59,9 +59,9 @@ MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; 
 class Difference:
     """The differences between an engine and the evaluator on a batch of vectors.
 
-    count: number of vectors with different results. first: index of the first of them. got, expected: its results.
-    given: its raw input; empty if words are the input. left_out: number of rows that the C types of the inputs can't
-    hold. why: the first of these rows.
+    count: number of vectors with different results. first: index of the first of them. got, expected: its results from
+    the engine and the evaluator. given: its raw input; empty if words are the input. left_out: number of rows that the
+    C types of the inputs can't hold. why: the first of these rows.
     """
 
     count: int
@@ -149,7 +149,7 @@ def copied(design: Design, role: str, folder: Path) -> str:
 
 
 class NetlistEngine(Engine):
-    """Simulates the netlist with hw_sim, compiled if there are many cells and vectors."""
+    """Simulates the netlist with hw_sim, compiled if it and the vectors are large."""
 
     name: ClassVar[str] = "netlist"
 

@@ -1,4 +1,5 @@
-"""A second reader of engine images, written from docs/explanation/engine.md. It shares no code with their writers.
+"""A second reader of engine images, written from docs/explanation/engine.md. It shares no code with the writers of
+images.
 
 `stepped` defines a step, on numbers and, for the proof of the hardware, on terms of a solver.
 """
@@ -150,7 +151,7 @@ NUMBERS = Numbers()
 @dataclass(frozen=True)
 class SlotRead:
     """A slot of the schedule, in which each walker evaluates one tree. steps: number of steps before those for outputs.
-    first, count: range of the outputs. initial: True if the sums of these outputs begin with the bias."""
+    first, count: range of the outputs that it adds to. initial: True if their sums begin with the bias."""
 
     steps: int
     first: int

@@ -136,8 +136,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Moves vectors into the range of the C types of raw inputs. Given rows outside this range are left out. Returns
-    the vectors, the first row left out as text, and how many were left out. start: as for `unfit`."""
+    """Moves vectors into the range of the C types of raw inputs. Given and drawn rows outside this range are left out.
+    Returns the vectors, the first row left out as text, and how many were left out. start: as for `unfit`."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0

@@ -88,8 +88,8 @@ class DeviceFamily:
 
     lut_inputs: inputs of a LUT. delays: a key of DELAYS. synthesis: commands for yosys, with {top} for the module's
     name; the last is tried if the first crashes. joined: True if multiplexers join LUTs to larger ones. chained: kinds
-    of cells that become carry chains. shortest_chain: least bits of a chain. chain_cells: logic cells per bit of a
-    chain.
+    of cells that become carry chains. shortest_chain: least number of bits of a chain. chain_cells: logic cells per bit
+    of a chain.
     nextpnr: end of the program's name; "" if there is none. logic_cell: nextpnr's name for a cell with a LUT. few_pins:
     True if devices have few pins. timed_on: the device with fitted path costs; "" if there is none.
     """

@@ -30,7 +30,7 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# Features of the slowest path: LUTs, their inputs, carry chains, ...; levels is the path's LUTs times size.
+# Features of the slowest path; levels is its number of LUTs times size, log2(1 + LUTs of the design).
 PATH_FEATURES = (
     "one",
     "lut",

@@ -1,7 +1,7 @@
 """Builds scores that are the largest or smallest value of the trees, and the class decided by them.
 
-If a score has at most two values, each of its trees becomes a bit, and the score is an OR of these bits. If all scores
-have at most two values, their argmax needs no comparison.
+If a score has at most two values, each of its trees becomes a bit, and an OR of these bits selects the value. If all
+scores have at most two values, their argmax needs no comparison.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """Returns the net that holds the argmax if each score has at most two values: the largest value that its score has
-    decides. Returns None for other scores and decisions."""
+    """Returns the net that holds the argmax if each score has at most two values; None for other scores and decisions.
+    All values are tested from the largest on; the first that occurs decides."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1

@@ -203,7 +203,7 @@ def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
 
 
 def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool = False) -> Word:
-    """Builds the sum of words by always adding the narrowest, so that few operands pass wide adders. tables: add three
+    """Builds the sum of words by adding the narrowest first, so that few operands pass wide adders. tables: add three
     or more words with one table if they fit."""
     heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)

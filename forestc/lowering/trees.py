@@ -42,8 +42,8 @@ class LoweringOptions:
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     """Lowers a quantized forest to a netlist with equal results for every word in range.
 
-    Inputs are `x0`, `x1`, ... (the features' words) and, with latency, `in_valid`. Outputs are `label` or `label0`, ...
-    (class indices), `score0`, ..., and `out_valid`.
+    Inputs are `x0`, `x1`, ... (the features' words). Outputs are `label` or `label0`, ... (class indices) and `score0`,
+    ... With latency > 0 there are also `in_valid` and `out_valid`.
     """
     return lower_with_witness(forest, options)[0]
 

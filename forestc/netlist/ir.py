@@ -168,11 +168,11 @@ class Netlist:
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-# By type of cell, the number of nets among its first fields; Add and Table hold their nets in a tuple instead.
+# By type of cell, how many of its first fields are nets; Add and Table hold a tuple of nets instead.
 NETS: Mapping[type[Any], int] = {
     Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
 }  # fmt: skip
-# The function of a cell with two operands, on integers, arrays or signals.
+# The functions of And, Or and Compare, on integers, arrays or signals.
 OPERATORS: Mapping[type[Any], Callable[[Any, Any], Any]] = {
     And: operator.and_, Or: operator.or_, Compare: operator.lt,
 }  # fmt: skip
@@ -205,7 +205,7 @@ class Linear(NamedTuple):
 
 
 def linear(cell: LinearCell) -> Linear:
-    """Returns a cell as a sum of the nets that it reads; a register counts as a wire."""
+    """Returns a cell as a weighted sum of the nets that it reads; a register counts as a wire."""
     match cell:
         case Const(value):
             return Linear((), value)

@@ -39,5 +39,5 @@ def score_port(index: int) -> Port:
 
 
 def label_port(index: int, targets: int) -> Port:
-    """Returns the output port of a target's class index. Its name is numbered if there are several targets."""
+    """Returns the output port of a target's class index. Its name has a number if there are several targets."""
     return Port("label" if targets == 1 else f"label{index}", "label", index)

@@ -23,8 +23,8 @@ else:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program that runs in a session of its own, and its children: with SIGTERM, two seconds later with SIGKILL.
-    Windows ends them at once."""
+    """Ends a program that runs in a session of its own, and its children: with SIGTERM, after at most two seconds with
+    SIGKILL. Windows ends them at once."""
     if process.returncode is not None:  # The process is reaped: its id may be in use again.
         return
     if sys.platform == "win32":

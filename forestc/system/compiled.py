@@ -104,7 +104,7 @@ class _Compiled:
         for name in _names(self.py_func.__code__):
             if isinstance(global_names.get(name), _Compiled):
                 global_names[name] = global_names[name].dispatcher
-        # Leaves out numba's wrapper for calls from C, which take time to compile and are not used.
+        # Leaves out numba's wrapper for calls from C, which nothing here needs.
         options = {"nogil": True, "no_cfunc_wrapper": True} | self._options
         try:
             function = njit(cache=True, **options)(self.py_func)

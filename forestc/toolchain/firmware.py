@@ -25,8 +25,8 @@ _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv3
 class Cpu:
     """A processor.
 
-    gcc: names of GCC for it; the first on the PATH is used. gcc_flags: select the processor. package: Debian's, with
-    that GCC. target, model: select the processor in ziglang; "" if ziglang is not used. machine: names of unicorn's
+    gcc: names of GCC for it; the first on the PATH is used. gcc_flags: select the processor. package: Debian's package
+    of that GCC. target, model: select the processor in ziglang; "" if ziglang is not used. machine: names of unicorn's
     constants; empty for AVR. flash, ram: start addresses. doubles: True if GCC's double has 64 bits. libraries: linked
     by GCC.
     """
@@ -99,8 +99,8 @@ class Build:
 
 
 def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
-    """Returns the compiler to use. kind: ziglang, gcc, or auto (GCC, whose code is smaller, otherwise ziglang). Raises
-    MissingToolError if it is not installed, OptionError if ziglang is not used for the processor."""
+    """Returns the compiler to use. kind: ziglang, gcc, or auto (GCC if it is installed, otherwise ziglang). Raises
+    MissingToolError if it is not installed, OptionError if ziglang does not compile for the processor."""
     program = find(*cpu.gcc)
     zig = next(
         (package / "zig" for package in package_folders("ziglang") if (package / "zig").is_file()),

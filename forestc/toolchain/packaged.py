@@ -1,4 +1,5 @@
-"""Finds programs that PyPI packages hold as WebAssembly (YoWASP); their first run compiles them to machine code."""
+"""Finds programs in PyPI packages (YoWASP) or on the PATH. A packaged program is WebAssembly, compiled on its first
+run."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SEAL = 32  # bytes of the hash that follows a program in the cache
 
 def cached_program(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
     """Returns the path of a compiled file: `target`, copied from the cache, or the result of `make`, which is then
-    cached. dependencies: all that the file depends on: sources, options, tool versions."""
+    cached if possible. dependencies: sources, options, tool versions and all else that the file depends on."""
     folder = _folder()
     if folder is None:
         return make()

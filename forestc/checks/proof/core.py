@@ -28,8 +28,8 @@ class Choose(NamedTuple):
 
 
 class Addend(NamedTuple):
-    """An operand of a sum: a word with `more` bits in front. They copy bit `sign` of the word; they are 0 if `sign` is
-    -1."""
+    """An operand of a sum: a word with `more` bits in front. These bits copy bit `sign` of the word; they are 0 if
+    `sign` is -1."""
 
     word: Word
     more: int = 0

@@ -62,7 +62,7 @@ def prove_image(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
     """Proves an engine's image. Adds the parts to `proof` and returns it. engine: the content of engine.json.
-    arrangement: for each slot the tree of each walker, -1 for none; it is a claim that the proof checks."""
+    arrangement: claims which tree each walker has in each slot; -1 for none."""
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)

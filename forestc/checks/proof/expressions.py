@@ -170,7 +170,7 @@ class ExpressionReader:
         return Addition(tuple(operands))
 
     def small_sum(self, match: re.Match[str], width: int) -> Expression:
-        """Parses a sum of which each bit is looked up in a table, all at the same index."""
+        """Parses a sum whose bits are looked up in tables, all at the same index."""
         bits_read = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
         shapes, positions = {words for words, _, _ in bits_read}, [int(position) for _, position, _ in bits_read]
         indices = {index for _, _, index in bits_read}

@@ -139,7 +139,8 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
-        """Proves one bit of the quotient, for any remainder before it. Returns the operand of the next remainder."""
+        """Proves one bit of the quotient, for any remainder before it. Returns the remainder's operand for the next
+        bit."""
         solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3

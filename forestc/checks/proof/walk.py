@@ -122,8 +122,8 @@ class Inner:
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
     def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
-        """Yields each next address with the words of `spans` that lead there. Raises UnprovedError if a mask has too
-        many words."""
+        """Yields each next address with the words of `spans` that lead there. Raises UnprovedError if a mask must be
+        tried on too many words."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
         if self.kind == JUMP:
@@ -297,7 +297,7 @@ class Walk:
 
 def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
     """Proves that each walker, in each slot, gives every row its tree's value. Yields for each the slot and an upper
-    bound of the steps. Raises UnprovedError. arrangement: for each slot the tree of each walker, -1 for none."""
+    bound of the steps. Raises UnprovedError. arrangement: for each slot the tree of each walker; -1 for none."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
     for number, trees in enumerate(arrangement):
