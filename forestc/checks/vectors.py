@@ -108,8 +108,8 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rows with about half of the values replaced by ones that are hard to quantize, such as infinities,
-    subnormals and neighbors of float32 numbers."""
+    """Returns the rows with about half of the values replaced by ones that are hard to quantize, such as infinities and
+    subnormals."""
     random = np.random.default_rng(0)
     rows = raw.copy()
     tiny = float(np.finfo(np.float32).smallest_subnormal)

@@ -144,7 +144,7 @@ class BlastedBits(Bits):
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """Builds a sum as yosys does: merges nested sums, reduces their words to two with full adders, and adds these."""
+        """Builds a sum as yosys does: merges nested sums, reduces words to two with full adders, and adds these."""
         width = self.netlist.types[net].width
         terms = [
             term

@@ -1,7 +1,7 @@
 """Builds sums of trees and of other words, with adders of two operands and with tables for narrow words.
 
-Each tree counts from its smallest leaf; the smallest leaves add up to an offset. Sums that are only compared with a
-threshold may be added bit by bit (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965).
+Each tree counts from its smallest leaf; the smallest leaves add up to an offset. Sums compared with a threshold may be
+added bit by bit (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Timing:
         self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
     def placed(self, length: float) -> Ready:
-        """Puts the nets into stages of a length (in the unit of the delays), with the fewest registers before each net."""
+        """Puts nets into stages of a length (in the unit of the delays), with the fewest registers before each."""
         return Ready(
             *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
         )

@@ -131,9 +131,8 @@ def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -
     """Returns a decorator that compiles a function with numba; compiled code releases the GIL.
 
     microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once
-    these times exceed `PLAIN` together; without an estimate, at the first call. Both versions must give the same bits,
-    so code with an estimate must not use exponentials, logarithms, sums of float arrays, or overflow of signed
-    integers. options: for numba.
+    these times exceed `PLAIN` together; without an estimate, at the first call. Both versions must give the same bits:
+    no exponentials, logarithms, sums of float arrays, or overflow of signed integers. options: for numba.
     """
     return lambda function: _Compiled(cast(FunctionType, function), microseconds, options)
 

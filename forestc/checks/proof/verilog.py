@@ -1,4 +1,4 @@
-"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and has yosys compare the result."""
+"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and has yosys compare that."""
 
 from __future__ import annotations
 
